@@ -1,0 +1,42 @@
+"""The exceptions that tracetui raises on purpose.
+
+::
+
+    TracetuiError            shown as one sentence on stderr
+    ├── UsageError           the caller asked for something that makes no sense (exit 2)
+    ├── NothingReadable      there was nothing to read at the given place (exit 1)
+    ├── FormatError          bytes that a format cannot read: becomes a `Problem`, never a crash
+    └── PluginError          a third-party format could not be imported
+
+Bad *data* is a value (`tracetui.model.Problem`), not an exception, once it leaves `formats`.
+"""
+
+from __future__ import annotations
+
+
+class TracetuiError(Exception):
+    """Base of every error whose text is meant for the user."""
+
+
+class UsageError(TracetuiError):
+    """The command line or a call is wrong; the message names the next step."""
+
+
+class NothingReadable(TracetuiError):
+    """No run could be read at the given place."""
+
+
+class PluginError(TracetuiError):
+    """A format plug-in could not be loaded."""
+
+
+class FormatError(TracetuiError):
+    """A source does not hold what its format promises.
+
+    `where` is the place in the file (``byte 812``, ``line 3``, ``steps[2]``), empty when the whole file is meant.
+    """
+
+    def __init__(self, reason: str, where: str = "") -> None:
+        super().__init__(f"{where}: {reason}" if where else reason)
+        self.reason = reason
+        self.where = where

@@ -1,0 +1,84 @@
+"""JSON as it really is on disk: strict and fast first, lenient where that fails, and the reader is told."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Final
+
+import orjson
+
+from tracetui.errors import FormatError
+
+MAX_LENIENT: Final = 64 << 20
+"""Bytes up to which the slow, lenient decoder is tried."""
+
+_BOMS: Final = (
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
+
+
+def decode(data: bytes) -> tuple[Any, str | None]:
+    """Decode one JSON document into (value, note); the note says why it had to be read leniently, None if not.
+
+    Lenient covers what orjson refuses: byte-order marks, UTF-16, ``NaN`` and ``Infinity``, lone surrogates, invalid
+    UTF-8. Raises `FormatError` with the byte where reading stopped.
+    """
+    try:
+        return orjson.loads(data), None
+    except orjson.JSONDecodeError as error:
+        strict = error
+    if not data.strip():
+        raise FormatError("empty file" if not data else "nothing but white space", "byte 0")
+    if len(data) > MAX_LENIENT:
+        raise _failure(strict, data)
+    text, note = _text(data)
+    if data[:1] not in b'{["-0123456789tfn \t\r\n' and note.startswith("bytes"):
+        raise FormatError("not text", "byte 0")
+    try:
+        return json.loads(text), note or "values that JSON does not allow (NaN, lone surrogates)"
+    except RecursionError:
+        raise FormatError("nested too deeply", "") from None
+    except ValueError as error:
+        raise _failure(strict, data) from error
+
+
+def decode_value(text: str) -> Any:
+    """JSON that travels inside a string (tool arguments): its value, or the text itself where it is none."""
+    stripped = text.lstrip()
+    if not stripped or stripped[0] not in '{["-0123456789tfn':
+        return text
+    try:
+        return orjson.loads(text)
+    except (orjson.JSONDecodeError, ValueError):
+        return text
+
+
+def _text(data: bytes) -> tuple[str, str]:
+    for bom, encoding in _BOMS:
+        if data.startswith(bom):
+            try:
+                return data.decode(encoding, "surrogatepass"), f"encoded as {encoding}"
+            except UnicodeDecodeError:
+                break
+    try:
+        return data.decode("utf-8"), ""
+    except UnicodeDecodeError as error:
+        place = error.start
+    try:
+        return data.decode("utf-8", "surrogatepass"), "lone surrogates"
+    except UnicodeDecodeError:
+        return data.decode("utf-8", "replace"), f"bytes that are not UTF-8, the first at byte {place}"
+
+
+def _failure(error: orjson.JSONDecodeError, data: bytes) -> FormatError:
+    """Say where strict decoding stopped: at the end means that the file is cut."""
+    place = len(error.doc[: error.pos].encode("utf-8", "surrogatepass")) if isinstance(error.doc, str) else error.pos
+    tail = len(data.rstrip())
+    message = error.msg.split(": line")[0]
+    if place >= tail or "unexpected end" in message.lower() or "eof" in message.lower():
+        return FormatError("cut off: the JSON document does not end", f"byte {tail}")
+    return FormatError(f"not valid JSON ({message})", f"byte {place}")

@@ -1,0 +1,51 @@
+"""Complete lines of a growing file, from a byte offset: shared by the formats that are JSON lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tracetui.sources.base import File
+
+BLOCK: Final = 1 << 20
+
+
+class Line(NamedTuple):
+    """One line without its newline: where it begins in the file (bytes), its number from 1, and its bytes."""
+
+    offset: int
+    number: int
+    data: bytes
+    whole: bool
+    """False for a last line that has no newline yet."""
+
+    @property
+    def next_offset(self) -> int:
+        """Byte after this line and its newline."""
+        return self.offset + len(self.data) + self.whole
+
+
+def lines(file: File, offset: int = 0, number: int = 1) -> Iterator[Line]:
+    """Lines of `file` from byte `offset`, the first of them being line `number`.
+
+    Split at ``\\n`` only (U+2028, U+0085 and ``\\x1c`` are content). The last one may be unfinished (``whole`` False).
+    Memory is bounded by one block and the longest line.
+    """
+    rest: list[bytes] = []  # pieces of a line that is longer than a block
+    start = position = offset
+    while block := file.read(position, BLOCK):
+        begin = 0
+        while (end := block.find(b"\n", begin)) >= 0:
+            data = block[begin:end]
+            if rest:
+                data = b"".join((*rest, data))
+                rest.clear()
+            yield Line(start, number, data, True)
+            begin = end + 1
+            start = position + begin
+            number += 1
+        if begin < len(block):
+            rest.append(block[begin:])
+        position += len(block)
+    if rest:
+        yield Line(start, number, b"".join(rest), False)

@@ -1,0 +1,80 @@
+"""Open one run: read it from its start (and on, as it grows) into an immutable `Run`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from sqlite3 import Error as SqliteError
+
+from tracetui.errors import FormatError
+from tracetui.formats import registry
+from tracetui.formats.base import START, Format
+from tracetui.model import Body, Problem, Run, RunRef, Span
+from tracetui.model.build import RunBuilder
+from tracetui.sources.base import Source, Stat
+
+UNREADABLE = (FormatError, OSError, SqliteError, ValueError, TypeError, KeyError, RecursionError)
+"""What reading hostile bytes may raise; everything else is our own bug and must crash."""
+
+
+class Reader:
+    """Reads one run; `step` reads on and returns the run as known so far. Used by one thread at a time."""
+
+    def __init__(self, source: Source, ref: RunRef) -> None:
+        self._source = source
+        self._format: Format = registry.load(ref.format)
+        self._builder = RunBuilder(ref, self._body)
+        self._cursor = START
+        self._stat: Stat | None = None
+        self.ref = ref
+        self.more = True
+        """True while the source holds more than was read (what a writer adds later does not count)."""
+
+    def step(self) -> Run:
+        """Read at most about 50 ms worth and build the run.
+
+        What cannot be read becomes a problem of the run.
+        """
+        with self._source.open(self.ref.path) as file:
+            try:
+                self._stat = file.stat
+                chunk = self._format.read(file, self.ref, self._cursor)
+            except UNREADABLE as error:
+                self._builder.add((), problems=[problem_of(self.ref.path, error)])
+                self.more = False
+                return self._builder.build()
+            if chunk.reset:
+                self._builder.reset()
+            self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+            self._cursor, self.more = chunk.cursor, not chunk.done
+            return self._builder.build(modified_at=file.stat.mtime, moving=file.moving, complete=chunk.done)
+
+    def steps(self) -> Iterator[Run]:
+        """The run as it becomes known, until the end of its source."""
+        while self.more:
+            yield self.step()
+
+    def _body(self, span: Span) -> Body:
+        """The body of one span; what cannot be read is an empty body that says so."""
+        try:
+            with self._source.open(self.ref.path) as file:
+                return self._format.body(file, self.ref, span)
+        except UNREADABLE as error:
+            return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
+
+
+def read_run(source: Source, ref: RunRef) -> Run:
+    """The whole run."""
+    reader = Reader(source, ref)
+    run = reader.step()
+    while reader.more:
+        run = reader.step()
+    return run
+
+
+def problem_of(path: str, error: Exception) -> Problem:
+    """An exception from reading, as a value."""
+    if isinstance(error, FormatError):
+        return Problem(path, error.where, error.reason)
+    if isinstance(error, OSError):
+        return Problem(path, "", error.strerror or str(error) or type(error).__name__)
+    return Problem(path, "", f"{type(error).__name__}: {error}")

@@ -1,0 +1,104 @@
+"""Walk sources, detect formats, summarize: every file ends in exactly one class — listed, problem or ignored."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+from tracetui.formats.decode import decode
+from tracetui.live.load import UNREADABLE, problem_of
+from tracetui.model import Problem, RunSummary
+from tracetui.sources.base import Entry, File, Source
+
+CANDIDATES: Final = (".json", ".jsonl", ".ndjson", ".db", ".sqlite", ".sqlite3")
+"""Endings under which a file that cannot be read is a problem; under another it is no trace of ours."""
+PROBE_LIMIT: Final = 64 << 20
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """What one file turned out to be. `listed` if it has runs, else `problem` if it has problems, else `ignored`."""
+
+    path: str
+    format: str | None = None
+    runs: tuple[RunSummary, ...] = ()
+    problems: tuple[Problem, ...] = ()
+    reason: str = ""
+    """Why it was ignored, in words."""
+    folder: bool = False
+    """True for a folder that could not be walked (not counted as a file)."""
+
+    @property
+    def kind(self) -> str:
+        """``listed``, ``problem`` or ``ignored``."""
+        return "listed" if self.runs else "problem" if self.problems else "ignored"
+
+
+def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
+    """Every file below `roots`, in walking order. `only` forces one format instead of detection."""
+    seen: set[tuple[int, int]] = set()
+    last: Format | None = None
+    for root in roots:
+        for entry in source.walk(root):
+            if entry.stat is not None:
+                identity = (entry.stat.device, entry.stat.inode)
+                if identity in seen:
+                    yield Found(path=entry.path, reason="the same file as one before it")
+                    continue
+                seen.add(identity)
+            found, last = look(source, entry, deep=deep, last=last, only=only)
+            yield found
+
+
+def look(
+    source: Source, entry: Entry, *, deep: bool, last: Format | None = None, only: Format | None = None
+) -> tuple[Found, Format | None]:
+    """What `entry` turned out to be, and its format (to be asked first for the next file)."""
+    if entry.stat is None:
+        reason = entry.skipped or ""
+        problems = (Problem(entry.path, "", reason),) if entry.failed else ()
+        return Found(path=entry.path, problems=problems, reason=reason), last
+    with source.open(entry.path, entry.stat) as file:
+        try:
+            chosen = only or registry.detect(file, last)
+            if chosen is None:
+                return _unclaimed(file), last
+            return _summarize(file, chosen, deep=deep), chosen
+        except OSError as error:
+            return Found(path=entry.path, problems=(problem_of(entry.path, error),)), last
+
+
+def _summarize(file: File, chosen: Format, *, deep: bool) -> Found:
+    runs: list[RunSummary] = []
+    problems: list[Problem] = []
+    try:
+        for item in chosen.summarize(file, deep=deep):
+            if isinstance(item, RunSummary):
+                runs.append(item)
+            else:
+                problems.append(item)
+    except UNREADABLE as error:
+        problems.append(problem_of(file.path, error))
+    if not runs and not problems:
+        problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
+    return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems))
+
+
+def _unclaimed(file: File) -> Found:
+    """A file that no format claims: broken (a problem), or simply something else (ignored)."""
+    if not file.name.lower().endswith(CANDIDATES):
+        return Found(path=file.path, reason="no format claims it")
+    if file.stat.size > PROBE_LIMIT:
+        return Found(
+            path=file.path, problems=(Problem(file.path, "", "no format claims it, and it is too large to tell why"),)
+        )
+    try:
+        if file.name.lower().endswith(".json"):
+            decode(file.read_all())
+    except FormatError as error:
+        return Found(path=file.path, problems=(problem_of(file.path, error),))
+    return Found(path=file.path, reason="readable, but no format claims it")

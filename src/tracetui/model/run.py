@@ -1,0 +1,259 @@
+"""Runs: what `tracetui ls` lists and `tracetui show` opens."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from tracetui.model.span import Body, Error, Span, Status, StatusSource, Usage
+
+
+class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
+    """Which run: identity is the file and, where a file holds several runs, the run's key in it."""
+
+    format: str
+    path: str
+    key: str | None = None
+
+    @property
+    def address(self) -> str:
+        """``PATH`` where a file holds one run, else ``PATH#RUN`` with ``/ # %`` percent-encoded in the key."""
+        return self.path if self.key is None else f"{self.path}#{quote_key(self.key)}"
+
+
+def quote_key(key: str) -> str:
+    """Percent-encode what an address uses itself: ``/``, ``#`` and ``%``."""
+    return key.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
+
+
+class Problem(msgspec.Struct, frozen=True, gc=False):
+    """Something that could not be read: in which file, where in it (``line 3``, ``byte 812``, ``steps[2]``), and why."""
+
+    path: str
+    where: str
+    reason: str
+
+
+class FirstError(msgspec.Struct, frozen=True, gc=False):
+    """The cause of a failed run: the span it happened in (None for the run itself), its type and text."""
+
+    message: str
+    type: str | None = None
+    span: str | None = None
+    name: str | None = None
+    """Name of that span, for one-line summaries."""
+
+
+class Header(msgspec.Struct, frozen=True, kw_only=True):
+    """What a trace says about the run as a whole, before anything is counted.
+
+    Formats fill it in both stages, so that a summary from a file's head and tail equals that of the full read.
+    """
+
+    id: str
+    name: str
+    agent: str | None = None
+    model: str | None = None
+    status: Status | None = None
+    """None: to be derived (ok if it ended and nothing failed at its end)."""
+    status_word: str | None = None
+    status_source: StatusSource | None = None
+    ended: bool = True
+    """False: there is no end record; the run is `running` while its file moves, else `unknown`."""
+    started_at: float | None = None
+    time_zone: str | None = "UTC"
+    """None for naive local times: printed without ``Z``."""
+    duration_ms: float | None = None
+    usage: Usage | None = None
+    """Usage as the run states it; None: the sum over its spans."""
+    steps: int | None = None
+    """Number of steps as far as the head of the file tells; None: counted."""
+    replay_of: str | None = None
+    """Raw id of the original."""
+    replay_of_path: str | None = None
+    """Path of the original's file, where the format knows it (a sibling file)."""
+    relation: str | None = None
+    """replay, fork, retry or student."""
+    parent: str | None = None
+    """Raw id of the run that started this one."""
+    error: FirstError | None = None
+    """The cause as the run itself states it."""
+    prompt: str = ""
+    """First real user prompt, goal or input: at most 120 characters, not cleaned."""
+    outcome: str = ""
+    """One phrase that says how it went, where the format has one (``goal met 2/2``, ``→ account_support``)."""
+    label: str | None = None
+    """How a run is called beside its siblings (``[item 12]``)."""
+
+
+class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """One row of the run list, and one element of ``tracetui ls --json``.
+
+    `deep` is False after the list stage: counts that are None then are *not yet known*; afterwards None means that the
+    trace does not say.
+    """
+
+    ref: RunRef
+    id: str
+    name: str
+    agent: str | None = None
+    model: str | None = None
+    status: Status = Status.UNKNOWN
+    status_word: str | None = None
+    status_source: StatusSource | None = None
+    started_at: float | None = None
+    time_zone: str | None = "UTC"
+    duration_ms: float | None = None
+    usage: Usage | None = None
+    steps: int | None = None
+    spans: int | None = None
+    llm_calls: int | None = None
+    tool_calls: int | None = None
+    errors: int | None = None
+    problems: int = 0
+    replay_of: str | None = None
+    replay_of_path: str | None = None
+    relation: str | None = None
+    parent: str | None = None
+    first_error: FirstError | None = None
+    prompt: str = ""
+    outcome: str = ""
+    label: str | None = None
+    modified_at: float = 0.0
+    """Modification time of the file: the order until start times are known, and for runs without one."""
+    deep: bool = False
+
+
+class Limit(msgspec.Struct, frozen=True, gc=False):
+    """A policy's limit and how far the run came; `violated` where the trace says so."""
+
+    name: str
+    limit: float | None = None
+    current: float | None = None
+    violated: bool = False
+    message: str = ""
+    details: Any = None
+
+
+class Criterion(msgspec.Struct, frozen=True, gc=False):
+    """One criterion of a goal: met or not, by what evidence, in which steps (`spans`: their ids)."""
+
+    text: str
+    met: bool | None
+    evidence: str = ""
+    steps: tuple[int, ...] = ()
+
+
+class Metric(msgspec.Struct, frozen=True):
+    """A score that the trace holds; `threshold` and `passed` are None where it does not say."""
+
+    name: str
+    score: float | None = None
+    threshold: float | None = None
+    passed: bool | None = None
+    reason: str = ""
+    details: Any = None
+
+
+class Total(msgspec.Struct, frozen=True, gc=False):
+    """A number that the trace declares, recounted: a difference shows both."""
+
+    name: str
+    declared: float | int | None
+    counted: float | int | None
+
+    @property
+    def differs(self) -> bool:
+        """True where both are known and not the same."""
+        return self.declared is not None and self.counted is not None and self.declared != self.counted
+
+
+class RunBody(msgspec.Struct, frozen=True, kw_only=True):
+    """What the trace says about the run as a whole: the *Run* tab."""
+
+    input: Any = None
+    output: Any = None
+    error: Error | None = None
+    goal: str | None = None
+    reason: str | None = None
+    """Why the goal counts as met or not."""
+    criteria: tuple[Criterion, ...] = ()
+    metrics: tuple[Metric, ...] = ()
+    findings: tuple[str, ...] = ()
+    limits: tuple[Limit, ...] = ()
+    totals: tuple[Total, ...] = ()
+    system_prompt: str | None = None
+    last_user: str | None = None
+    last_assistant: str | None = None
+    tags: tuple[str, ...] = ()
+    attributes: dict[str, Any] = {}
+    """All the rest under the trace's own names: environment, extensions, versions, working directory, metadata …"""
+    layout: str = ""
+    """``RunLog`` or ``Workflow`` where the format's document lays out a table under that name."""
+
+
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """What the trace counts as a step: its own number and the span that is it."""
+
+    number: int | None
+    span: str
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A whole run: its summary, its spans in pre-order, and how to get at their bodies.
+
+    ``depths[i]`` is the depth of ``spans[i]`` (0 = top), ``sizes[i]`` the number of spans of its subtree with itself,
+    so that ``i + sizes[i]`` is the next span that is not below it.
+    """
+
+    summary: RunSummary
+    body: RunBody
+    spans: tuple[Span, ...]
+    depths: tuple[int, ...]
+    sizes: tuple[int, ...]
+    steps: tuple[Step, ...]
+    problems: tuple[Problem, ...] = ()
+    index: dict[str, int]
+    """Position of each span by id."""
+    load: Callable[[Span], Body]
+    """Reads the body of one span from the source; an unreadable one is an empty body with a ``problem`` attribute."""
+    revision: int = 0
+    complete: bool = True
+    """False while more of the source is still to be read."""
+
+    def span(self, span_id: str) -> Span | None:
+        """The span with that id, or None."""
+        position = self.index.get(span_id)
+        return None if position is None else self.spans[position]
+
+    def children(self, position: int) -> list[int]:
+        """Positions of the direct children of ``spans[position]``."""
+        found, i, end = [], position + 1, position + self.sizes[position]
+        while i < end:
+            found.append(i)
+            i += self.sizes[i]
+        return found
+
+    def parent(self, position: int) -> int | None:
+        """Position of the parent of ``spans[position]``, None at the top."""
+        parent_id = self.spans[position].parent_id
+        return None if parent_id is None else self.index.get(parent_id)
+
+
+__all__ = [
+    "Criterion",
+    "FirstError",
+    "Header",
+    "Limit",
+    "Metric",
+    "Problem",
+    "Run",
+    "RunBody",
+    "RunRef",
+    "RunSummary",
+    "Step",
+    "Total",
+    "quote_key",
+]

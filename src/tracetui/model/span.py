@@ -1,0 +1,174 @@
+"""Spans: what happened, one thing at a time, in the words of the OpenTelemetry GenAI conventions.
+
+A span is a light header; the heavy part (input, output, messages) is its `Body`, which a format produces on demand
+from `Span.at`. So a run of 100,000 spans opens without decoding what nobody looks at.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import msgspec
+
+from tracetui.model.message import Message
+
+
+class Operation(StrEnum):
+    """What kind of work a span is (`gen_ai.operation.name` where there is a standard value)."""
+
+    CHAT = "chat"
+    EXECUTE_TOOL = "execute_tool"
+    INVOKE_AGENT = "invoke_agent"
+    INVOKE_WORKFLOW = "invoke_workflow"
+    RETRIEVAL = "retrieval"
+    EMBEDDINGS = "embeddings"
+    POLICY = "policy"
+    HOOK = "hook"
+    NODE = "node"
+    """A node of a graph (not in the standard)."""
+    ROUTE = "route"
+    """A node that decides where a graph goes on (not in the standard)."""
+    TURN = "turn"
+    """A turn of a conversation that contains calls (not in the standard)."""
+    MESSAGE = "message"
+    """A message that entered the conversation from outside: a user's prompt, a system message (not in the standard)."""
+    OTHER = "other"
+
+
+class Status(StrEnum):
+    """How a run or span stands. The trace's own word is kept beside it as `status_word`."""
+
+    RUNNING = "running"
+    PAUSED = "paused"
+    OK = "ok"
+    ERROR = "error"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+class StatusSource(StrEnum):
+    """Where a status comes from: nothing is guessed from text."""
+
+    EXPLICIT = "explicit"
+    """A status, error or is_error field says so."""
+    POLICY = "policy"
+    """A recorded policy violation says so."""
+    EXIT = "exit≠0"
+    """A recorded exit code says so."""
+    DERIVED = "derived"
+    """No field says so: from the end of the run and the errors it ended with, or their absence."""
+
+
+class Usage(msgspec.Struct, frozen=True, gc=False):
+    """Token counts and cost; None where the trace does not say.
+
+    `input_tokens` includes cached input; `cache_read_tokens` says how much of it was. `cost_usd` is in US dollars.
+    """
+
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+    total_tokens: int | None = None
+    cache_read_tokens: int | None = None
+    cache_creation_tokens: int | None = None
+    reasoning_tokens: int | None = None
+    cost_usd: float | None = None
+
+    def __add__(self, other: Usage) -> Usage:
+        return Usage(
+            *(_plus(a, b) for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
+        )
+
+    def __bool__(self) -> bool:
+        return any(value is not None for value in msgspec.structs.astuple(self))
+
+
+def _plus(a: Any, b: Any) -> Any:
+    return b if a is None else a if b is None else a + b
+
+
+class Error(msgspec.Struct, frozen=True, gc=False):
+    """Why something failed: `type` as `error.type` of OpenTelemetry where the trace has one, and the trace's text."""
+
+    message: str
+    type: str | None = None
+
+
+class Link(msgspec.Struct, frozen=True, gc=False):
+    """A named jump from one span to another of the same run (`span`), or to another run (`run`, a raw id)."""
+
+    label: str
+    span: str | None = None
+    run: str | None = None
+
+
+class Binding(msgspec.Struct, frozen=True):
+    """A named, versioned input of a graph node, with the value that was current then and the span that wrote it."""
+
+    name: str
+    version: int | None = None
+    value: Any = None
+    known: bool = True
+    """False where the trace does not hold the value."""
+    writer: str | None = None
+    """Id of the span that wrote it; None for a run input."""
+
+
+class Check(msgspec.Struct, frozen=True, gc=False):
+    """A stored value compared with the recomputed one: `matches` names the recipe that fits, None if none does."""
+
+    name: str
+    stored: str
+    matches: str | None = None
+    expected: tuple[tuple[str, str], ...] = ()
+    """(recipe, recomputed value) for every recipe that was tried."""
+
+
+class Body(msgspec.Struct, frozen=True):
+    """Everything that the trace says about one span.
+
+    Every value of the source record reappears in `input`, `output`, `error`, the messages or `attributes`.
+    """
+
+    input: Any = None
+    output: Any = None
+    input_messages: tuple[Message, ...] = ()
+    """The effective context of a model call, or the message itself."""
+    output_messages: tuple[Message, ...] = ()
+    attributes: dict[str, Any] = {}
+    """All the rest, under the trace's own names."""
+    state: dict[str, Any] | None = None
+    """Accumulated state of a graph after this span's superstep."""
+    bindings: tuple[Binding, ...] = ()
+    links: tuple[Link, ...] = ()
+    checks: tuple[Check, ...] = ()
+    raw: bytes = b""
+    """The exact bytes of the source record (for databases: a JSON rendering of the row)."""
+    traceback: str | None = None
+
+
+class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
+    """The header of one span. Times are UTC seconds since the epoch, durations milliseconds."""
+
+    id: str
+    name: str
+    operation: Operation = Operation.OTHER
+    parent_id: str | None = None
+    step: int | None = None
+    """The trace's own number of the step that this span belongs to."""
+    is_step: bool = False
+    """True on the span that the trace itself counts as a step, turn or node execution."""
+    status: Status = Status.UNKNOWN
+    status_word: str | None = None
+    status_source: StatusSource | None = None
+    started_at: float | None = None
+    duration_ms: float | None = None
+    usage: Usage | None = None
+    error: Error | None = None
+    input_hash: str | None = None
+    preview: str = ""
+    """What tells this call from the next one (its argument, prompt or text), at most 120 characters, not cleaned."""
+    note: str = ""
+    """A short fact that belongs beside the name: ``cached``, ``→ account_support``, ``inherited``, ``max_tokens``."""
+    at: Any = None
+    """Where the body is. Only the format that made the span knows what this is."""

@@ -1,0 +1,111 @@
+"""Where bytes come from. Only `sources` opens a trace; nothing here or elsewhere writes beside one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from sqlite3 import Connection
+from typing import Any, Final, Protocol
+
+import msgspec
+
+HEAD_SIZE: Final = 65_536
+"""Bytes of a file that detection may look at."""
+MOVING_SECONDS: Final = 30.0
+"""A file that changed so recently counts as moving: a run in it without an end is `running`."""
+
+
+class Stat(msgspec.Struct, frozen=True, gc=False):
+    """What tells one version of a file from the next."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+
+    @property
+    def mtime(self) -> float:
+        """Modification time in seconds since the epoch."""
+        return self.mtime_ns / 1e9
+
+
+class Entry(msgspec.Struct, frozen=True, gc=False):
+    """One name found while walking: a file to look at, or the reason why it is left out."""
+
+    path: str
+    stat: Stat | None = None
+    skipped: str | None = None
+    """Why it is not opened: ``symbolic link``, ``hidden``, ``not a regular file`` …; None for a file to read."""
+    failed: bool = False
+    """True where `skipped` is a fault (no permission, vanished), to be reported as a problem."""
+
+
+class File(AbstractContextManager["File"], Protocol):
+    """One file of a source, opened on first use. A context manager; every read may raise `OSError`."""
+
+    @property
+    def path(self) -> str:
+        """Its path as the user would write it."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        ...
+
+    @property
+    def stat(self) -> Stat:
+        """Size, time and identity when it was opened (or found)."""
+        ...
+
+    @property
+    def moving(self) -> bool:
+        """True if it changed within the last `MOVING_SECONDS`."""
+        ...
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        """Scratch space of this open file, so that `sniff` need not be repeated by `summarize`."""
+        ...
+
+    @property
+    def head(self) -> bytes:
+        """Up to `HEAD_SIZE` first bytes, read once."""
+        ...
+
+    def read(self, offset: int, size: int) -> bytes:
+        """At most `size` bytes from `offset`; fewer only at the end of the file."""
+        ...
+
+    def read_all(self) -> bytes:
+        """The whole file."""
+        ...
+
+    def sibling(self, name: str) -> str | None:
+        """Path of the regular file `name` in the same folder, None if there is none."""
+        ...
+
+    @property
+    def tables(self) -> frozenset[str]:
+        """Names of the tables of a SQLite file (views left out); empty for any other file."""
+        ...
+
+    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+        """A read-only connection to a consistent state of a SQLite file. Raises `sqlite3.Error` or `OSError`."""
+        ...
+
+    def close(self) -> None:
+        """Close the descriptor. Reading again opens it anew."""
+        ...
+
+
+class Source(Protocol):
+    """A place that holds files."""
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        """Every name below `root` (or `root` itself, if it is a file), folders first come, links not followed."""
+        ...
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        """The file at `path`, not yet opened."""
+        ...

@@ -1,0 +1,183 @@
+"""Files of this machine."""
+
+from __future__ import annotations
+
+import os
+import stat as modes
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from sqlite3 import Connection
+from types import TracebackType
+from typing import Any, Final
+
+from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Stat
+
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a FIFO must not block, a link not lead out
+_CHUNK: Final = 1 << 20
+_SIBLINGS: Final = ("-wal", "-shm", "-journal")
+_SQLITE_MAGIC: Final = b"SQLite format 3\0"
+
+
+class LocalFile:
+    """A regular file; see `tracetui.sources.base.File`."""
+
+    __slots__ = ("_fd", "_head", "_memo", "_stat", "_tables", "path")
+
+    def __init__(self, path: str, stat: Stat | None = None) -> None:
+        self.path = path
+        self._stat = stat
+        self._fd = -1
+        self._head: bytes | None = None
+        self._memo: dict[str, Any] | None = None
+        self._tables: frozenset[str] | None = None
+
+    def __enter__(self) -> LocalFile:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        if self._memo is None:
+            self._memo = {}
+        return self._memo
+
+    @property
+    def stat(self) -> Stat:
+        if self._stat is None:
+            self._open()
+        assert self._stat is not None
+        return self._stat
+
+    @property
+    def moving(self) -> bool:
+        return time.time() - self.stat.mtime < MOVING_SECONDS
+
+    @property
+    def head(self) -> bytes:
+        if self._head is None:
+            self._head = self.read(0, HEAD_SIZE)
+        return self._head
+
+    def read(self, offset: int, size: int) -> bytes:
+        fd = self._fd if self._fd >= 0 else self._open()
+        data = os.pread(fd, size, offset)
+        if len(data) == size or not data:
+            return data
+        parts = [data]  # a short read is not yet the end
+        got = len(data)
+        while got < size and (data := os.pread(fd, size - got, offset + got)):
+            parts.append(data)
+            got += len(data)
+        return b"".join(parts) if len(parts) > 1 else parts[0]
+
+    def read_all(self) -> bytes:
+        head = self._head
+        size = self.stat.size
+        if head is not None and len(head) < HEAD_SIZE and len(head) >= size:
+            return head
+        return self.read(0, max(size, 1))
+
+    def sibling(self, name: str) -> str | None:
+        path = os.path.join(os.path.dirname(self.path), name)
+        try:
+            return path if modes.S_ISREG(os.lstat(path).st_mode) else None
+        except (OSError, ValueError):
+            return None
+
+    @property
+    def tables(self) -> frozenset[str]:
+        if self._tables is None:
+            from tracetui.sources import sqlite
+
+            is_database = self.head.startswith(_SQLITE_MAGIC)
+            self._tables = sqlite.tables(self.path) if is_database else frozenset()
+        return self._tables
+
+    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+        from tracetui.sources import sqlite
+
+        return sqlite.connect(self.path, follow=follow)
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _open(self) -> int:
+        fd = os.open(self.path, _FLAGS)
+        found = os.fstat(fd)
+        if not modes.S_ISREG(found.st_mode):
+            os.close(fd)
+            raise OSError(f"not a regular file: {self.path}")
+        self._stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        self._fd = fd
+        return fd
+
+
+class LocalSource:
+    """The file system; see `tracetui.sources.base.Source`."""
+
+    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+        return LocalFile(path, stat)
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        try:
+            found = os.stat(root)  # the user named it: a link is followed here, and only here
+        except (OSError, ValueError) as error:
+            yield Entry(root, skipped=_reason(error), failed=True)
+            return
+        if not modes.S_ISDIR(found.st_mode):
+            yield _entry(root, found) if modes.S_ISREG(found.st_mode) else Entry(root, skipped="not a regular file")
+            return
+        folders = [root]
+        while folders:
+            folder = folders.pop()
+            below: list[str] = []
+            try:
+                with os.scandir(folder) as names:
+                    for item in names:
+                        entry, is_folder = _look(item)
+                        if is_folder:
+                            below.append(item.path)
+                        elif entry is not None:
+                            yield entry
+            except OSError as error:
+                yield Entry(folder, skipped=_reason(error), failed=True)
+            folders.extend(sorted(below, reverse=True))
+
+
+def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
+    """What one directory entry is: (an entry, or None for nothing; True for a folder to walk into)."""
+    try:
+        if item.name.startswith("."):
+            return (None, False) if item.is_dir(follow_symlinks=False) else (Entry(item.path, skipped="hidden"), False)
+        if item.is_symlink():
+            return Entry(item.path, skipped="symbolic link, not followed"), False
+        if item.is_dir(follow_symlinks=False):
+            return None, True
+        if not item.is_file(follow_symlinks=False):
+            return Entry(item.path, skipped="not a regular file"), False
+        if item.name.endswith(_SIBLINGS):
+            return Entry(item.path, skipped="belongs to a database"), False
+        if item.name.endswith((".tmp", ".swp", "~", ".part")):
+            return Entry(item.path, skipped="temporary file"), False
+        return _entry(item.path, item.stat(follow_symlinks=False)), False
+    except OSError as error:
+        return Entry(item.path, skipped=_reason(error), failed=True), False
+
+
+def _entry(path: str, found: os.stat_result) -> Entry:
+    return Entry(path, Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+
+
+def _reason(error: Exception) -> str:
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

@@ -1,0 +1,225 @@
+"""The one gate for foreign text, and how numbers are written.
+
+Everything that comes from a trace (contents, names, ids, paths, error texts) passes `clean` before it reaches a
+terminal. `Clean` is a `NewType`: the type checker proves that the gate was used. Characters are *replaced by visible
+ones*, never filtered, so that nothing hides: filtering of escape sequences has failed in other programs
+(CVE-2022-46663 of less), replacing every control character holds.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final, NewType
+
+from rich.cells import cell_len, chop_cells
+
+Clean = NewType("Clean", str)
+"""Text without control, bidi, zero-width or otherwise invisible characters: safe to print in a terminal."""
+
+TAB_SIZE: Final = 4
+MAX_COMBINING: Final = 4
+_ELLIPSIS: Final = "…"
+
+# Everything that a terminal may act upon or that does not show. One class, so that clean text costs one scan.
+# Control (C0, DEL, C1), soft hyphen, Arabic letter mark and other Cf format characters, fillers, bidi controls,
+# zero-width characters, line and paragraph separators, variation selectors, surrogates, non-characters, private
+# use is kept (fonts), tags.
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
+    "\ufdd0-\ufdef\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
+    "\U000e0000-\U000e0fff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U000efffe-\U000effff\U000ffffe\U000fffff"
+    "\U0010fffe\U0010ffff]"
+)
+_COMBINING: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{5,}")
+_ZERO_WIDTH_MARKS: Final = re.compile("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]{5,}")
+
+
+def _visible(match: re.Match[str]) -> str:
+    code = ord(match.group())
+    if code == 9:
+        return " " * TAB_SIZE
+    if code < 32:
+        return chr(0x2400 + code)
+    if code == 127:
+        return "\u2421"
+    return f"<{code:04X}>"
+
+
+def _cap_marks(match: re.Match[str]) -> str:
+    run = match.group()
+    return f"{run[:MAX_COMBINING]}<+{len(run) - MAX_COMBINING} marks>"
+
+
+def clean(text: str, limit: int | None = None) -> Clean:
+    """Make foreign text safe for one line of a terminal.
+
+    Control characters become their Unicode pictures (``\\n`` → ``␊``), other invisible ones ``<202E>``, a tab four
+    spaces; at most four combining marks stay on a letter. At most `limit` characters are looked at. Idempotent.
+    """
+    if limit is not None and len(text) > limit:
+        text = text[:limit] + _ELLIPSIS
+    if text.isascii():
+        if text.isprintable():
+            return Clean(text)
+        return Clean(_UNSAFE.sub(_visible, text))
+    text = _UNSAFE.sub(_visible, text)
+    text = _COMBINING.sub(_cap_marks, text)
+    return Clean(_ZERO_WIDTH_MARKS.sub(_cap_marks, text))
+
+
+def clean_lines(text: str) -> list[Clean]:
+    """Split foreign text at ``\\n`` (and ``\\r\\n``) and clean each line; other line separators stay visible."""
+    return [clean(line[:-1] if line.endswith("\r") else line) for line in text.split("\n")]
+
+
+def one_line(text: str, limit: int = 500) -> Clean:
+    """Foreign text on one line: runs of white space become one blank, the rest as `clean`."""
+    return clean(" ".join(text[: limit * 4].split()), limit)
+
+
+def cells(text: Clean) -> int:
+    """Width of cleaned text in terminal cells."""
+    return len(text) if text.isascii() else cell_len(text)
+
+
+def wrap(text: Clean, width: int) -> list[Clean]:
+    """Break cleaned text into lines of at most `width` cells, at blanks where there are any."""
+    if width < 1:
+        width = 1
+    if cells(text) <= width:
+        return [text]
+    lines: list[Clean] = []
+    ascii_only = text.isascii()
+    rest: str = text
+    while rest:
+        if ascii_only:
+            head = rest[:width]
+        else:
+            head = chop_cells(rest[: width * 2 + 8], width)[0] if cell_len(rest[: width + 1]) > width else rest[:width]
+            if not head:
+                head = rest[0]
+        if len(head) < len(rest):
+            blank = head.rfind(" ")
+            if blank > width // 3 and rest[len(head)] != " ":
+                head = head[: blank + 1]
+        lines.append(Clean(head.rstrip(" ") if len(head) < len(rest) else head))
+        rest = rest[len(head) :]
+        if rest.startswith(" ") and not head.endswith(" "):
+            rest = rest[1:]
+    return lines
+
+
+def truncate(text: Clean, width: int) -> Clean:
+    """Cut cleaned text at its end to at most `width` cells, with ``…`` where something was cut."""
+    if width <= 0:
+        return Clean("")
+    if cells(text) <= width:
+        return text
+    if text.isascii():
+        return Clean(text[: width - 1] + _ELLIPSIS)
+    return Clean((chop_cells(text[: width * 2], width - 1)[0] if width > 1 else "") + _ELLIPSIS)
+
+
+def truncate_middle(text: Clean, width: int) -> Clean:
+    """Cut cleaned text in its middle (paths, URLs, ids, model names) to at most `width` cells."""
+    if cells(text) <= width:
+        return text
+    if width < 5:
+        return truncate(text, width)
+    if not text.isascii():
+        return truncate(text, width)
+    head = (width - 1) // 2
+    return Clean(text[:head] + _ELLIPSIS + text[len(text) - (width - 1 - head) :])
+
+
+def pad(text: Clean, width: int, *, right: bool = False) -> Clean:
+    """Fill cleaned text with blanks to exactly `width` cells (cutting it if need be); `right` aligns right."""
+    text = truncate(text, width)
+    fill = " " * (width - cells(text))
+    return Clean(fill + text if right else text + fill)
+
+
+def duration(ms: float | None) -> Clean:
+    """Milliseconds in at most five cells: ``230µs 820ms 9.1s 42.9s 1m02s 12m30 3h07m 4d02h``; ``—`` for None."""
+    if ms is None or ms != ms:
+        return Clean("—")
+    if ms < 0:
+        return Clean("-" + duration(-ms))
+    if ms == 0:
+        return Clean("0ms")
+    if ms < 0.9995:
+        return Clean(f"{max(1, round(ms * 1000))}µs")
+    if ms < 999.5:
+        return Clean(f"{ms:.0f}ms")
+    seconds = ms / 1000
+    if seconds < 99.95:
+        return Clean(f"{seconds:.1f}s") if seconds < 59.95 else Clean(f"1m{round(seconds) - 60:02d}s")
+    whole = round(seconds)
+    if whole < 600:
+        return Clean(f"{whole // 60}m{whole % 60:02d}s")
+    if whole < 3600:
+        return Clean(f"{whole // 60}m{whole % 60:02d}")
+    if whole < 86400:
+        return Clean(f"{whole // 3600}h{whole % 3600 // 60:02d}m")
+    days = whole // 86400
+    return Clean(f"{days}d{whole % 86400 // 3600:02d}h") if days < 100 else Clean(f"{days}d")
+
+
+def tokens(count: int | None) -> Clean:
+    """A token count in at most five cells: ``346 9.8k 84.1k 190k 1.2M``; ``—`` for None."""
+    if count is None:
+        return Clean("—")
+    if abs(count) < 1000:
+        return Clean(str(count))
+    for unit, scale in (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
+        value = count / scale
+        if abs(value) < 99.95:
+            return Clean(f"{value:.1f}{unit}")
+        if abs(value) < 999.5:
+            return Clean(f"{value:.0f}{unit}")
+    return Clean(f"{count:.0e}")
+
+
+def age(seconds: float | None) -> Clean:
+    """Seconds since something, in three cells: ``now 41s 3m 5h 2d 3w 4mo 2y``; ``—`` for None."""
+    if seconds is None:
+        return Clean("—")
+    if seconds < 10:
+        return Clean("now")
+    for unit, size, limit in (("s", 1, 60), ("m", 60, 3600), ("h", 3600, 86400), ("d", 86400, 14 * 86400)):
+        if seconds < limit:
+            return Clean(f"{int(seconds // size)}{unit}")
+    days = seconds / 86400
+    if days < 60:
+        return Clean(f"{int(days // 7)}w")
+    return Clean(f"{int(days // 30)}mo" if days < 700 else f"{int(days // 365)}y")
+
+
+def count(number: int | None) -> Clean:
+    """A count of at most four cells, ``12k`` beyond 9999; ``—`` for None."""
+    if number is None:
+        return Clean("—")
+    return Clean(str(number)) if number <= 9999 else tokens(number)
+
+
+def size(number: int) -> Clean:
+    """Bytes as people read them: ``81 920 B`` below 100 kB, then ``1.1 GB``."""
+    if number < 100_000:
+        return Clean(f"{grouped(number)} B")
+    for unit, scale in (("kB", 1e3), ("MB", 1e6), ("GB", 1e9)):
+        if number < scale * 999.5:
+            return Clean(f"{number / scale:.1f} {unit}" if number < scale * 99.95 else f"{number / scale:.0f} {unit}")
+    return Clean(f"{number / 1e12:.1f} TB")
+
+
+def grouped(number: int) -> Clean:
+    """A whole number in groups of three, as ``81 920`` (with a plain blank, which every terminal shows)."""
+    return Clean(f"{number:,}".replace(",", " "))
+
+
+def cost(usd: float | None) -> Clean:
+    """US dollars as ``$0.06`` (four decimals below a cent); ``—`` for None."""
+    if usd is None:
+        return Clean("—")
+    return Clean(f"${usd:.2f}" if usd >= 0.01 or usd == 0 else f"${usd:.4f}")
