@@ -13,13 +13,55 @@ from typing import Final, NamedTuple, Protocol
 from tracetui.text import Clean, cells, pad, truncate
 
 STYLES: Final = frozenset(
-    """text sec dim line accent key onaccent surface raised bold underline reverse strike
-    status.ok status.error status.running status.paused status.cancelled status.unknown status.warn
-    role.user role.assistant role.system role.tool role.reasoning
-    kind.model kind.tool kind.agent kind.policy kind.hook
-    bar.model bar.tool bar.agent bar.policy bar.error bar.running
-    diff.add diff.rem diff.chg hit hit.current mask
-    json.key json.string json.number json.word json.punct""".split()
+    {
+        "text",
+        "sec",
+        "dim",
+        "line",
+        "accent",
+        "key",
+        "onaccent",
+        "surface",
+        "raised",
+        "bold",
+        "underline",
+        "reverse",
+        "strike",
+        "status.ok",
+        "status.error",
+        "status.running",
+        "status.paused",
+        "status.cancelled",
+        "status.unknown",
+        "status.warn",
+        "role.user",
+        "role.assistant",
+        "role.system",
+        "role.tool",
+        "role.reasoning",
+        "kind.model",
+        "kind.tool",
+        "kind.agent",
+        "kind.policy",
+        "kind.hook",
+        "bar.model",
+        "bar.tool",
+        "bar.agent",
+        "bar.policy",
+        "bar.error",
+        "bar.running",
+        "diff.add",
+        "diff.rem",
+        "diff.chg",
+        "hit",
+        "hit.current",
+        "mask",
+        "json.key",
+        "json.string",
+        "json.number",
+        "json.word",
+        "json.punct",
+    }
 )
 """Every style name that a line may use."""
 

@@ -1,0 +1,20 @@
+"""Material that lies beside some checkouts (real samples, hostile corpora, drivers) and is absent from others."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+_BESIDE = ROOT.parent / "shared"
+SHARED: Path | None = _BESIDE if (_BESIDE / "samples").is_dir() else None
+"""The folder beside the repository, None where there is none."""
+
+needs_shared = pytest.mark.skipif(SHARED is None, reason="the shared samples and tools are not beside this checkout")
+
+
+def sample(*parts: str) -> Path:
+    """A real file among the shared samples. Only for tests marked `needs_shared`."""
+    assert SHARED is not None
+    return SHARED.joinpath("samples", *parts)
