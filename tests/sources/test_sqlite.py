@@ -1,0 +1,299 @@
+"""SQLite files are read completely, consistently, and without a trace beside them."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import stat
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.shared import needs_shared, sample
+from tracetui.sources import sqlite
+from tracetui.sources.local import LocalFile
+
+Snapshot = dict[str, tuple[int, int, bytes]]
+
+
+def snapshot(folder: Path) -> Snapshot:
+    return {f.name: (f.stat().st_mtime_ns, f.stat().st_ino, f.read_bytes()) for f in folder.iterdir()}
+
+
+def make(path: Path, rows: int = 3) -> None:
+    writer = sqlite3.connect(path)
+    writer.execute("CREATE TABLE t (n INTEGER, s TEXT)")
+    writer.executemany("INSERT INTO t VALUES (?, ?)", [(i, f"row {i}") for i in range(rows)])
+    writer.commit()
+    writer.close()
+
+
+def count(path: Path, *, follow: bool = False) -> int:
+    with sqlite.connect(str(path), follow=follow) as connection:
+        (found,) = connection.execute("SELECT count(*) FROM t").fetchone()
+    assert isinstance(found, int)
+    return found
+
+
+@pytest.fixture
+def live(tmp_path: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
+    """A database whose writer is still there: two of its three rows are only in the log."""
+    path = tmp_path / "live.db"
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA journal_mode = WAL")
+    writer.execute("PRAGMA wal_autocheckpoint = 0")
+    writer.execute("CREATE TABLE t (n INTEGER)")
+    writer.execute("INSERT INTO t VALUES (1)")
+    writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    writer.execute("INSERT INTO t VALUES (2)")
+    writer.execute("INSERT INTO t VALUES (3)")
+    yield path, writer
+    writer.close()
+
+
+def test_a_plain_file_is_read_in_place_and_nothing_appears_beside_it(tmp_path: Path) -> None:
+    make(tmp_path / "plain.db")
+    before = snapshot(tmp_path)
+    assert count(tmp_path / "plain.db") == 3
+    assert sqlite.tables(str(tmp_path / "plain.db")) == {"t"}
+    assert snapshot(tmp_path) == before
+
+
+def test_rows_that_are_only_in_the_log_are_read_and_the_writer_is_not_disturbed(
+    live: tuple[Path, sqlite3.Connection],
+) -> None:
+    path, writer = live
+    before = snapshot(path.parent)
+    assert count(path) == 3
+    assert snapshot(path.parent) == before
+    writer.execute("INSERT INTO t VALUES (4)")
+    assert count(path) == 4
+
+
+def test_a_log_without_its_lock_page_is_read_and_none_is_made(
+    live: tuple[Path, sqlite3.Connection], tmp_path: Path
+) -> None:
+    path, _ = live
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for suffix in ("", "-wal"):
+        (crashed / f"c.db{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    before = snapshot(crashed)
+    assert count(crashed / "c.db") == 3
+    assert count(crashed / "c.db", follow=True) == 3
+    assert snapshot(crashed) == before
+
+
+def test_following_reads_a_live_database_in_place_and_changes_only_the_lock_page(
+    live: tuple[Path, sqlite3.Connection],
+) -> None:
+    path, writer = live
+    before = snapshot(path.parent)
+    with sqlite.connect(str(path), follow=True) as connection:
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
+        writer.execute("INSERT INTO t VALUES (4)")
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (4,), "in place: the same connection sees it"
+    after = snapshot(path.parent)
+    assert after.keys() == before.keys()
+    assert after["live.db"] == before["live.db"]
+
+
+def test_a_log_is_copied_once_for_many_reads_and_again_when_it_grew(
+    live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, writer = live
+    taken: list[str] = []
+    original = sqlite._Copy.take
+
+    def take(self: sqlite._Copy, source: str, state: sqlite._State) -> None:
+        taken.append(source)
+        original(self, source, state)
+
+    monkeypatch.setattr(sqlite._Copy, "take", take)
+    assert [count(path) for _ in range(5)] == [3] * 5
+    assert len(taken) == 1
+    writer.execute("INSERT INTO t VALUES (4)")
+    assert count(path) == 4
+    assert len(taken) == 2
+
+
+def test_the_copy_is_private_and_goes_away(
+    live: tuple[Path, sqlite3.Connection], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, writer = live
+    room = tmp_path / "room"
+    room.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(room))
+    monkeypatch.setattr(sqlite, "_copies", {})
+    count(path)
+    (folder,) = room.iterdir()
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    writer.execute("INSERT INTO t VALUES (4)")
+    count(path)
+    assert len(list(room.iterdir())) == 1, "the copy of the older state is gone"
+    sqlite._copies.clear()
+    assert list(room.iterdir()) == []
+
+
+def test_a_copy_is_taken_again_when_the_writer_was_faster(
+    live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, writer = live
+    original = sqlite._Copy.take
+    calls = 0
+
+    def take(self: sqlite._Copy, source: str, state: sqlite._State) -> None:
+        nonlocal calls
+        calls += 1
+        original(self, source, state)
+        if calls == 1:
+            writer.execute("INSERT INTO t VALUES (4)")
+            writer.execute("PRAGMA wal_checkpoint(RESTART)")
+            writer.execute("INSERT INTO t VALUES (5)")
+
+    monkeypatch.setattr(sqlite._Copy, "take", take)
+    assert count(path) == 5
+    assert calls == 2
+
+
+def test_a_writer_that_never_rests_is_an_error_and_no_guess(
+    live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, writer = live
+    original = sqlite._Copy.take
+
+    def take(self: sqlite._Copy, source: str, state: sqlite._State) -> None:
+        original(self, source, state)
+        writer.execute("INSERT INTO t VALUES (9)")
+        writer.execute("PRAGMA wal_checkpoint(RESTART)")
+        writer.execute("INSERT INTO t VALUES (9)")
+
+    monkeypatch.setattr(sqlite._Copy, "take", take)
+    with pytest.raises(OSError, match="keeps changing"):
+        count(path)
+
+
+def test_a_file_that_changes_while_it_is_read_in_place_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "plain.db"
+    make(path)
+    with pytest.raises(OSError, match="changed while"), sqlite.connect(str(path)):
+        os.utime(path, ns=(1, 1))
+
+
+def hot_journal(tmp_path: Path) -> Path:
+    """A database whose writer died in the middle of a transaction that had reached the file."""
+    path = tmp_path / "hot.db"
+    make(path, 2000)
+    writer = sqlite3.connect(path, isolation_level=None)
+    writer.execute("PRAGMA cache_size = 1")
+    writer.execute("BEGIN")
+    writer.execute("DELETE FROM t")
+    writer.execute("INSERT INTO t VALUES (1, 'unfinished')")
+    crashed = tmp_path / "crashed"
+    crashed.mkdir()
+    for suffix in ("", "-journal"):
+        (crashed / f"hot.db{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
+    writer.execute("ROLLBACK")
+    writer.close()
+    return crashed / "hot.db"
+
+
+def test_a_hot_journal_is_rolled_back_in_the_copy_only(tmp_path: Path) -> None:
+    path = hot_journal(tmp_path)
+    before = snapshot(path.parent)
+    assert count(path) == 2000
+    assert snapshot(path.parent) == before
+
+
+def test_a_journal_that_names_a_super_journal_is_refused(tmp_path: Path) -> None:
+    path = hot_journal(tmp_path)
+    victim = tmp_path / "victim"
+    victim.write_bytes(b"")
+    name = os.fsencode(victim)
+    journal = Path(f"{path}-journal")
+    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite._JOURNAL_MAGIC
+    journal.write_bytes(journal.read_bytes() + tail)
+    with pytest.raises(OSError, match="several databases"):
+        count(path)
+    assert victim.exists()
+
+
+@pytest.mark.parametrize("name", ["a?mode=rwc&x.db", "a#b.db", "100%41.db", "é 漢.db"])
+def test_names_are_quoted(tmp_path: Path, name: str) -> None:
+    make(tmp_path / name)
+    before = snapshot(tmp_path)
+    assert count(tmp_path / name) == 3
+    assert snapshot(tmp_path) == before
+
+
+def test_a_name_that_is_not_utf8_opens(tmp_path: Path) -> None:
+    make(tmp_path / "x.db")
+    name = os.fsdecode(os.fsencode(tmp_path) + b"/\xff.db")
+    os.rename(tmp_path / "x.db", name)
+    with sqlite.connect(name) as connection:
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
+
+
+def test_an_absent_file_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(OSError, match="not a regular file"), sqlite.connect(str(tmp_path / "no.db")):
+        pass
+    assert sqlite.tables(str(tmp_path / "no.db")) == frozenset()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_writing_is_refused(tmp_path: Path, live: tuple[Path, sqlite3.Connection]) -> None:
+    make(tmp_path / "plain.db")
+    for path, follow in ((tmp_path / "plain.db", False), (live[0], False), (live[0], True)):
+        with (
+            sqlite.connect(str(path), follow=follow) as connection,
+            pytest.raises(sqlite3.OperationalError, match="readonly"),
+        ):
+            connection.execute("DELETE FROM t")
+    with sqlite.connect(str(tmp_path / "plain.db")) as connection, pytest.raises(sqlite3.Error, match="attached"):
+        connection.execute("ATTACH ? AS other", (str(tmp_path / "new.db"),))
+    assert not (tmp_path / "new.db").exists()
+
+
+def test_views_are_no_tables_and_an_endless_query_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sqlite, "STATEMENT_SECONDS", 0.05)
+    path = tmp_path / "bomb.db"
+    make(path)
+    writer = sqlite3.connect(path)
+    writer.execute(
+        "CREATE VIEW steps AS WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r) SELECT n FROM r"
+    )
+    writer.close()
+    assert sqlite.tables(str(path)) == {"t"}
+    with sqlite.connect(str(path)) as connection:
+        with pytest.raises(sqlite3.OperationalError, match="interrupted"):
+            connection.execute("SELECT count(*) FROM steps").fetchone()
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,), "the next statement has its own time"
+
+
+def test_text_that_is_not_utf8_gets_replacement_characters(tmp_path: Path) -> None:
+    path = tmp_path / "bad.db"
+    make(path)
+    writer = sqlite3.connect(path)
+    writer.execute("UPDATE t SET s = CAST(x'41ff42' AS TEXT)")
+    writer.commit()
+    writer.close()
+    with sqlite.connect(str(path)) as connection:
+        assert connection.execute("SELECT s FROM t").fetchone() == ("A\ufffdB",)
+
+
+def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
+    path = tmp_path / "no.db"
+    path.write_bytes(b"SQLite format 3\0" + b"garbage" * 100)
+    assert sqlite.tables(str(path)) == frozenset()
+    assert LocalFile(str(path)).tables == frozenset()
+    with sqlite.connect(str(path)) as connection, pytest.raises(sqlite3.DatabaseError):
+        connection.execute("SELECT * FROM t")
+
+
+@needs_shared
+def test_the_log_of_a_real_live_database_is_read() -> None:
+    path = sample("hypergraph", "v6_live_wal", "workflows.db")
+    with sqlite.connect(str(path)) as connection:
+        assert connection.execute("SELECT count(*) FROM runs").fetchone() == (27,)
