@@ -46,6 +46,7 @@ WORDS: Final[dict[str, Status]] = {
     "wall_timeout": Status.ERROR,
     "driver_error": Status.ERROR,
     "max_turns": Status.ERROR,
+    "max_iterations": Status.ERROR,
     "max_tokens": Status.ERROR,
     "partial": Status.ERROR,
     "block": Status.ERROR,
