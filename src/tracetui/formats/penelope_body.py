@@ -20,7 +20,7 @@ def body_of(at: At) -> Body:
     if not isinstance(at, At):
         raise FormatError("this span comes from another format")
     if at.target_tool is not None:
-        return _target_body(at.turn.target_tools[at.target_tool])
+        return _target_body(at.turn, at.target_tool)
     if at.execution is not None:
         return _call_body(at.turn, at.turn.calls[at.execution])
     return _turn_body(at.turn)
@@ -37,6 +37,8 @@ def _turn_body(turn: Turn) -> Body:
     ]
     if sequence(turn.line.get("tool_calls")):
         consumed.append("tool_calls")
+    if same(turn.line.get("turn"), attributes.get("turn_number")):
+        consumed.append("turn")
     for key, value in without(turn.line, *consumed).items():
         known = key in attributes and not same(attributes[key], value)
         attributes[f"conversation_summary.{key}" if known else key] = value
@@ -51,9 +53,9 @@ def _turn_body(turn: Turn) -> Body:
 
 
 def _turn_raw(turn: Turn) -> bytes:
-    """The record in the history, and on a line of its own the one in the summary."""
-    records = [record for record in (turn.history, turn.summary) if record]
-    return b"\n".join(record.raw or rendered(record.value) for record in records)
+    """The record in the history, else the one in the summary."""
+    record = turn.history or turn.summary
+    return b"" if record is None else record.raw or rendered(record.value)
 
 
 def _call_body(turn: Turn, call: Execution) -> Body:
@@ -65,6 +67,8 @@ def _call_body(turn: Turn, call: Execution) -> Body:
     elif record.get("reasoning") is not None:
         attributes["reasoning"] = record["reasoning"]
     asked = _assistant(record.get("assistant_message"), parts, thought, attributes)
+    if any(isinstance(part, ToolCall) and part.name == attributes.get("tool_name") for part in parts):
+        del attributes["tool_name"]  # the call says it
     answered = _tool(record.get("tool_message"), call, attributes)
     return Body(
         input=call.arguments,
@@ -143,8 +147,9 @@ def _inside(raw: bytes, step: str | int) -> bytes:
     return bytes(msgspec.json.decode(raw, type=list[msgspec.Raw])[step])
 
 
-def _target_body(item: Any) -> Body:
-    """A call that the target made. Its `raw` is a rendering: such calls may travel inside a text."""
+def _target_body(turn: Turn, place: int) -> Body:
+    """A call that the target made."""
+    item = turn.target_tools[place]
     call = function_of(mapping(item))
     shown = [next((key for key in names if key in call), "") for names in (ARGUMENTS, _RESULTS)]
     attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
@@ -153,5 +158,15 @@ def _target_body(item: Any) -> Body:
     if hidden:
         attributes["function"] = hidden
     return Body(
-        input=first_of(call, ARGUMENTS), output=first_of(call, _RESULTS), attributes=attributes, raw=rendered(item)
+        input=first_of(call, ARGUMENTS),
+        output=first_of(call, _RESULTS),
+        attributes=attributes,
+        raw=_target_raw(turn, place),
     )
+
+
+def _target_raw(turn: Turn, place: int) -> bytes:
+    """The bytes in the summary; a rendering where the call is known only from the text of an answer."""
+    if turn.summary is None or not turn.summary.raw or not sequence(turn.line.get("tool_calls")):
+        return rendered(turn.target_tools[place])
+    return _inside(_inside(turn.summary.raw, "tool_calls"), place)

@@ -74,7 +74,7 @@ class Result:
         start, zone = moment(self.root.get("start_time"))
         end, _ = moment(self.root.get("end_time"))
         if start is not None and end is not None and end >= start:
-            return start, zone, (end - start) * 1000
+            return start, zone, round((end - start) * 1000, 3)  # microseconds are what is written
         return start, zone, milliseconds(self.stats.get("execution_time_seconds"))
 
 
