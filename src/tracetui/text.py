@@ -141,8 +141,11 @@ def pad(text: Clean, width: int, *, right: bool = False) -> Clean:
 
 
 def duration(ms: float | None) -> Clean:
-    """Milliseconds in at most five cells: ``230µs 820ms 9.1s 42.9s 1m02s 12m30 3h07m 4d02h``; ``—`` for None."""
-    if ms is None or ms != ms:
+    """Milliseconds in at most five cells: ``230µs 820ms 9.1s 42.9s 1m02s 12m30 3h07m 4d02h``.
+
+    ``—`` for None, and for what is no time (not a number, over 30,000 years).
+    """
+    if ms is None or ms != ms or abs(ms) > 1e15:
         return Clean("—")
     if ms < 0:
         return Clean("-" + duration(-ms))
@@ -172,13 +175,15 @@ def tokens(count: int | None) -> Clean:
         return Clean("—")
     if abs(count) < 1000:
         return Clean(str(count))
+    if abs(count) >= 10**15:
+        return Clean(">999T" if count > 0 else "<-1P")
     for unit, scale in (("k", 1e3), ("M", 1e6), ("G", 1e9), ("T", 1e12)):
         value = count / scale
         if abs(value) < 99.95:
             return Clean(f"{value:.1f}{unit}")
         if abs(value) < 999.5:
             return Clean(f"{value:.0f}{unit}")
-    return Clean(f"{count:.0e}")
+    return Clean(f"{count / 1e12:.0f}T")
 
 
 def age(seconds: float | None) -> Clean:

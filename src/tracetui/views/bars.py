@@ -1,0 +1,186 @@
+"""Bars: blocks are time, thin lines are amounts.
+
+Everything here works in cells and eighths of cells and returns pieces of exactly the width that was asked for.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+
+from tracetui.text import Clean, duration
+from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.rows import Line, Piece
+
+_ROUND_MS: Final = tuple(
+    sorted(
+        {digit * 10.0**power for power in range(-3, 4) for digit in (1, 2, 5)}
+        | {s * 1000.0 for s in (10, 20, 30, 60, 120, 300, 600, 1200, 1800)}
+        | {h * 3_600_000.0 for h in (1, 2, 5, 6, 12, 24, 48, 120, 240)}
+    )
+)
+_MAX_TICKS: Final = 5
+_NEAR_TOTAL: Final = 5
+
+
+class Bar(NamedTuple):
+    """Cells of a bar: `text` from cell `at` on."""
+
+    at: int
+    text: str
+
+
+def bar(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:
+    """The block from `start` to `end` on an axis of `total` (any unit) that is `width` cells long.
+
+    At least two eighths of a cell wide, however short the time; clamped to the axis.
+    """
+    if width <= 0 or total <= 0:
+        return Bar(0, "")
+    whole = width * 8
+    a = min(max(0, round(start / total * whole)), whole - 2)
+    b = min(max(a + 2, round(end / total * whole)), whole)
+    first, last = a // 8, (b - 1) // 8
+    if first == last:
+        return Bar(first, _one_cell(a - first * 8, b - first * 8, glyphs))
+    head = a - first * 8
+    sign = glyphs.ends[7] if head < 2 else glyphs.half if head < 6 else glyphs.sliver
+    return Bar(first, sign + glyphs.ends[7] * (last - first - 1) + glyphs.ends[b - last * 8 - 1])
+
+
+def _one_cell(a: int, b: int, glyphs: Glyphs) -> str:
+    """The sign nearest to eighths a to b of one cell: left blocks of any size, or the right half."""
+    left_off = a
+    right_off = abs(a - 4) + 8 - b
+    return glyphs.half if right_off < left_off else glyphs.ends[b - 1 if a < 2 else b - a - 1]
+
+
+def container(start: float, end: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:
+    """The thin line of a span that contains others, in half cells."""
+    if width <= 0 or total <= 0:
+        return Bar(0, "")
+    halves = width * 2
+    a = min(max(0, round(start / total * halves)), halves - 1)
+    b = min(max(a + 1, round(end / total * halves)), halves)
+    first, last = a // 2, (b - 1) // 2
+    if first == last and b - a == 1:
+        return Bar(first, glyphs.container_start if a % 2 else glyphs.container_end)
+    text = [glyphs.container] * (last - first + 1)
+    if a % 2:
+        text[0] = glyphs.container_start
+    if b % 2:
+        text[-1] = glyphs.container_end
+    return Bar(first, "".join(text))
+
+
+def instant(start: float, total: float, width: int, glyphs: Glyphs = UNICODE) -> Bar:
+    """A mark where something began whose duration the trace does not say: thinner than any bar."""
+    if width <= 0 or total <= 0:
+        return Bar(0, "")
+    return Bar(min(width - 1, max(0, int(start / total * width))), glyphs.ends[0])
+
+
+def on_grid(what: Bar, style: str, ticks: Sequence[int], width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+    """A bar on the time grid: `width` cells, dashed lines at the cells `ticks` where the bar leaves them free."""
+    stop = what.at + len(what.text)
+    pieces = _grid(0, what.at, ticks, glyphs)
+    if what.text:
+        pieces.append(Piece(Clean(what.text), style))
+    return pieces + _grid(stop, width, ticks, glyphs)
+
+
+def _grid(start: int, stop: int, ticks: Sequence[int], glyphs: Glyphs) -> list[Piece]:
+    if stop <= start:
+        return []
+    blank = [" "] * (stop - start)
+    for tick in ticks[bisect_left(ticks, start) :]:
+        if tick >= stop:
+            break
+        blank[tick - start] = glyphs.grid
+    return [Piece(Clean("".join(blank)), "line")]
+
+
+class Axis(NamedTuple):
+    """A time axis: its heading and the cells of its grid."""
+
+    heading: Line
+    ticks: tuple[int, ...]
+
+
+def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE) -> Axis:
+    """Three to five round ticks and the total; a tick whose label would come too near to the total has none."""
+    if width <= 0:
+        return Axis((), ())
+    step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), total_ms / 4)
+    marks = [(int(i * step / total_ms * width), i * step) for i in range(1, _MAX_TICKS + 1) if i * step < total_ms]
+    end = duration(total_ms)
+    cells = [" "] * width
+    free = _write(cells, 0, "0", 0)
+    total_at = width - len(end)
+    for cell, ms in marks:
+        label = _tick_label(ms)
+        if max(cell + len(label), cell + _NEAR_TOTAL) <= total_at and cell >= free:
+            free = _write(cells, cell, label, free)
+    if total_at >= 2:
+        _write(cells, total_at, end, total_at)
+    return Axis((Piece(Clean("".join(cells)), "dim"),), tuple(sorted({cell for cell, _ in marks if 0 < cell < width})))
+
+
+def _write(cells: list[str], at: int, text: str, free: int) -> int:
+    cells[at : at + len(text)] = text
+    return at + len(text) + 1
+
+
+def _tick_label(ms: float) -> str:
+    for unit, size in (("h", 3_600_000), ("m", 60_000)):
+        if ms >= size * (1 if unit == "h" else 2) and ms % size == 0:
+            return f"{ms / size:.0f}{unit}"
+    if ms >= 1000:
+        return f"{ms / 1000:g}s"
+    return f"{ms:g}ms" if ms >= 1 else duration(ms)
+
+
+def amount(
+    value: float | None,
+    full: float,
+    width: int,
+    style: str = "bar.agent",
+    *,
+    threshold: float | None = None,
+    glyphs: Glyphs = UNICODE,
+) -> list[Piece]:
+    """A share of `full` as a thin line over its track, with an upright where the threshold lies."""
+    if width <= 0:
+        return []
+    share = 0.0 if value is None or full <= 0 else min(1.0, max(0.0, value / full))
+    filled = max(1, round(share * width)) if share > 0 else 0
+    pieces = [Piece(Clean(glyphs.amount * filled), style), Piece(Clean(glyphs.rest * (width - filled)), "line")]
+    if threshold is None or full <= 0 or not 0 <= threshold <= full:
+        return [piece for piece in pieces if piece.text]
+    at = min(width - 1, int(threshold / full * width))
+    return [*_slice(pieces, 0, at), Piece(glyphs.threshold, "text"), *_slice(pieces, at + 1, width)]
+
+
+def _slice(pieces: Iterable[Piece], start: int, stop: int) -> list[Piece]:
+    found, at = [], 0
+    for piece in pieces:
+        text = piece.text[max(0, start - at) : max(0, stop - at)]
+        if text:
+            found.append(Piece(Clean(text), piece.style))
+        at += len(piece.text)
+    return found
+
+
+def sparkline(values: Sequence[float | None], glyphs: Glyphs = UNICODE) -> Clean:
+    """One sign a value, its height relative to the largest; ``·`` for None."""
+    top = max((value for value in values if value is not None), default=0.0)
+    steps = len(glyphs.spark)
+    return Clean(
+        "".join(
+            glyphs.zero
+            if value is None
+            else glyphs.spark[min(steps - 1, max(0, int(value / top * steps)) if top > 0 else 0)]
+            for value in values
+        )
+    )

@@ -1,0 +1,146 @@
+"""Where the spans of a run lie in time: computed once for a run, asked for one span at a time."""
+
+from __future__ import annotations
+
+from array import array
+from math import nan
+from typing import Final
+
+from tracetui.model import Run, Span, Status, Usage
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean
+from tracetui.views.bars import Bar, bar, container, instant, on_grid
+from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
+from tracetui.views.rows import Piece
+
+_LATEST: Final = 1e12
+"""Times beyond are nonsense (or infinite); no axis is made of them."""
+_PAINTED: Final = 4000
+"""Spans painted one by one in the row of the whole run; of more, a sample (and everything that failed)."""
+
+
+def tokens_of(usage: Usage | None) -> int | None:
+    """All tokens of a usage: as stated, else input and output; None where the trace does not say."""
+    if usage is None:
+        return None
+    if usage.total_tokens is not None:
+        return usage.total_tokens
+    if usage.input_tokens is None and usage.output_tokens is None:
+        return None
+    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+
+
+class Chart:
+    """The time axis of a run and the place of each span on it.
+
+    Where no span says when it started, but some say how long they took, they are laid end to end (`end_to_end`).
+    """
+
+    def __init__(self, run: Run, now: float | None = None) -> None:
+        self._run = run
+        self._now = now if now is not None and 0 < now < _LATEST else None
+        self.end_to_end = False
+        self._offsets: array[float] | None = None
+        self._base = 0.0
+        self.total_ms = 0.0
+        """Length of the axis, 0 where the trace holds no times at all."""
+        self._measure()
+
+    def _measure(self) -> None:
+        first, last = _LATEST, 0.0
+        for span in self._run.spans:
+            start = span.started_at
+            if start is not None and 0 < start < _LATEST:
+                if start < first:
+                    first = start
+                length = span.duration_ms
+                end = start + length / 1000 if length is not None and 0 < length < _LATEST else start
+                if end > last:
+                    last = end
+        if last:
+            if self._now is not None and self._run.summary.status is Status.RUNNING:
+                last = max(last, self._now)
+            self._base = first
+            self.total_ms = (last - first) * 1000
+        if not last or self.total_ms <= 0:
+            self._lay_end_to_end()
+
+    def _lay_end_to_end(self) -> None:
+        """Each span begins where the one before it ended; what contains others begins with the first of them."""
+        self.total_ms = 0.0
+        spans, sizes = self._run.spans, self._run.sizes
+        if not any(span.duration_ms for span in spans):
+            return
+        offsets = array("d", [nan]) * len(spans)
+        at = 0.0
+        ends: list[tuple[int, float]] = []
+        for i, span in enumerate(spans):
+            while ends and ends[-1][0] <= i:
+                at = max(at, ends.pop()[1])
+            length = span.duration_ms
+            if length is not None and 0 <= length < _LATEST:
+                offsets[i] = at
+                if sizes[i] == 1:
+                    at += length
+                else:
+                    ends.append((i + sizes[i], at + length))
+        self.total_ms = max([at, *(end for _, end in ends)])
+        self._offsets = offsets
+        self.end_to_end = True
+
+    def extent(self, position: int) -> tuple[float, float | None] | None:
+        """Start and end of a span in ms from the start of the axis; the end None where the trace does not say."""
+        span = self._run.spans[position]
+        if self._offsets is not None:
+            start = self._offsets[position]
+            return None if start != start else (start, start + (span.duration_ms or 0.0))
+        started = span.started_at
+        if started is None or not 0 < started < _LATEST:
+            return None
+        start = (started - self._base) * 1000
+        length = span.duration_ms
+        if length is not None and 0 <= length < _LATEST:
+            return start, start + length
+        return start, (self.total_ms if span.status is Status.RUNNING else None)
+
+    def elapsed(self, span: Span) -> float | None:
+        """How long a span took, or has taken so far where it is still open; None where the trace does not say."""
+        if span.duration_ms is None and span.status is Status.RUNNING and self._now and span.started_at:
+            return max(0.0, self._now - span.started_at) * 1000
+        return span.duration_ms
+
+    def pieces(
+        self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
+    ) -> list[Piece]:
+        """The bar of a span, `width` cells with the time grid behind it; `thin` for what contains others."""
+        extent = self.extent(position)
+        if extent is None:
+            return on_grid(Bar(0, ""), "line", ticks, width, glyphs)
+        start, end = extent
+        span = self._run.spans[position]
+        style = bar_style(span)
+        if end is None:
+            return on_grid(instant(start, self.total_ms, width, glyphs), style, ticks, width, glyphs)
+        draw = container if thin else bar
+        return on_grid(draw(start, end, self.total_ms, width, glyphs), style, ticks, width, glyphs)
+
+    def whole(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+        """The whole run in one row: in each cell the kind of work that was done then; failures on top."""
+        styles = ["line"] * width
+        for position in self._painted():
+            extent = self.extent(position)
+            if extent is None or extent[1] is None:
+                continue
+            first = min(width - 1, int(extent[0] / self.total_ms * width))
+            last = max(first + 1, min(width, round(extent[1] / self.total_ms * width)))
+            styles[first:last] = [bar_style(self._run.spans[position])] * (last - first)
+        full = Clean(glyphs.ends[-1])
+        return [Piece(full, style) if style != "line" else Piece(Clean(" ")) for style in styles]
+
+    def _painted(self) -> list[int]:
+        run = self._run
+        if self.total_ms <= 0:
+            return []
+        leaves = [i for i, size in enumerate(run.sizes) if size == 1 and run.spans[i].operation not in CONTAINERS]
+        failed = [i for i in leaves if run.spans[i].status is Status.ERROR]
+        return leaves[:: 1 + len(leaves) // _PAINTED] + failed

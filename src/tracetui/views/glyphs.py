@@ -1,0 +1,254 @@
+"""The two glyph sets: every sign that a pane draws itself, one cell wide each.
+
+Which set is in use is an argument of whoever makes rows, never a global: colour and glyphs are independent settings.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from tracetui.model import Operation, Span, Status
+from tracetui.text import Clean
+
+
+class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
+    """Names of signs; `UNICODE` has them as in most fonts, `ASCII` for terminals and locales that lack those."""
+
+    ok: Clean
+    error: Clean
+    running: Clean
+    paused: Clean
+    cancelled: Clean
+    unknown: Clean
+    note: Clean
+    """Unreadable, or worth a note."""
+    zero: Clean
+    unsaid: Clean
+    """The trace does not say."""
+    cut: Clean
+
+    model: Clean
+    tool: Clean
+    agent: Clean
+    workflow: Clean
+    node: Clean
+    route: Clean
+    retrieval: Clean
+    embeddings: Clean
+    policy: Clean
+    hook: Clean
+    reasoning: Clean
+    other: Clean
+
+    unfolded: Clean
+    folded: Clean
+    cursor: Clean
+    role: Clean
+    track: Clean
+    thumb: Clean
+    tick: Clean
+    guide: Clean
+    grid: Clean
+    mask: Clean
+    replay: Clean
+    same: Clean
+    changed: Clean
+    only_a: Clean
+    only_b: Clean
+    edited: Clean
+    downstream: Clean
+    loop: Clean
+    times: Clean
+    end: Clean
+    arrow: Clean
+    dot: Clean
+    """Between facts."""
+    path: Clean
+    at_least: Clean
+
+    rule: Clean
+    rule_focused: Clean
+    ends: Clean
+    """A bar's last cell, by eighths: ``ends[n - 1]`` is filled from the left by n eighths."""
+    half: Clean
+    """A bar's first cell, its right half filled."""
+    sliver: Clean
+    """A bar's first cell, its last eighth filled."""
+    container: Clean
+    container_start: Clean
+    container_end: Clean
+    amount: Clean
+    rest: Clean
+    threshold: Clean
+    spark: Clean
+    """Heights of a sparkline, lowest first."""
+
+
+def _set(**signs: str) -> Glyphs:
+    return Glyphs(**{name: Clean(sign) for name, sign in signs.items()})
+
+
+UNICODE: Final = _set(
+    ok="✓",
+    error="✗",
+    running="◐",
+    paused="‖",
+    cancelled="⊘",
+    unknown="?",
+    note="!",
+    zero="·",
+    unsaid="—",
+    cut="…",
+    model="◆",
+    tool="■",
+    agent="◉",
+    workflow="▣",
+    node="□",
+    route="◇",
+    retrieval="≡",
+    embeddings="∷",
+    policy="§",
+    hook="⊢",
+    reasoning="∴",
+    other="·",
+    unfolded="▾",
+    folded="▸",
+    cursor="▌",
+    role="▎",
+    track="│",
+    thumb="┃",
+    tick="◂",
+    guide="│",
+    grid="┊",
+    mask="••••••••",
+    replay="↺",
+    same="=",
+    changed="≠",
+    only_a="−",
+    only_b="+",
+    edited="~",
+    downstream="↓",
+    loop="↻",
+    times="×",
+    end="╰",
+    arrow="→",
+    dot="·",
+    path="›",
+    at_least="≥",
+    rule="─",
+    rule_focused="━",
+    ends="▏▎▍▌▋▊▉█",
+    half="▐",
+    sliver="▕",
+    container="━",
+    container_start="╺",
+    container_end="╸",
+    amount="━",
+    rest="─",
+    threshold="┃",
+    spark="▁▂▃▄▅▆▇█",
+)
+
+ASCII: Final = _set(
+    ok=".",
+    error="E",
+    running="R",
+    paused="P",
+    cancelled="C",
+    unknown="?",
+    note="!",
+    zero=".",
+    unsaid="-",
+    cut="~",
+    model="*",
+    tool="#",
+    agent="@",
+    workflow="%",
+    node="#",
+    route="o",
+    retrieval="=",
+    embeddings=":",
+    policy="$",
+    hook="^",
+    reasoning="~",
+    other=".",
+    unfolded="v",
+    folded=">",
+    cursor=">",
+    role="|",
+    track=":",
+    thumb="|",
+    tick="<",
+    guide="|",
+    grid=":",
+    mask="********",
+    replay="<",
+    same="=",
+    changed="!",
+    only_a="-",
+    only_b="+",
+    edited="~",
+    downstream="v",
+    loop="@",
+    times="x",
+    end="`",
+    arrow=">",
+    dot="-",
+    path=">",
+    at_least=">=",
+    rule="-",
+    rule_focused="=",
+    ends="########",
+    half="#",
+    sliver="#",
+    container="=",
+    container_start="=",
+    container_end="=",
+    amount="=",
+    rest="-",
+    threshold="|",
+    spark="_.-=#",
+)
+
+_STATUS: Final = {status: f"status.{status.value}" for status in Status}
+
+_KINDS: Final[dict[Operation, tuple[str, str, str]]] = {
+    Operation.CHAT: ("model", "kind.model", "bar.model"),
+    Operation.EXECUTE_TOOL: ("tool", "kind.tool", "bar.tool"),
+    Operation.INVOKE_AGENT: ("agent", "kind.agent", "bar.agent"),
+    Operation.INVOKE_WORKFLOW: ("workflow", "kind.agent", "bar.agent"),
+    Operation.RETRIEVAL: ("retrieval", "kind.tool", "bar.tool"),
+    Operation.EMBEDDINGS: ("embeddings", "kind.tool", "bar.tool"),
+    Operation.POLICY: ("policy", "kind.policy", "bar.policy"),
+    Operation.HOOK: ("hook", "kind.hook", "bar.agent"),
+    Operation.NODE: ("node", "kind.tool", "bar.tool"),
+    Operation.ROUTE: ("route", "kind.tool", "bar.tool"),
+    Operation.TURN: ("other", "kind.agent", "bar.agent"),
+    Operation.MESSAGE: ("role", "role.user", "bar.agent"),
+    Operation.OTHER: ("other", "dim", "bar.agent"),
+}
+_SWAPPED: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED, Status.CANCELLED})
+
+
+def status_glyph(status: Status, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of a status."""
+    return Clean(getattr(glyphs, status.value)), _STATUS[status]
+
+
+def kind(span: Span, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of what a span is; a failed, open, paused or cancelled one shows that instead."""
+    if span.status in _SWAPPED:
+        return status_glyph(span.status, glyphs)
+    name, style, _ = _KINDS[span.operation]
+    return Clean(getattr(glyphs, name)), style
+
+
+def bar_style(span: Span) -> str:
+    """Style of a span's bar: red when it failed, yellow while it is open, else by kind."""
+    if span.status is Status.ERROR:
+        return "bar.error"
+    if span.status is Status.RUNNING:
+        return "bar.running"
+    return _KINDS[span.operation][2]

@@ -1,0 +1,151 @@
+"""What a run came to, in the two lines above its steps and in the row below the last of them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, tzinfo
+
+from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
+from tracetui.text import Clean, age, clean, cost, duration, grouped, one_line, tokens
+from tracetui.views.chart import tokens_of
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.rows import Line, Piece, fit, width_of
+
+
+def heading(
+    run: Run, width: int, *, now: float | None = None, zone: tzinfo = UTC, glyphs: Glyphs = UNICODE
+) -> list[Line]:
+    """Two lines: how the run ended and where; model, time, tokens, cost, and at the right when it was."""
+    return [tuple(fit(_verdict(run, glyphs), width)), _facts(run.summary, width, now, zone, glyphs)]
+
+
+def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
+    """The row below the last step: why a failed run ended there, or that there is no end; else empty."""
+    summary = run.summary
+    if not run.complete:
+        return (Piece(Clean(f"{glyphs.cut} reading on"), "dim"),)
+    derived = summary.status_source is StatusSource.DERIVED
+    if summary.status is Status.ERROR:
+        words = Piece(Clean(f"{glyphs.end} run ends here"), "status.error")
+        return (words, Piece(Clean(f"  {cause(run)}"), "dim"))
+    if summary.status is Status.CANCELLED:
+        return (Piece(Clean(f"{glyphs.end} run was ended here"), "sec"), Piece(Clean(f"  {_word(summary)}"), "dim"))
+    if summary.status is Status.RUNNING or (summary.status is Status.UNKNOWN and derived):
+        more = "no end record yet" if summary.status is Status.RUNNING else "no end record"
+        return (Piece(Clean(f"{glyphs.cut} {more}"), "dim"),)
+    return ()
+
+
+def cause(run: Run) -> Clean:
+    """Why a run failed, in one phrase: the violated limit, unmet criteria, else that no policy fired, or the error."""
+    for limit in run.body.limits:
+        if limit.violated:
+            return Clean(f"policy {one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip())
+    unmet = sum(criterion.met is False for criterion in run.body.criteria)
+    if unmet:
+        return Clean(f"{unmet} of {len(run.body.criteria)} criteria not met")
+    if run.body.limits:
+        return Clean("no policy fired")
+    error = run.summary.first_error
+    return _error(error) if error is not None else _word(run.summary)
+
+
+def measured(current: float | None, limit: float | None) -> Clean:
+    """A number against its limit: ``11 > 10``, ``7 of 10``; empty where the trace says neither."""
+    if current is None:
+        return Clean("" if limit is None else f"limit {number(limit)}")
+    if limit is None:
+        return number(current)
+    return Clean(f"{number(current)} {'>' if current > limit else 'of'} {number(limit)}")
+
+
+def number(value: float | int | None, glyphs: Glyphs = UNICODE) -> Clean:
+    """A number as people read it: whole ones in groups of three, others with four digits; ``—`` for None."""
+    if value is None:
+        return glyphs.unsaid
+    if isinstance(value, bool):
+        return Clean("true" if value else "false")
+    if isinstance(value, int) or (abs(value) < 1e15 and value == int(value)):
+        return grouped(int(value))
+    return Clean(f"{value:.4g}")
+
+
+def _verdict(run: Run, glyphs: Glyphs) -> list[Piece]:
+    summary = run.summary
+    sign, style = status_glyph(summary.status, glyphs)
+    loud = summary.status in (Status.ERROR, Status.RUNNING)
+    name = one_line(summary.agent or summary.name or summary.id, 60)
+    pieces = [Piece(sign, style), Piece(Clean(f" {name}"), f"{style} bold" if loud else "text bold")]
+    if summary.status is Status.ERROR:
+        return [*pieces, *_failure(run, glyphs)]
+    pieces.append(Piece(Clean(f" {summary.status.value}"), style))
+    if summary.status_word and summary.status_word.lower() != summary.status.value:
+        pieces.append(Piece(Clean(f" ({_word(summary)})"), "dim"))
+    if summary.steps is not None:
+        steps = f" {glyphs.dot} {grouped(summary.steps)} step{'' if summary.steps == 1 else 's'}"
+        pieces.append(Piece(Clean(steps), "text"))
+    if summary.errors:
+        pieces.append(Piece(Clean(f" {glyphs.dot} "), "dim"))
+        pieces.append(Piece(Clean(f"{grouped(summary.errors)} failed inside"), "status.warn"))
+    return pieces
+
+
+def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
+    """``failed at step 11 of 11 · search``: the first error's step, where it happened in one."""
+    error = run.summary.first_error
+    span = run.span(error.span) if error is not None and error.span is not None else None
+    where = " failed"
+    if span is not None and span.step is not None:
+        last = max((step.number for step in run.steps if step.number is not None), default=span.step)
+        where = f" failed at step {span.step} of {max(last, span.step)}"
+    what = one_line(span.name, 80) if span is not None else cause(run)
+    return [Piece(Clean(where), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
+
+
+def _facts(summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs) -> Line:
+    facts = [clean(summary.model, 80)] if summary.model else []
+    if summary.duration_ms is not None:
+        facts.append(duration(summary.duration_ms))
+    total = tokens_of(summary.usage)
+    if total is not None:
+        facts.append(Clean(f"{tokens(total)} tok"))
+    if summary.usage is not None and summary.usage.cost_usd is not None:
+        facts.append(cost(summary.usage.cost_usd))
+    left = Clean(f" {glyphs.dot} ".join(facts)) or Clean("no model, time or tokens recorded")
+    when = moment(summary, now=now, zone=zone)
+    gap = width - width_of((Piece(left), Piece(when)))
+    if gap < 2:
+        return tuple(fit([Piece(left, "sec")], width))
+    return (Piece(left, "sec"), Piece(Clean(" " * gap)), Piece(when, "dim"))
+
+
+def moment(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
+    """When a run started: ``13:09:22Z, 3m ago``; the date where it is not today's; empty where nobody knows."""
+    start = summary.started_at
+    if start is None:
+        return Clean("")
+    naive = summary.time_zone is None
+    try:
+        when = datetime.fromtimestamp(start, UTC if naive else zone)
+        today = now is not None and datetime.fromtimestamp(now, zone).date() == when.date()
+    except (OverflowError, ValueError, OSError):
+        return Clean("time out of range")
+    text = when.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
+    if naive:
+        return Clean(f"{text} local, zone unknown")
+    text += "Z" if zone is UTC else ""
+    return Clean(text if now is None else f"{text}, {_ago(now - start)}")
+
+
+def _ago(seconds: float) -> str:
+    words = age(max(0.0, seconds))
+    return words if words == "now" else f"{words} ago"
+
+
+def _word(summary: RunSummary) -> Clean:
+    return one_line(summary.status_word or summary.status.value, 60)
+
+
+def _error(error: FirstError) -> Clean:
+    message = one_line(error.message, 160)
+    kind = one_line(error.type or "", 80)
+    return Clean(f"{kind}: {message}" if kind and message else kind or message)

@@ -1,0 +1,364 @@
+"""The steps of a run as rows: the timeline (one line a step) and the span tree, two views of the same spans.
+
+Nothing is stored per row but its position: a run of 100,000 spans costs an array of numbers, and a fold another one.
+"""
+
+from __future__ import annotations
+
+import re
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Hashable, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple
+
+from tracetui.model import Operation, Run, Span, Status
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean, count, duration, one_line, pad, tokens
+from tracetui.views.bars import axis
+from tracetui.views.chart import Chart, tokens_of
+from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.headline import ending
+from tracetui.views.rows import Line, Piece, fill, fit, width_of
+
+END: Final = ("end of run",)
+"""Key of the row that says where a run ended. Span ids are strings, so it is nobody's."""
+
+_BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
+_BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
+_THIN: Final = CONTAINERS | {Operation.NODE}
+_TAKES_TEXT: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
+_PROSE: Final = re.compile(r"[\w][^\"'{}\[\]=:/\\|;$<>`]*")
+"""An argument that reads as words, not as code, path or JSON: shown in quotes."""
+_MAX_INDENT: Final = 40
+"""Cells of indentation; what is nested deeper stays there, and says its depth."""
+
+
+class Columns(NamedTuple):
+    """Cells of each column of a row; 0 where it is left out. One blank stands before each but the first."""
+
+    number: int
+    what: int
+    tokens: int
+    time: int
+    bar: int
+
+
+class Fold(NamedTuple):
+    """A row that can be folded: the key that stands for it, and whether it is open now."""
+
+    key: Hashable
+    open: bool
+
+
+class SpanRows:
+    """Rows of a run's spans; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
+
+    `tree` shows every span under its parent, without what is below the spans in `folded`; otherwise every span but
+    containers that have something in them, flat. `errors_only` leaves the failed spans (and, in a tree, those that
+    contain them).
+    """
+
+    def __init__(
+        self,
+        run: Run,
+        *,
+        tree: bool,
+        folded: frozenset[str] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+        now: float | None = None,
+        errors_only: bool = False,
+        chart: Chart | None = None,
+    ) -> None:
+        self.run = run
+        self.tree = tree
+        self.folded = folded if tree else frozenset()
+        self._glyphs = glyphs
+        self._now = now
+        self._errors_only = errors_only
+        self._chart = chart
+        self._tokens: bool | None = None
+        self._failures: array[int] | None = None
+        self._columns: tuple[int, Columns] | None = None
+        self._ticks: tuple[int, ...] = ()
+        self._visible = _visible(run, tree, self.folded, errors_only)
+        self._ending = ending(run, glyphs)
+
+    def refold(self, folded: frozenset[str]) -> SpanRows:
+        """The same rows with other folds, without measuring the run again."""
+        return SpanRows(
+            self.run,
+            tree=self.tree,
+            folded=folded,
+            glyphs=self._glyphs,
+            now=self._now,
+            errors_only=self._errors_only,
+            chart=self.chart,
+        )
+
+    @property
+    def chart(self) -> Chart:
+        """Where the spans lie in time."""
+        if self._chart is None:
+            self._chart = Chart(self.run, self._now)
+        return self._chart
+
+    # ---- the rows
+
+    def __len__(self) -> int:
+        return len(self._visible) + (1 if self._ending else 0)
+
+    def span(self, index: int) -> Span | None:
+        """The span of a row, None for the row at the end."""
+        return self.run.spans[self._visible[index]] if index < len(self._visible) else None
+
+    def key(self, index: int) -> Hashable:
+        span = self.span(index)
+        return END if span is None else span.id
+
+    def index(self, key: Hashable) -> int | None:
+        """The row of a span; of one that is not shown, the row that stands for it (folded ancestor, first child)."""
+        if key == END:
+            return len(self._visible) if self._ending else None
+        position = self.run.index.get(key) if isinstance(key, str) else None
+        if position is None or not self._visible:
+            return None
+        if self.tree:
+            return max(0, bisect_right(self._visible, position) - 1)
+        return min(len(self._visible) - 1, bisect_left(self._visible, position))
+
+    def selectable(self, index: int) -> bool:
+        return index < len(self._visible)
+
+    def mark(self, index: int) -> str | None:
+        span = self.span(index)
+        if span is None:
+            return None
+        hides = span.id in self.folded and self._failed_below(self._visible[index]) > 0
+        return "status.error" if hides or span.status is Status.ERROR else None
+
+    def plain(self, index: int) -> str:
+        span = self.span(index)
+        if span is None:
+            return " ".join(piece.text for piece in self._ending)
+        error = f"{span.error.type or ''} {span.error.message}" if span.error else ""
+        return " ".join(filter(None, (span.name, span.preview, span.note, error)))
+
+    def line(self, index: int, width: int) -> Line:
+        columns = self._layout(width)
+        position = self._visible[index] if index < len(self._visible) else -1
+        if position < 0:
+            indent = Piece(Clean(" " * (columns.number + 1 if columns.number else 0)))
+            return tuple(fit((indent, *self._ending), width))
+        span = self.run.spans[position]
+        pieces: list[Piece] = []
+        if columns.number:
+            failed = span.status is Status.ERROR
+            number = self._number(index, position)
+            pieces += (Piece(pad(number, columns.number, right=True), "status.error" if failed else "dim"), _BLANK)
+        pieces += fill(self._what(position, span, columns.what), columns.what)
+        if columns.tokens:
+            pieces += (_BLANK, Piece(pad(self._token_count(span), 5, right=True), "sec"))
+        if columns.time:
+            pieces += (_BLANK, self._time(span))
+        if columns.bar:
+            pieces.append(_BLANK)
+            thin = self.tree and self.run.sizes[position] > 1 and span.operation in _THIN
+            pieces += self.chart.pieces(position, self._ticks, columns.bar, self._glyphs, thin=thin)
+        return tuple(pieces)
+
+    def header(self, width: int) -> Line:
+        """The names of the columns and the time axis, in the same columns as the rows."""
+        columns = self._layout(width)
+        pieces: list[Piece] = []
+        if columns.number:
+            pieces += (Piece(pad(Clean("#"), columns.number, right=True), "dim"), _BLANK)
+        word = Clean(("  span" if self.tree else "  step") if columns.what > 8 else "")
+        pieces.append(Piece(pad(word, columns.what), "dim"))
+        if columns.tokens:
+            pieces.append(Piece(Clean("   tok"), "dim"))
+        if columns.time:
+            pieces.append(Piece(Clean("  time"), "dim"))
+        if columns.bar:
+            pieces += (_BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs).heading)
+        return tuple(fit(pieces, width))
+
+    def overview(self, width: int) -> Line:
+        """The whole run in one row, for wide screens; empty where the trace holds no times."""
+        if self.chart.total_ms <= 0 or width < 40:
+            return ()
+        return (Piece(Clean("whole run  "), "dim"), *self.chart.whole(width - 11, self._glyphs))
+
+    # ---- folds
+
+    def fold(self, index: int) -> Fold | None:
+        """What opening or folding this row means: the span id to toggle in `folded`; None where nothing is below."""
+        if not self.tree or index >= len(self._visible) or self.run.sizes[self._visible[index]] == 1:
+            return None
+        span = self.run.spans[self._visible[index]]
+        return Fold(span.id, span.id not in self.folded)
+
+    def parent(self, index: int) -> int | None:
+        """The row of the parent, None at the top and in the timeline."""
+        if not self.tree or index >= len(self._visible):
+            return None
+        position = self.run.parent(self._visible[index])
+        return None if position is None else self.index(self.run.spans[position].id)
+
+    def parent_key(self, key: Hashable) -> str | None:
+        """The id of the parent of a span, None at the top."""
+        span = self.run.span(key) if isinstance(key, str) else None
+        return span.parent_id if span is not None and span.parent_id in self.run.index else None
+
+    @property
+    def hidden(self) -> int:
+        """How many spans the folds (and the timeline) hide."""
+        return len(self.run.spans) - len(self._visible)
+
+    # ---- one row
+
+    def _layout(self, width: int) -> Columns:
+        if self._columns is not None and self._columns[0] == width:
+            return self._columns[1]
+        if self._tokens is None:
+            self._tokens = any(tokens_of(span.usage) is not None for span in self.run.spans)
+        steps = self.run.steps
+        largest = max((len(_step(step.number)) for step in (steps[0], steps[-1])), default=1) if steps else 1
+        number = max(3, min(largest, 6)) if width >= _NUMBER_FROM else 0
+        bar = 0
+        if width >= _BAR_FROM and self.chart.total_ms > 0:
+            bar = max(12, int(width * (0.35 if width < 90 else 0.42)))
+        tok = 5 if width >= _TOKENS_FROM and self._tokens else 0
+        time = 5 if width >= _TIME_FROM else 0
+        taken = sum(size + 1 for size in (number, tok, time, bar) if size)
+        columns = Columns(number, max(0, width - taken), tok, time, bar)
+        self._ticks = axis(self.chart.total_ms, bar, self._glyphs).ticks if bar else ()
+        self._columns = width, columns
+        return columns
+
+    def _number(self, index: int, position: int) -> Clean:
+        """The number of the step, on the first row that belongs to it."""
+        span = self.run.spans[position]
+        if span.step is None:
+            return Clean("")
+        if not span.is_step:
+            before = self.run.parent(position) if self.tree else (self._visible[index - 1] if index else None)
+            if before is not None and self.run.spans[before].step == span.step:
+                return Clean("")
+        return _step(span.step)
+
+    def _what(self, position: int, span: Span, width: int) -> list[Piece]:
+        """Guides, fold mark, sign, name, argument and note: the note keeps its place when the argument is cut."""
+        pieces = self._guides(position, span) if self.tree else []
+        sign, style = kind(span, self._glyphs)
+        name_style = "text bold" if span.operation in _BOLD else "text"
+        if span.status in (Status.ERROR, Status.RUNNING):
+            name_style = f"{style} bold"
+        pieces += (Piece(sign, style), _BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))
+        notes = self._notes(position, span, style)
+        argument = _argument(span)
+        if argument:
+            room = width - width_of(tuple(pieces)) - width_of(tuple(notes))
+            pieces += fit([Piece(Clean(" " + argument), "dim")], room) if room > 3 or not notes else ()
+        return pieces + notes
+
+    def _notes(self, position: int, span: Span, style: str) -> list[Piece]:
+        """The span's own note, and what a fold hides."""
+        gap = Piece(Clean("  " if span.preview else " "))
+        pieces = [gap, Piece(one_line(span.note, 60), style if span.status in _LOUD else "accent")] if span.note else []
+        if span.id in self.folded and self.run.sizes[position] > 1:
+            pieces += (gap, Piece(Clean(f"{self.run.sizes[position] - 1} below"), "dim"))
+            failed = self._failed_below(position)
+            if failed:
+                pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
+        return pieces
+
+    def _failed_below(self, position: int) -> int:
+        """How many spans below this one failed."""
+        if self._failures is None:
+            failed = (span.status is Status.ERROR for span in self.run.spans)
+            self._failures = array("L", accumulate(failed, initial=0))
+        return self._failures[position + self.run.sizes[position]] - self._failures[position + 1]
+
+    def _guides(self, position: int, span: Span) -> list[Piece]:
+        """One guide for every ancestor but the top one, then the fold mark or its blanks."""
+        depth = self.run.depths[position]
+        pieces = []
+        if depth:
+            indent = min(depth * 2, _MAX_INDENT)
+            guide = ("  " + f"{self._glyphs.guide} " * depth)[:indent]
+            pieces.append(Piece(Clean(guide), "line"))
+            if indent < depth * 2:
+                pieces.append(Piece(Clean(f"{depth}{self._glyphs.path} "), "dim"))
+        if self.run.sizes[position] == 1:
+            pieces.append(Piece(Clean("  ")))
+        else:
+            mark = self._glyphs.folded if span.id in self.folded else self._glyphs.unfolded
+            pieces.append(Piece(Clean(f"{mark} "), "dim"))
+        return pieces
+
+    def _token_count(self, span: Span) -> Clean:
+        number = tokens_of(span.usage)
+        return self._glyphs.unsaid if number is None else tokens(number)
+
+    def _time(self, span: Span) -> Piece:
+        elapsed = self.chart.elapsed(span)
+        style = "sec"
+        if span.status is Status.ERROR:
+            style = "status.error bold"
+        elif span.status is Status.RUNNING:
+            style = "status.running bold"
+        text = self._glyphs.unsaid if elapsed is None else duration(elapsed)
+        return Piece(pad(text, 5, right=True), style)
+
+
+_BLANK: Final = Piece(Clean(" "))
+_LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
+
+
+def _visible(run: Run, tree: bool, folded: frozenset[str], errors_only: bool) -> Sequence[int]:
+    """Positions of the spans that have a row."""
+    if errors_only:
+        return _failing(run, tree)
+    if not tree:
+        return array(
+            "L",
+            [
+                i
+                for i, (span, size) in enumerate(zip(run.spans, run.sizes, strict=True))
+                if size == 1 or span.operation not in CONTAINERS
+            ],
+        )
+    if not folded:
+        return range(len(run.spans))
+    visible: array[int] = array("L")
+    at = 0
+    for position in sorted(run.index[span_id] for span_id in folded if span_id in run.index):
+        if position >= at:
+            visible.extend(range(at, position + 1))
+            at = position + run.sizes[position]
+    visible.extend(range(at, len(run.spans)))
+    return visible
+
+
+def _failing(run: Run, tree: bool) -> Sequence[int]:
+    positions = {i for i, span in enumerate(run.spans) if span.status is Status.ERROR}
+    if not tree:
+        return sorted(i for i in positions if run.sizes[i] == 1 or run.spans[i].operation not in CONTAINERS)
+    for position in list(positions):
+        parent = run.parent(position)
+        while parent is not None and parent not in positions:
+            positions.add(parent)
+            parent = run.parent(parent)
+    return sorted(positions)
+
+
+def _step(number: int | None) -> Clean:
+    return Clean("") if number is None else Clean(str(number)) if -999 < number < 1_000_000 else count(number)
+
+
+def _argument(span: Span) -> Clean:
+    text = one_line(span.preview, 200)
+    if text and span.operation in _TAKES_TEXT and _PROSE.fullmatch(text):
+        return Clean(f'"{text}"')
+    return text

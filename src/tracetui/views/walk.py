@@ -1,0 +1,55 @@
+"""Ways through the spans of a run: folds, errors, the next of the same kind. Everything in span ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, Literal
+
+from tracetui.model import Operation, Run, Span, Status
+from tracetui.model.build import CONTAINERS
+
+
+def fold_all(run: Run) -> frozenset[str]:
+    """The folds that leave only the top of the tree."""
+    return to_depth(run, 0)
+
+
+def to_depth(run: Run, depth: int) -> frozenset[str]:
+    """The folds that leave the tree open down to `depth` (0 = only the top)."""
+    return frozenset(
+        span.id for span, at, size in zip(run.spans, run.depths, run.sizes, strict=True) if size > 1 and at >= depth
+    )
+
+
+def errors(run: Run) -> list[str]:
+    """The failed spans in order; a container that only failed because of what is in it is left out."""
+    found: list[str] = []
+    for i, span in enumerate(run.spans):
+        if span.status is not Status.ERROR:
+            continue
+        below = range(i + 1, i + run.sizes[i])
+        if span.operation in CONTAINERS and any(run.spans[k].status is Status.ERROR for k in below):
+            continue
+        found.append(span.id)
+    return found
+
+
+def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
+    """The next (`direction` 1) or previous (-1) span: with the same name, of the same parent, or a model call."""
+    position = run.index.get(span_id)
+    if position is None:
+        return None
+    test = _TESTS[what]
+    here = run.spans[position]
+    stop = len(run.spans) if direction > 0 else -1
+    for i in range(position + direction, stop, direction):
+        if test(here, run.spans[i]):
+            return run.spans[i].id
+    return None
+
+
+_TESTS: Final[dict[str, Callable[[Span, Span], bool]]] = {
+    "tool": lambda here, there: there.name == here.name and there.operation is here.operation,
+    "sibling": lambda here, there: there.parent_id == here.parent_id,
+    "model": lambda here, there: there.operation is Operation.CHAT,
+}

@@ -1,0 +1,80 @@
+"""Bars, axes, amounts and glyph sets."""
+
+from __future__ import annotations
+
+import msgspec
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.views.build import make_span, text_of_line
+from tracetui.model import Operation, Status
+from tracetui.text import cells
+from tracetui.views.bars import Bar, amount, axis, bar, container, on_grid, sparkline
+from tracetui.views.glyphs import ASCII, UNICODE, kind, status_glyph
+
+
+def test_bars_start_and_end_within_cells() -> None:
+    assert bar(0, 10, 10, 10) == Bar(0, "█" * 10)
+    assert bar(0, 5.25, 10, 10) == Bar(0, "█████▎")
+    assert bar(2.5, 5, 10, 10) == Bar(2, "▐██")
+    assert bar(2.9, 5, 10, 10) == Bar(2, "▕██")
+
+
+def test_a_bar_is_never_thinner_than_two_eighths() -> None:
+    assert bar(0, 0, 10, 10) == Bar(0, "▎")
+    assert bar(10, 10, 10, 10).at == 9
+
+
+def test_containers_are_thin() -> None:
+    assert container(0, 10, 10, 5) == Bar(0, "━━━━━")
+    assert container(1, 9, 10, 5) == Bar(0, "╺━━━╸")
+
+
+def test_the_grid_shows_where_the_bar_leaves_it_free() -> None:
+    assert text_of_line(tuple(on_grid(Bar(2, "██"), "bar.tool", (1, 3, 5), 7))) == " ┊██ ┊ "
+
+
+def test_ticks_are_round_and_keep_away_from_the_total() -> None:
+    assert text_of_line(axis(42_900, 28).heading) == "0     10s    20s       42.9s"
+    assert text_of_line(axis(84_000, 50).heading).split() == ["0", "20s", "40s", "60s", "1m24s"]
+    assert text_of_line(axis(3_000_000, 60).heading).split() == ["0", "10m", "20m", "30m", "40m", "50m00"]
+
+
+def test_amounts() -> None:
+    assert text_of_line(tuple(amount(5, 10, 10))) == "━━━━━─────"
+    assert text_of_line(tuple(amount(0, 10, 10))) == "──────────"
+    assert text_of_line(tuple(amount(None, 10, 10))) == "──────────"
+    assert text_of_line(tuple(amount(0.33, 1, 10, threshold=0.7))) == "━━━────┃──"
+    assert text_of_line(tuple(amount(99, 10, 4))) == "━━━━"
+
+
+def test_sparkline() -> None:
+    assert sparkline([0, None, 4, 8]) == "▁·▅█"
+    assert sparkline([]) == ""
+
+
+def test_every_sign_is_one_cell_and_the_plain_set_is_ascii() -> None:
+    for name, sign in msgspec.structs.asdict(UNICODE).items():
+        if name not in ("ends", "spark", "mask"):
+            assert cells(sign) == 1, name
+    for name, sign in msgspec.structs.asdict(ASCII).items():
+        assert sign, name
+        assert sign.isascii(), name
+
+
+def test_status_swaps_the_kind() -> None:
+    assert kind(make_span("1", "a", Operation.CHAT)) == ("◆", "kind.model")
+    assert kind(make_span("1", "a", Operation.CHAT, status=Status.ERROR)) == ("✗", "status.error")
+    for status in Status:
+        assert status_glyph(status)[1] == f"status.{status.value}"
+
+
+@given(st.floats(0, 1e7), st.floats(0, 1e7), st.floats(0.001, 1e7), st.integers(1, 120))
+def test_bars_stay_on_the_axis(start: float, length: float, total: float, width: int) -> None:
+    for draw in (bar, container):
+        made = draw(start, start + length, total, width)
+        assert made.at >= 0
+        assert made.text
+        assert made.at + len(made.text) <= width
+        assert len(text_of_line(tuple(on_grid(made, "bar.tool", axis(total, width).ticks, width)))) == width
+    assert len(text_of_line(axis(total, width).heading)) == width

@@ -1,0 +1,226 @@
+"""The timeline and the span tree."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.views.build import START, check_line, check_rows, make_run, make_span, researcher, runs, text_of_line, texts
+from tracetui.model import Criterion, Limit, Operation, Run, RunBody, Status
+from tracetui.views import walk
+from tracetui.views.glyphs import ASCII
+from tracetui.views.headline import heading
+from tracetui.views.spans import END, Fold, SpanRows
+
+
+def test_the_timeline_leaves_containers_out() -> None:
+    rows = SpanRows(researcher(), tree=False)
+    assert [rows.key(i) for i in range(len(rows))] == ["1", "2", "9", "9a", "10", "11", END]
+
+
+def test_a_row_says_step_kind_name_argument_time() -> None:
+    rows = SpanRows(researcher(), tree=False)
+    assert texts(rows, 50)[1] == '  2 ■ search "EV subsidies 2024"             600ms'
+    assert texts(rows, 50)[2] == "  3 ■ fetch bmwk.de/foerderung/e-auto         1.4s"
+
+
+def test_a_failed_span_is_red_and_has_its_sign() -> None:
+    rows = SpanRows(researcher(), tree=False)
+    line = rows.line(5, 60)
+    assert [piece.style for piece in line if piece.text.strip() in ("5", "✗", "search", "30.0s")] == [
+        "status.error",
+        "status.error",
+        "status.error bold",
+        "status.error bold",
+    ]
+    assert rows.mark(5) == "status.error"
+    assert rows.mark(4) is None
+
+
+def test_columns_line_up_with_the_heading() -> None:
+    rows = SpanRows(researcher(), tree=True)
+    for width in (50, 62, 78, 118):
+        header = text_of_line(rows.header(width))
+        end = header.index("time") + 4
+        for i in range(len(rows) - 1):
+            line = text_of_line(rows.line(i, width))
+            assert len(line) == len(header)
+            assert line[end - 1] in "s—"
+            assert line[end : end + 1] in (" ", "")
+
+
+def test_bars_lie_to_scale() -> None:
+    rows = SpanRows(researcher(), tree=False)
+    bars = [text_of_line(tuple(p for p in rows.line(i, 118) if p.style.startswith("bar."))) for i in range(6)]
+    widths = [len(bar) for bar in bars]
+    assert widths[5] > 30 > 3 > widths[1]
+    starts = [text_of_line(rows.line(i, 118)).find(bar) for i, bar in enumerate(bars)]
+    assert starts == sorted(starts)
+
+
+def test_tree_folds_by_span() -> None:
+    run = researcher()
+    rows = SpanRows(run, tree=True)
+    assert rows.fold(0) == Fold("r", True)
+    assert rows.fold(1) is None
+    assert texts(rows, 60)[4].startswith("      │   ⊢ robots allow")
+    folded = rows.refold(frozenset({"9"}))
+    assert [folded.key(i) for i in range(len(folded))] == ["r", "1", "2", "9", "10", "11", END]
+    assert "▸ ■ fetch bmwk.de/foerderung/e-auto  1 below" in texts(folded, 118)[3]
+    assert folded.index("9a") == 3
+    assert folded.hidden == 1
+
+
+def test_a_fold_does_not_hide_that_something_failed() -> None:
+    rows = SpanRows(researcher(), tree=True, folded=frozenset({"r"}))
+    assert len(rows) == 2
+    assert rows.mark(0) == "status.error"
+    assert "6 below 1✗" in texts(rows, 80)[0]
+
+
+def test_parents() -> None:
+    rows = SpanRows(researcher(), tree=True)
+    assert rows.parent(4) == 3
+    assert rows.parent(0) is None
+    assert rows.parent_key("9a") == "9"
+    assert rows.parent_key("r") is None
+
+
+def test_in_the_timeline_a_container_stands_for_its_first_child() -> None:
+    rows = SpanRows(researcher(), tree=False)
+    assert rows.index("r") == 0
+    assert rows.index("nobody") is None
+
+
+def test_the_end_of_a_failed_run_is_said() -> None:
+    run = researcher()
+    rows = SpanRows(run, tree=False)
+    assert texts(rows)[-1] == "    ╰ run ends here  TimeoutError: search timed out after 30s"
+    assert not rows.selectable(len(rows) - 1)
+    assert rows.key(len(rows) - 1) == END
+    assert rows.index(END) == len(rows) - 1
+
+
+def test_the_cause_is_the_violated_limit_or_that_none_fired() -> None:
+    spans = [make_span("1", "a", Operation.CHAT, 0, 1, step=1)]
+    fired = RunBody(limits=(Limit("max_steps", 10, 11, violated=True),))
+    assert texts(SpanRows(make_run(spans, status=Status.ERROR, body=fired), tree=False))[-1].endswith(
+        "policy max_steps 11 > 10"
+    )
+    quiet = RunBody(limits=(Limit("max_steps", 10, 2),))
+    assert texts(SpanRows(make_run(spans, status=Status.ERROR, body=quiet), tree=False))[-1].endswith("no policy fired")
+    unmet = RunBody(criteria=(Criterion("a", False), Criterion("b", True)))
+    assert texts(SpanRows(make_run(spans, status=Status.ERROR, body=unmet), tree=False))[-1].endswith(
+        "1 of 2 criteria not met"
+    )
+
+
+def test_a_run_without_an_end_says_so() -> None:
+    run = make_run([make_span("1", "a", Operation.CHAT)], ended=False)
+    assert texts(SpanRows(run, tree=False))[-1].strip() == "… no end record"
+
+
+def test_without_any_time_there_is_no_bar() -> None:
+    run = make_run([make_span("1", "Bash", Operation.EXECUTE_TOOL), make_span("2", "Bash", Operation.EXECUTE_TOOL)])
+    rows = SpanRows(run, tree=False)
+    assert texts(rows, 80)[0].endswith("—")
+    assert text_of_line(rows.header(80)).rstrip().endswith("time")
+
+
+def test_with_durations_only_spans_lie_end_to_end() -> None:
+    run = make_run([make_span("1", "a", Operation.NODE, ms=100.0), make_span("2", "b", Operation.NODE, ms=300.0)])
+    chart = SpanRows(run, tree=False).chart
+    assert chart.end_to_end
+    assert chart.total_ms == 400
+    assert chart.extent(1) == (100.0, 400.0)
+
+
+def test_laid_end_to_end_a_container_begins_with_its_first_child() -> None:
+    spans = [
+        make_span("a", "a", Operation.NODE, ms=50.0),
+        make_span("g", "g", Operation.NODE, ms=400.0),
+        make_span("g1", "g1", Operation.NODE, ms=100.0, parent_id="g"),
+        make_span("g2", "g2", Operation.NODE, ms=200.0, parent_id="g"),
+        make_span("b", "b", Operation.NODE, ms=10.0),
+    ]
+    chart = SpanRows(make_run(spans), tree=True).chart
+    assert [chart.extent(i) for i in range(5)] == [(0, 50), (50, 450), (50, 150), (150, 350), (450, 460)]
+
+
+def test_an_open_span_grows_until_now() -> None:
+    run = make_run([make_span("1", "Bash", Operation.EXECUTE_TOOL, 0, status=Status.RUNNING)], status=Status.RUNNING)
+    rows = SpanRows(run, tree=False, now=START + 238)
+    assert "3m58s" in texts(rows, 60)[0]
+    assert rows.chart.extent(0) == (0, 238_000)
+
+
+def test_heading() -> None:
+    first, second = heading(researcher(), 60, now=START + 180)
+    assert text_of_line(first) == "✗ researcher failed at step 5 of 5 · search"
+    assert text_of_line(second) == "gpt-4o · 42.9s · 2.1k tok                  13:09:22Z, 3m ago"
+
+
+def test_a_naive_time_says_so() -> None:
+    run = make_run([], started_at=START, time_zone=None, status=Status.OK)
+    assert "13:09:22 local, zone unknown" in text_of_line(heading(run, 100)[1])
+
+
+def test_a_recovered_error_is_counted_not_blamed() -> None:
+    spans = [
+        make_span("1", "Bash", Operation.EXECUTE_TOOL, status=Status.ERROR),
+        make_span("2", "opus", Operation.CHAT, step=1),
+    ]
+    assert text_of_line(heading(make_run(spans, status=Status.OK), 100)[0]) == (
+        "✓ researcher ok · 1 step · 1 failed inside"
+    )
+
+
+def test_errors_are_the_innermost() -> None:
+    spans = [
+        make_span("a", "agent", Operation.INVOKE_AGENT, status=Status.ERROR),
+        make_span("b", "Bash", Operation.EXECUTE_TOOL, status=Status.ERROR, parent_id="a"),
+        make_span("c", "agent", Operation.INVOKE_AGENT, status=Status.ERROR),
+        make_span("d", "opus", Operation.CHAT, parent_id="c"),
+    ]
+    assert walk.errors(make_run(spans)) == ["b", "c"]
+
+
+def test_errors_only_keeps_what_contains_them() -> None:
+    rows = SpanRows(researcher(), tree=True, errors_only=True)
+    assert [rows.key(i) for i in range(len(rows))] == ["r", "11", END]
+
+
+def test_next_same() -> None:
+    run = researcher()
+    assert walk.next_same(run, "2", "tool", 1) == "11"
+    assert walk.next_same(run, "11", "tool", -1) == "2"
+    assert walk.next_same(run, "11", "tool", 1) is None
+    assert walk.next_same(run, "9", "sibling", 1) == "10"
+    assert walk.next_same(run, "9", "model", 1) == "10"
+    assert walk.next_same(run, "9", "model", -1) == "1"
+
+
+def test_folds_to_depth() -> None:
+    assert walk.fold_all(researcher()) == {"r", "9"}
+    assert walk.to_depth(researcher(), 1) == {"9"}
+
+
+def test_ascii_rows_hold_no_other_signs() -> None:
+    rows = SpanRows(researcher(), tree=True, glyphs=ASCII, folded=frozenset({"9"}))
+    for i in range(len(rows)):
+        assert text_of_line(rows.line(i, 200)).isascii()
+    assert text_of_line(rows.header(200)).isascii()
+
+
+@settings(max_examples=60, deadline=None)
+@given(runs(), st.integers(1, 200), st.booleans(), st.data())
+def test_any_run_fits_any_width(run: Run, width: int, tree: bool, data: st.DataObject) -> None:
+    folded = frozenset(data.draw(st.sets(st.sampled_from([span.id for span in run.spans] or ["0"]))))
+    rows = SpanRows(run, tree=tree, folded=folded, now=START + 1000)
+    check_rows(rows, width)
+    check_line(rows.header(width), width)
+    check_line(rows.overview(width), width)
+    for line in heading(run, width, now=START):
+        check_line(line, width)
+    for span in run.spans:
+        assert rows.index(span.id) is not None
