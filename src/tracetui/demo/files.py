@@ -1,0 +1,45 @@
+"""Put sample files where they belong, with the times and ids of the runs that they tell of."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import uuid
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+
+def put(path: Path, data: bytes, modified: datetime) -> None:
+    """Write `data` to `path`, its folders made, last modified at `modified`."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(data)
+    touch(path, modified)
+
+
+def touch(path: Path, modified: datetime) -> None:
+    """Set when `path` was last changed."""
+    seconds = int(modified.timestamp())
+    os.utime(path, (seconds, seconds))
+
+
+def pretty(value: Any) -> bytes:
+    """JSON as pydantic writes it: two blanks of indent, text unescaped."""
+    return json.dumps(value, indent=2, ensure_ascii=False).encode()
+
+
+def line(value: Any) -> bytes:
+    """One JSON line, compact."""
+    return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def zulu(time: datetime) -> str:
+    """``2026-03-01T09:00:00.123456Z``."""
+    return time.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def uid(seed: str, start: str = "") -> str:
+    """A UUID (version 4) that depends on `seed` only; its first digits are `start`."""
+    digits = start + hashlib.sha256(seed.encode()).hexdigest()
+    return str(uuid.UUID(hex=digits[:32], version=4))
