@@ -1,0 +1,151 @@
+#!/usr/bin/env python3
+"""Every chore of this repository in one word; needs nothing but Python 3.11 or newer.
+
+    python3 dev.py demo         open the app on built-in sample data
+    python3 dev.py test         run the tests (what follows goes to pytest: `test tests/model -k sizes`)
+
+    python3 dev.py check        everything CI runs: test, lint
+    python3 dev.py lint         format, lint, strict types, layer contracts, stale docs
+    python3 dev.py format       format the code and mend what lint can mend
+    python3 dev.py golden       write expected files anew (then read the diff)
+    python3 dev.py snapshots    approve the screens as they are now (then read the diff)
+    python3 dev.py screenshots  take screenshots/*.svg from the real app
+    python3 dev.py docs         write the generated parts of docs/
+    python3 dev.py bench        measure, and compare with the targets
+    python3 dev.py build        build the wheel into dist/
+    python3 dev.py lock         choose versions anew: writes requirements/dev.txt from pyproject.toml
+    python3 dev.py run …        run any command in the environment: `run tracetui ls traces`
+
+The first word makes `.venv` from requirements/dev.txt (versions pinned, hashes checked), which takes half a minute;
+later ones find it there. Delete `.venv` whenever you like.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent
+VENV = ROOT / ".venv"
+BIN = VENV / ("Scripts" if os.name == "nt" else "bin")
+PYTHON = BIN / ("python.exe" if os.name == "nt" else "python")
+STAMP = VENV / "made-from.sha256"
+LOCK = ROOT / "requirements" / "dev.txt"
+
+LOCK_HEAD = """\
+# Every package that the app and its tests need, pinned, with the hashes of all its files.
+# Written by `python3 dev.py lock` from pyproject.toml; install with `pip install --require-hashes -r`.
+"""
+LINTS = {
+    "format": "ruff format --check .",
+    "lint": "ruff check .",
+    "types": "mypy",
+    "layers": "lint-imports --no-cache",
+    "docs": "python scripts/docs.py --check",
+}
+WORDS = {
+    "demo": "tracetui demo",
+    "test": "pytest -n auto --maxprocesses 4",
+    "golden": "pytest tests/formats tests/cli",
+    "snapshots": "pytest tests/ui --snapshot-update",
+    "screenshots": "python scripts/screenshots.py",
+    "docs": "python scripts/docs.py",
+    "bench": "python -m tests.bench",
+    "build": "python -m hatchling build -t wheel",
+    "run": "",
+}
+
+
+def main(arguments: list[str]) -> int:
+    """Do what the first word says; the exit code is that of the tool behind it."""
+    word, rest = (arguments[0], arguments[1:]) if arguments else ("help", [])
+    if word in ("help", "-h", "--help"):
+        print(__doc__)
+        return 0
+    if word == "lock":
+        return lock()
+    if word not in (*WORDS, "check", "lint", "format"):
+        print(f"dev.py: there is no word {word!r}; `python3 dev.py help` lists them", file=sys.stderr)
+        return 2
+    make_environment()
+    if word == "check":
+        return main(["test"]) or main(["lint"])
+    if word == "lint":
+        return lint()
+    if word == "format":
+        return run("ruff format .") or run("ruff check --fix .")
+    return run(WORDS[word], *rest, golden=word == "golden")
+
+
+def lint() -> int:
+    """Run every linter, also after one has failed, and name those that did."""
+    failed = [name for name, command in LINTS.items() if run(command)]
+    print(f"lint: {', '.join(failed)} failed" if failed else "lint: all is well", flush=True)
+    return 1 if failed else 0
+
+
+def run(command: str, *more: str, golden: bool = False) -> int:
+    """Run `command` in the environment, from the top of the repository."""
+    words = [*command.split(), *more]
+    environment = {**os.environ, "PATH": f"{BIN}{os.pathsep}{os.environ.get('PATH', '')}", "VIRTUAL_ENV": str(VENV)}
+    if golden:
+        environment["TRACETUI_GOLDEN"] = "1"
+    tool = BIN / words[0] if words else PYTHON
+    if os.name != "nt" and tool.exists():
+        words[:1] = [str(tool)]
+    return subprocess.call(words or [str(PYTHON)], cwd=ROOT, env=environment)
+
+
+def make_environment() -> None:
+    """Make `.venv` if it is missing, or was made from another lock, other metadata or another Python."""
+    wanted = fingerprint()
+    if STAMP.exists() and STAMP.read_text() == wanted and PYTHON.exists():
+        return
+    print("Making .venv from requirements/dev.txt (once, about half a minute) …", file=sys.stderr, flush=True)
+    python = [sys.executable, "-m", "venv", "--clear", str(VENV)]
+    if subprocess.call(python) != 0:
+        raise SystemExit("dev.py: this Python cannot make environments; on Debian and Ubuntu: apt install python3-venv")
+    pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
+    subprocess.check_call([*pip, "--require-hashes", "-r", str(LOCK)])
+    subprocess.check_call([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
+    STAMP.write_text(wanted)
+
+
+def fingerprint() -> str:
+    """What an environment is made from: the lock, the package's own metadata, this Python."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    parts = (LOCK.read_bytes(), repr(project).encode(), sys.version.encode(), str(ROOT).encode())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def lock() -> int:
+    """Resolve pyproject.toml into requirements/dev.txt, with pip-tools in an environment of its own."""
+    import tomllib
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    flags = "-q --upgrade --generate-hashes --strip-extras --no-header --no-emit-options --no-emit-index-url"
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "pyproject.toml.in").write_text("\n".join(wanted))
+        subprocess.check_call([sys.executable, "-m", "venv", str(folder / "venv")])
+        python = folder / "venv" / BIN.name / PYTHON.name
+        subprocess.check_call([str(python), "-m", "pip", "install", "-q", "pip-tools"])
+        compiler = [str(python), "-m", "piptools", "compile", *flags.split(), "--no-emit-find-links"]
+        compiler += ["--no-emit-trusted-host", "-o", "dev.txt", "pyproject.toml.in"]
+        subprocess.check_call(compiler, cwd=folder)
+        pinned = (folder / "dev.txt").read_text().replace("-r pyproject.toml.in", "pyproject.toml")
+    LOCK.write_text(LOCK_HEAD + pinned)
+    return 0
+
+
+if __name__ == "__main__":
+    if sys.version_info < (3, 11):
+        sys.exit(f"dev.py: needs Python 3.11 or newer, this is {sys.version.split()[0]}")
+    sys.exit(main(sys.argv[1:]))
