@@ -1,0 +1,210 @@
+"""The only module with threads: it finds, summarizes and opens runs, and leaves the results in a mailbox.
+
+Three daemon threads, so that what the user waits for never queues behind a scan: one walks and summarizes (list stage,
+then the deep pass), one reads the run that is open, one loads bodies of spans. `notify` is called once when the mailbox
+turns from empty to full, however much arrives; `collect` empties it.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import msgspec
+
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+from tracetui.live.load import Reader
+from tracetui.live.scan import Found, look
+from tracetui.model import Body, Run, RunRef, Span
+from tracetui.sources.base import Entry, Source
+
+FIRST_BATCH: Final = 24
+"""Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
+BATCH: Final = 256
+
+
+class Mail(msgspec.Struct):
+    """What arrived since the mailbox was last emptied."""
+
+    found: list[Found] = []
+    runs: dict[RunRef, Run] = {}
+    bodies: dict[tuple[RunRef, str], Body] = {}
+    seen: int = 0
+    """Files looked at so far by the current stage."""
+    total: int | None = None
+    """Files to look at in all; None while the walk still goes on."""
+    stage: str = ""
+    """``list``, ``deep``, or empty when everything is known."""
+    failure: BaseException | None = None
+    """A bug in a worker, to be raised by the app."""
+
+
+class Engine:
+    """Owns the threads. Every method may be called from the UI loop; none of them blocks."""
+
+    def __init__(
+        self, source: Source, roots: Sequence[str], *, only: str | None = None, notify: Callable[[], None] | None = None
+    ) -> None:
+        self._source = source
+        self._roots = list(roots)
+        self._only: Format | None = registry.load(only) if only else None
+        self._notify = notify
+        self._lock = threading.Lock()
+        self._mail = Mail()
+        self._full = False
+        self._stop = threading.Event()
+        self._generation = 0
+        self._wanted_run: RunRef | None = None
+        self._wanted_body: tuple[Run, Span] | None = None
+        self._run_bell = threading.Event()
+        self._body_bell = threading.Event()
+
+    # ---- for the app
+
+    def start(self) -> None:
+        """Begin to scan and to take requests."""
+        for work in (self._read_runs, self._load_bodies):
+            self._spawn(work)
+        self.rescan()
+
+    def bind(self, notify: Callable[[], None]) -> None:
+        """Call `notify` whenever the mailbox turns full; at once if it is."""
+        with self._lock:
+            self._notify = notify
+            full = self._full
+        if full:
+            notify()
+
+    def rescan(self) -> None:
+        """Walk everything again; what an earlier scan still finds is dropped."""
+        self._generation += 1
+        generation = self._generation
+        self._spawn(lambda: self._scan(generation))
+
+    def open(self, ref: RunRef) -> None:
+        """Read that run; a request that was not begun yet is replaced, one that is going on is left."""
+        self._wanted_run = ref
+        self._run_bell.set()
+
+    def load_body(self, run: Run, span: Span) -> None:
+        """Load the body of a span; a request that was not begun yet is replaced."""
+        self._wanted_body = (run, span)
+        self._body_bell.set()
+
+    def collect(self) -> Mail:
+        """Everything that arrived since the last call."""
+        with self._lock:
+            mail, self._mail, self._full = self._mail, Mail(stage=self._mail.stage), False
+        return mail
+
+    def stop(self) -> None:
+        """Tell the threads to end; does not wait for them (they are daemons)."""
+        self._stop.set()
+        self._run_bell.set()
+        self._body_bell.set()
+
+    # ---- threads
+
+    def _spawn(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=self._guard, args=(work,), daemon=True).start()
+
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except Exception as bug:  # hand our own bug to the app, which ends with it
+            if not self._stop.is_set():
+                with self._lock:
+                    self._mail.failure = bug
+                self._ring()
+
+    def _scan(self, generation: int) -> None:
+        gc.disable()  # summaries are many, small and acyclic: collecting them over and over is half the time
+        try:
+            entries = self._list_stage(generation)
+            if entries is not None:
+                self._deep_stage(generation, entries)
+        finally:
+            gc.enable()
+            gc.freeze()
+
+    def _list_stage(self, generation: int) -> list[tuple[Entry, str]] | None:
+        batch: list[Found] = []
+        shallow: list[tuple[Entry, str]] = []
+        limit = FIRST_BATCH
+        seen = 0
+        last: Format | None = None
+        identities: set[tuple[int, int]] = set()
+        for root in self._roots:
+            for entry in self._source.walk(root):
+                if self._stop.is_set() or generation != self._generation:
+                    return None
+                if entry.stat is not None:
+                    identity = (entry.stat.device, entry.stat.inode)
+                    if identity in identities:
+                        continue
+                    identities.add(identity)
+                found, last = look(self._source, entry, deep=False, last=last, only=self._only)
+                batch.append(found)
+                seen += 1
+                if any(not run.deep for run in found.runs):
+                    shallow.append((entry, found.format or ""))
+                if len(batch) >= limit:
+                    self._deliver(batch, "list", seen, None)
+                    batch, limit = [], BATCH
+        self._deliver(batch, "deep" if shallow else "", seen, seen)
+        return shallow
+
+    def _deep_stage(self, generation: int, entries: list[tuple[Entry, str]]) -> None:
+        entries.sort(key=lambda pair: -(pair[0].stat.mtime_ns if pair[0].stat else 0))
+        batch: list[Found] = []
+        for done, (entry, name) in enumerate(entries, 1):
+            if self._stop.is_set() or generation != self._generation:
+                return
+            found, _ = look(self._source, entry, deep=True, only=registry.load(name))
+            batch.append(found)
+            if len(batch) >= BATCH:
+                self._deliver(batch, "deep", done, len(entries))
+                batch = []
+        self._deliver(batch, "", len(entries), len(entries))
+
+    def _read_runs(self) -> None:
+        while self._run_bell.wait() and not self._stop.is_set():
+            self._run_bell.clear()
+            ref = self._wanted_run
+            if ref is None:
+                continue
+            reader = Reader(self._source, ref)
+            for run in reader.steps():
+                with self._lock:
+                    self._mail.runs[ref] = run
+                self._ring()
+                if self._stop.is_set() or self._wanted_run != ref:
+                    break
+
+    def _load_bodies(self) -> None:
+        while self._body_bell.wait() and not self._stop.is_set():
+            self._body_bell.clear()
+            wanted = self._wanted_body
+            if wanted is None:
+                continue
+            run, span = wanted
+            body = run.load(span)
+            with self._lock:
+                self._mail.bodies[run.summary.ref, span.id] = body
+            self._ring()
+
+    def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None) -> None:
+        with self._lock:
+            self._mail.found.extend(batch)
+            self._mail.stage, self._mail.seen, self._mail.total = stage, seen, total
+        self._ring()
+
+    def _ring(self) -> None:
+        with self._lock:
+            ring, self._full = not self._full, True
+            notify = self._notify
+        if ring and notify is not None:
+            notify()

@@ -1,0 +1,109 @@
+"""What is known of a directory: every run's summary, every file's fate, and the few runs that are open."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Sequence
+from typing import Final, Protocol
+
+from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Status
+
+OPEN_RUNS: Final = 8
+"""Whole runs kept after they were looked at."""
+
+
+class Looked(Protocol):
+    """What one file turned out to be (`tracetui.live.scan.Found`)."""
+
+    @property
+    def path(self) -> str: ...
+    @property
+    def format(self) -> str | None: ...
+    @property
+    def runs(self) -> tuple[RunSummary, ...]: ...
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+    @property
+    def kind(self) -> str: ...
+
+
+class Store:
+    """Used by one thread (the UI loop). `revision` grows with every change of the list."""
+
+    def __init__(self) -> None:
+        self.runs: dict[RunRef, RunSummary] = {}
+        self.problems: dict[str, tuple[Problem, ...]] = {}
+        """Problems of files, by path; those of a run are in the run."""
+        self.ignored = 0
+        self.revision = 0
+        self._refs: dict[str, tuple[RunRef, ...]] = {}
+        self._open: OrderedDict[RunRef, Run] = OrderedDict()
+        self._bodies: OrderedDict[tuple[RunRef, str], Body] = OrderedDict()
+
+    def clear(self) -> None:
+        """Forget the list (not the open runs): everything is read anew."""
+        self.runs.clear()
+        self.problems.clear()
+        self._refs.clear()
+        self.ignored = 0
+        self.revision += 1
+
+    def apply(self, looked: Iterable[Looked]) -> None:
+        """Take in what files turned out to be; what was known of the same file before is replaced."""
+        for found in looked:
+            refs = tuple(run.ref for run in found.runs)
+            before = self._refs.get(found.path)
+            if before is not None and before != refs:
+                for ref in before:
+                    self.runs.pop(ref, None)
+            for run in found.runs:
+                self.runs[run.ref] = run
+            if refs:
+                self._refs[found.path] = refs
+            if found.problems:
+                self.problems[found.path] = found.problems
+            else:
+                self.problems.pop(found.path, None)
+            if found.kind == "ignored" and before is None:
+                self.ignored += 1
+        self.revision += 1
+
+    def keep(self, run: Run) -> None:
+        """Keep a run that was opened, and its summary, which knows more than the list does."""
+        self._open[run.summary.ref] = run
+        self._open.move_to_end(run.summary.ref)
+        while len(self._open) > OPEN_RUNS:
+            self._open.popitem(last=False)
+
+    def opened(self, ref: RunRef) -> Run | None:
+        """The whole run, if it is still kept."""
+        return self._open.get(ref)
+
+    def keep_body(self, ref: RunRef, span_id: str, body: Body) -> None:
+        """Keep the body of a span that was looked at."""
+        self._bodies[ref, span_id] = body
+        while len(self._bodies) > 4 * OPEN_RUNS:
+            self._bodies.popitem(last=False)
+
+    def body(self, ref: RunRef, span_id: str) -> Body | None:
+        """The body of a span, if it is still kept."""
+        return self._bodies.get((ref, span_id))
+
+    def forget(self, ref: RunRef) -> None:
+        """Drop what is kept of an open run: it is to be read again."""
+        self._open.pop(ref, None)
+        for key in [key for key in self._bodies if key[0] == ref]:
+            del self._bodies[key]
+
+
+def top_level(runs: Iterable[RunSummary]) -> Sequence[RunSummary]:
+    """The runs that no other run started: what sentences count."""
+    return [run for run in runs if run.parent is None]
+
+
+def count_by_status(runs: Iterable[RunSummary]) -> dict[Status, int]:
+    """How many runs stand how."""
+    counts: dict[Status, int] = {}
+    for run in runs:
+        counts[run.status] = counts.get(run.status, 0) + 1
+    return counts

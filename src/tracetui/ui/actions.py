@@ -1,0 +1,343 @@
+"""What the commands do: one method ``do_<action>`` each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Literal, cast
+
+from tracetui.model import RunRef, Status
+from tracetui.text import size
+from tracetui.ui.commands import DETAIL, RUNS, STEPS
+from tracetui.views import runs, walk
+
+if TYPE_CHECKING:
+    from tracetui.ui.screens.main import MainScreen
+
+Kin = Literal["tool", "sibling", "model"]
+PANES: tuple[str, ...] = (RUNS, STEPS, DETAIL)
+SIDEWAYS = 8
+
+
+class Actions:
+    """The commands of the main screen; `argument` is what follows the colon in the table."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+
+    # ---- moving
+
+    def do_move(self, argument: str) -> None:
+        self._screen.view.action_move(int(argument))
+
+    def do_page(self, argument: str) -> None:
+        self._screen.view.action_page(float(argument))
+
+    def do_edge(self, argument: str) -> None:
+        self._screen.view.action_edge(argument == "1")
+
+    def do_pane(self, argument: str) -> None:
+        if argument in ("next", "previous"):
+            step = 1 if argument == "next" else -1
+            names = PANES[1:] if self._screen.level and not self._screen.has_class("wide") else PANES
+            if self._screen.has_class("narrow") and not self._screen.level:
+                names = PANES[:1]
+            here = names.index(self._screen.pane) if self._screen.pane in names else 0
+            self._screen.focus_pane(names[(here + step) % len(names)])
+        else:
+            self._screen.focus_pane(PANES[int(argument) - 1])
+
+    # ---- in and out
+
+    def do_open(self, argument: str) -> None:
+        if self._screen.pane == RUNS:
+            if self._screen.runs.ref is not None:
+                self.enter(self._screen.runs.ref)
+        elif self._screen.pane == STEPS:
+            if self._screen.has_class("narrow"):
+                self._screen.level = 2
+                self._screen.arrange_panes()
+            self._screen.detail.focus()
+        elif not self._screen.detail.toggle():
+            self.do_jump("")
+
+    def enter(self, ref: RunRef, span: str | None = None) -> None:
+        """Open a run."""
+        self._screen.level = max(1, self._screen.level)
+        self._screen.open_ref(ref, span)
+        self._screen.arrange_panes()
+        if self._screen.pane == RUNS:
+            self._screen.steps.focus()
+
+    def do_back(self, argument: str) -> None:
+        if self._screen.selections:
+            self._screen.clear_selection()
+        elif self._screen.view.needle:
+            self._screen.view.search("")
+        elif self._screen.zoomed is not None:
+            self.do_zoom("")
+        elif self._screen.pane == DETAIL and self._screen.level:
+            self._screen.level = 1
+            self._screen.arrange_panes()
+            self._screen.steps.focus()
+        elif self._screen.level or self._screen.pane != RUNS:
+            self._screen.level = 0
+            self._screen.arrange_panes()
+            self._screen.runs.focus()
+            if self._screen.ref is not None:
+                self._screen.runs.move_to_key(self._screen.ref)
+        elif self._screen.runs.arrangement.words or self._screen.runs.arrangement.failures:
+            self._screen.runs.rearrange(words="", failures=False)
+            self._screen.refresh_list()
+
+    def do_quit(self, argument: str) -> None:
+        if self._screen.level or self._screen.pane != RUNS or self._screen.zoomed is not None:
+            self.do_back("")
+        else:
+            self._screen.app.exit()
+
+    def do_zoom(self, argument: str) -> None:
+        self._screen.zoomed = None if self._screen.zoomed is not None else self._screen.pane
+        self._screen.arrange_panes()
+
+    # ---- folding
+
+    def do_fold(self, argument: str) -> None:
+        if self._screen.pane == STEPS:
+            self._fold_span()
+        elif self._screen.pane != DETAIL or not self._screen.detail.toggle(open_=False):
+            self._screen.view.action_sideways(-SIDEWAYS)
+
+    def _fold_span(self) -> None:
+        run, span = self._screen.steps.run, self._screen.steps.span
+        if run is None or span is None or not self._screen.steps.as_tree:
+            self._screen.view.action_sideways(-SIDEWAYS)
+            return
+        position = run.index[span.id]
+        if run.sizes[position] > 1 and span.id not in self._screen.steps.folded:
+            self.fold_spans(self._screen.steps.folded | {span.id})
+        elif (parent := run.parent(position)) is not None:
+            self._screen.steps.move_to_key(run.spans[parent].id)
+
+    def do_unfold(self, argument: str) -> None:
+        if self._screen.pane == DETAIL:
+            if not self._screen.detail.toggle(open_=True):
+                self._screen.view.action_sideways(SIDEWAYS)
+            return
+        run, span = self._screen.steps.run, self._screen.steps.span
+        if run is None or span is None or not self._screen.steps.as_tree:
+            self._screen.view.action_sideways(SIDEWAYS)
+        elif span.id in self._screen.steps.folded:
+            self.fold_spans(self._screen.steps.folded - {span.id})
+        elif run.sizes[run.index[span.id]] > 1:
+            self._screen.steps.action_move(1)
+
+    def fold_spans(self, folded: frozenset[str]) -> None:
+        """Fold exactly these spans."""
+        self._screen.steps.set_folded(folded, self._screen.app.glyphs, self._screen.app.clock())
+
+    def do_fold_all(self, argument: str) -> None:
+        self._take_back_zoom()
+        if self._screen.steps.run is not None:
+            self.need_tree()
+            self.fold_spans(walk.fold_all(self._screen.steps.run))
+
+    def do_unfold_all(self, argument: str) -> None:
+        self._take_back_zoom()
+        self.fold_spans(frozenset())
+
+    def do_fold_to(self, argument: str) -> None:
+        self._take_back_zoom()
+        if self._screen.steps.run is not None:
+            self.need_tree()
+            self.fold_spans(walk.to_depth(self._screen.steps.run, int(argument) - 1))
+
+    def _take_back_zoom(self) -> None:
+        """``z`` zoomed at once; it turned out to be the beginning of ``zM``."""
+        self.do_zoom("")
+
+    def need_tree(self) -> None:
+        """Folding speaks of the tree: show it."""
+        if not self._screen.steps.as_tree:
+            self.do_tree("")
+
+    def do_tree(self, argument: str) -> None:
+        self._screen.steps.as_tree = not self._screen.steps.as_tree
+        if self._screen.steps.run is not None:
+            cursor = self._screen.steps.cursor
+            self._screen.steps.show_run(
+                self._screen.steps.run,
+                self._screen.app.glyphs,
+                now=self._screen.app.clock(),
+                span=cursor if isinstance(cursor, str) else None,
+            )
+            self._screen.show_detail()
+
+    # ---- finding
+
+    def do_search(self, argument: str) -> None:
+        self._screen.ask("search in this pane", self._screen.view.needle, self._screen.pane)
+
+    def do_filter(self, argument: str) -> None:
+        self._screen.ask(
+            "filter: words that a run must hold, !word must not", self._screen.runs.arrangement.words, "filter"
+        )
+
+    def do_hit(self, argument: str, *, include_here: bool = False) -> None:
+        view, step = self._screen.view, int(argument)
+        if not view.needle:
+            self._screen.say("nothing is searched for: / begins a search")
+            return
+        hits = view.hits()
+        if not hits:
+            self._screen.say(f"no hit for {view.needle!r} in this pane", "status.warn")
+            return
+        here = view.position
+        if step > 0:
+            at = next((i for i, hit in enumerate(hits) if hit > here or (include_here and hit == here)), 0)
+        else:
+            at = next((i for i in reversed(range(len(hits))) if hits[i] < here), len(hits) - 1)
+        view.move_to(hits[at])
+        self._screen.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
+
+    def do_error(self, argument: str) -> None:
+        step = int(argument)
+        run, span = self._screen.steps.run, self._screen.steps.span
+        if run is not None and self._screen.pane != RUNS:
+            errors = walk.errors(run)
+            here = run.index[span.id] if span is not None else -1
+            order = errors if step > 0 else list(reversed(errors))
+            for error in order:
+                if (run.index[error] - here) * step > 0:
+                    self._screen.steps.move_to_key(error)
+                    self._screen.say(f"error {errors.index(error) + 1} of {len(errors)} in this run", "status.error")
+                    return
+        self._next_failed_run(step)
+
+    def _next_failed_run(self, step: int) -> None:
+        order = self._screen.runs.refs()
+        here = order.index(self._screen.ref) if self._screen.ref in order else -1
+        following: Iterable[RunRef] = order[here + 1 :] if step > 0 else reversed(order[: max(here, 0)])
+        if (
+            self._screen.pane == RUNS
+            and self._screen.ref is not None
+            and not self._screen.level
+            and self._failed(self._screen.ref)
+        ):
+            following = [
+                self._screen.ref,
+                *following,
+            ]  # from the list, the first press enters the failed run under the cursor
+        for ref in following:
+            if self._failed(ref):
+                self._screen.runs.chosen = True
+                self._screen.runs.move_to_key(ref)
+                summary = self._screen.store.runs[ref]
+                first = summary.first_error.span if summary.first_error is not None else None
+                self.enter(ref, first)
+                return
+        self._screen.say("no more errors" if step > 0 else "no earlier errors", "status.warn")
+
+    def _failed(self, ref: RunRef) -> bool:
+        summary = self._screen.store.runs.get(ref)
+        return summary is not None and summary.status is Status.ERROR
+
+    def do_same(self, argument: str) -> None:
+        what, _, step = argument.partition(":")
+        run, span = self._screen.steps.run, self._screen.steps.span
+        found = (
+            walk.next_same(run, span.id, cast("Kin", what), int(step)) if run is not None and span is not None else None
+        )
+        if found is None or not self._screen.steps.move_to_key(found):
+            self._screen.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
+
+    def do_jump(self, argument: str) -> None:
+        target = self._screen.detail.target
+        if target is not None and self._screen.steps.move_to_key(target):
+            self._screen.steps.focus()
+
+    # ---- the list
+
+    def do_sort(self, argument: str) -> None:
+        order = runs.SORTS
+        self._screen.runs.rearrange(
+            sort=order[(order.index(self._screen.runs.arrangement.sort) + 1) % len(order)], reverse=False
+        )
+        self._screen.refresh_list()
+
+    def do_reverse(self, argument: str) -> None:
+        self._screen.runs.rearrange(reverse=not self._screen.runs.arrangement.reverse)
+        self._screen.refresh_list()
+
+    def do_group(self, argument: str) -> None:
+        order = runs.GROUPS
+        self._screen.runs.rearrange(group=order[(order.index(self._screen.runs.arrangement.group) + 1) % len(order)])
+        self._screen.refresh_list()
+
+    def do_failures(self, argument: str) -> None:
+        self._screen.runs.rearrange(failures=not self._screen.runs.arrangement.failures)
+        self._screen.refresh_list()
+
+    def do_columns(self, argument: str) -> None:
+        self._screen.runs.rearrange(all_columns=not self._screen.runs.arrangement.all_columns)
+        self._screen.runs.left = 0
+        self._screen.refresh_list()
+
+    # ---- looking
+
+    def do_tab(self, argument: str) -> None:
+        if self._screen.pane == RUNS:
+            self._screen.runs.action_sideways(SIDEWAYS * int(argument))
+        else:
+            self._screen.detail.step_tab(int(argument))
+
+    def do_raw(self, argument: str) -> None:
+        if not self._screen.detail.choose("raw"):
+            self._screen.say("there is no source text for this")
+
+    # ---- taking away
+
+    def do_copy(self, argument: str) -> None:
+        selected = self._screen.get_selected_text() if argument == "value" else None
+        view = self._screen.view
+        if selected:
+            self.copy(selected, "the selection")
+        elif argument == "value" and view.position < len(view.rows):
+            self.copy(view.rows.plain(view.position), "the row")
+        elif self._screen.summary is not None:
+            summary = self._screen.summary
+            address = summary.ref.address
+            if self._screen.level and self._screen.steps.span is not None:
+                address += f"/{self._screen.steps.span.id}" if summary.ref.key else f"#/{self._screen.steps.span.id}"
+            self.copy(summary.ref.path if argument == "path" else address, f"the {argument}")
+
+    def copy(self, text: str, what: str) -> None:
+        """Put text on the clipboard, and say what happened."""
+        copied = self._screen.app.copy(text)
+        if copied:
+            self._screen.say(f"copied {what}, {size(copied)}, through the terminal (OSC 52)")
+        else:
+            self._screen.say(f"{what} is too long for the terminal's clipboard ({size(len(text))})", "status.warn")
+
+    def do_editor(self, argument: str) -> None:
+        rows = self._screen.detail.rows
+        self._screen.app.edit("\n".join(rows.plain(i) for i in range(len(rows))))
+
+    # ---- going elsewhere
+
+    def do_reread(self, argument: str) -> None:
+        if self._screen.level and self._screen.ref is not None:
+            self._screen.store.forget(self._screen.ref)
+            self._screen.app.engine.open(self._screen.ref)
+            self._screen.say("reading the run again")
+        else:
+            self._screen.app.rescan()
+            self._screen.say("reading the directory again")
+
+    def do_palette(self, argument: str) -> None:
+        self._screen.app.action_command_palette()
+
+    def do_help(self, argument: str) -> None:
+        self._screen.app.show_help(self._screen.pane)
+
+    def do_suspend(self, argument: str) -> None:
+        self._screen.app.action_suspend_process()

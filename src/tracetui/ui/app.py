@@ -1,0 +1,180 @@
+"""The application: owns the engine and the store, takes signals and crashes, and opens the screens."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Sequence
+from typing import ClassVar
+
+from textual.app import App
+from textual.filter import LineFilter
+from textual.message import Message
+
+from tracetui.live.engine import Engine
+from tracetui.sources.local import LocalSource
+from tracetui.store.store import Store
+from tracetui.text import clean_lines
+from tracetui.ui.providers import CommandProvider, RunProvider
+from tracetui.ui.screens.help import HelpScreen
+from tracetui.ui.screens.main import MainScreen
+from tracetui.ui.terminal import Wall, clipboard_sequence, write_crash_log
+from tracetui.ui.theme import PALETTES, Palette, textual_theme
+from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+
+
+class MailWaiting(Message):
+    """The engine's mailbox turned from empty to full."""
+
+
+class TraceApp(App[int]):
+    """tracetui in a terminal."""
+
+    TITLE = "tracetui"
+    COMMANDS: ClassVar = {CommandProvider, RunProvider}
+    CSS_PATH = "app.tcss"
+
+    def __init__(
+        self, engine: Engine, roots: Sequence[str], *, palette: str = "dark", glyphs: Glyphs = UNICODE
+    ) -> None:
+        super().__init__()
+        self.engine = engine
+        self.roots = list(roots)
+        self.store = Store()
+        self.palette: Palette = PALETTES[palette]
+        self.glyphs = glyphs
+        self.main = MainScreen()
+        self.stage = "list"
+        self.seen = 0
+        self.total: int | None = None
+        self.crash: BaseException | None = None
+        self._wall = Wall()
+        for each in PALETTES.values():
+            self.register_theme(textual_theme(each))
+        self.theme = textual_theme(self.palette).name
+        self.animation_level = "none"
+
+    @property
+    def ascii_glyphs(self) -> bool:
+        """True where the frame itself must be ASCII."""
+        return self.glyphs is ASCII
+
+    def clock(self) -> float:
+        """The time of day, in seconds since the epoch."""
+        return time.time()
+
+    def get_default_screen(self) -> MainScreen:
+        return self.main
+
+    def get_line_filters(self) -> Sequence[LineFilter]:
+        return [*super().get_line_filters(), self._wall]
+
+    def on_mount(self) -> None:
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGHUP):
+            loop.add_signal_handler(number, self._signalled, number)
+        self.engine.bind(self._ring)
+
+    def _ring(self) -> None:
+        self.post_message(MailWaiting())
+
+    def _signalled(self, number: signal.Signals) -> None:
+        self.exit(128 + number, return_code=128 + number)
+
+    def on_mail_waiting(self) -> None:
+        mail = self.engine.collect()
+        if mail.failure is not None:
+            raise mail.failure
+        if mail.found or mail.total is not None:
+            self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
+        with self.batch_update():
+            self.main.receive(mail)
+
+    # ---- for the screens
+
+    def use_palette(self, name: str) -> None:
+        """Change the colours."""
+        self.palette = PALETTES[name]
+        self.theme = textual_theme(self.palette).name
+        self.screen.refresh(layout=True)
+
+    def rescan(self) -> None:
+        """Read the directory again."""
+        self.store.clear()
+        self.engine.rescan()
+
+    def show_help(self, pane: str) -> None:
+        """Show the keys of a pane."""
+        self.push_screen(HelpScreen(pane))
+
+    def copy(self, text: str) -> int:
+        """Put text on the terminal's clipboard; the number of bytes, 0 if it is too long."""
+        sequence = clipboard_sequence(text)
+        if sequence is None:
+            return 0
+        if self._driver is not None:
+            self._driver.write(sequence)
+        return len(text.encode("utf-8", "replace"))
+
+    def copy_to_clipboard(self, text: str) -> None:
+        self.copy(text)
+
+    def edit(self, text: str) -> None:
+        """Open a cleaned copy of `text` in $EDITOR, in a private folder; never the trace itself."""
+        editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
+        with tempfile.TemporaryDirectory(prefix="tracetui-") as folder:
+            path = os.path.join(folder, "detail.txt")
+            with os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as copy:
+                copy.write("\n".join(clean_lines(text)))
+            with self.suspend():
+                subprocess.run([*editor, path], check=False)  # noqa: S603 — the user's own editor, no shell
+        self.refresh()
+
+    def action_help_quit(self) -> None:
+        self.exit()
+
+    # ---- the end
+
+    def _handle_exception(self, error: Exception) -> None:
+        self.crash = self.crash or error
+        self._return_code = 1
+        self._exception = error
+        self._exception_event.set()
+        self._close_messages_no_wait()
+
+    def _fatal_error(self) -> None:
+        self._close_messages_no_wait()
+
+
+def run_app(
+    paths: Sequence[str],
+    *,
+    format: str | None = None,
+    theme: str | None = None,
+    ascii_glyphs: bool = False,
+    target: str | None = None,
+) -> int:
+    """Run the application on these files and directories until the user quits; returns the exit status."""
+    engine = Engine(LocalSource(), paths, only=format)
+    engine.start()
+    no_color = "NO_COLOR" in os.environ
+    app = TraceApp(
+        engine, paths, palette="ansi" if no_color else theme or "dark", glyphs=ASCII if ascii_glyphs else UNICODE
+    )
+    try:
+        app.run()
+    finally:
+        engine.stop()
+    if app.crash is not None:
+        path = write_crash_log(app.crash)
+        sys.stderr.write(
+            f"tracetui: a bug ended the program ({type(app.crash).__name__}); where it happened: {path}",
+        )
+        return 70
+    return app.return_code or 0

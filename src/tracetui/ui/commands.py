@@ -1,0 +1,159 @@
+# ruff: noqa: E501 — a table reads best with one command a line
+"""Every command once: its keys, its words, and the action that does it.
+
+Key handling, the footer, the help screen, the palette and docs/keys.md all read this table.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+RUNS, STEPS, DETAIL = "runs", "steps", "detail"
+EVERYWHERE: Final = frozenset({RUNS, STEPS, DETAIL})
+RUN: Final = frozenset({STEPS, DETAIL})
+
+
+class Command(NamedTuple):
+    """One thing that a user can do."""
+
+    id: str
+    keys: tuple[str, ...]
+    """Textual's names; several characters that are no name are a sequence (``]t``)."""
+    title: str
+    """A word or two for the footer and the palette."""
+    help: str
+    """One sentence."""
+    action: str
+    """Method ``do_<action>`` of the main screen; what follows a colon is its argument."""
+    panes: frozenset[str] = EVERYWHERE
+    hint: int = 0
+    """Priority in the footer, 1 first; 0 is not hinted."""
+    group: str = "look"
+
+
+COMMANDS: Final = (
+    Command("open", ("enter",), "open", "Open what is under the cursor: a run, then its detail; unfold a folded row.", "open", hint=1, group="go"),
+    Command("back", ("escape",), "back", "Back to where you came from.", "back", hint=9, group="go"),
+    Command("quit", ("q",), "quit", "Back; from the run list, quit.", "quit", hint=12, group="go"),
+    Command("down", ("j", "down"), "down", "Move down.", "move:1", group="move"),
+    Command("up", ("k", "up"), "up", "Move up.", "move:-1", group="move"),
+    Command("page-down", ("pagedown", "ctrl+f"), "page down", "Move a page down.", "page:1", group="move"),
+    Command("page-up", ("pageup", "ctrl+b"), "page up", "Move a page up.", "page:-1", group="move"),
+    Command("half-down", ("ctrl+d",), "half a page down", "Move half a page down.", "page:0.5", group="move"),
+    Command("half-up", ("ctrl+u",), "half a page up", "Move half a page up.", "page:-0.5", group="move"),
+    Command("top", ("g", "home"), "top", "Go to the first row.", "edge:0", group="move"),
+    Command("end", ("G", "end"), "end", "Go to the last row.", "edge:1", group="move"),
+    Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; where nothing folds, scroll left.", "fold", group="fold"),
+    Command("unfold", ("l", "right"), "unfold", "Unfold, or go into; where nothing folds, scroll right.", "unfold", RUN, hint=7, group="fold"),
+    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all", RUN, group="fold"),
+    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "unfold_all", RUN, group="fold"),
+    Command("fold-1", ("z1",), "fold to depth 1", "Show only the top level.", "fold_to:1", RUN, group="fold"),
+    Command("fold-2", ("z2",), "fold to depth 2", "Show two levels.", "fold_to:2", RUN, group="fold"),
+    Command("fold-3", ("z3",), "fold to depth 3", "Show three levels.", "fold_to:3", RUN, group="fold"),
+    Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error:1", hint=2, group="find"),
+    Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error:-1", group="find"),
+    Command("search", ("/",), "search", "Search in the focused pane; hides nothing.", "search", hint=3, group="find"),
+    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit:1", group="find"),
+    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit:-1", group="find"),
+    Command("filter", ("f",), "filter", "Show only runs that hold these words; !word excludes.", "filter", frozenset({RUNS}), hint=4, group="find"),
+    Command("failures", ("!",), "failures only", "Show failed runs only, or all again.", "failures", frozenset({RUNS}), hint=5, group="find"),
+    Command("sort", (",",), "sort", "Sort by the next column.", "sort", frozenset({RUNS}), hint=8, group="list"),
+    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "reverse", frozenset({RUNS}), group="list"),
+    Command("group", ("b",), "group by", "Group by day, agent, format, status, or not at all.", "group", frozenset({RUNS}), hint=10, group="list"),
+    Command("columns", ("W",), "columns", "Show the hidden columns too; < and > scroll sideways.", "columns", frozenset({RUNS}), group="list"),
+    Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same:tool:1", RUN, group="find"),
+    Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same:tool:-1", RUN, group="find"),
+    Command("next-sibling", ("]s",), "next sibling", "Next span of the same parent.", "same:sibling:1", RUN, group="find"),
+    Command("previous-sibling", ("[s",), "previous sibling", "Previous span of the same parent.", "same:sibling:-1", RUN, group="find"),
+    Command("next-model", ("]m",), "next model call", "Next model call.", "same:model:1", RUN, group="find"),
+    Command("previous-model", ("[m",), "previous model call", "Previous model call.", "same:model:-1", RUN, group="find"),
+    Command("pane", ("tab",), "pane", "Focus the next pane.", "pane:next", hint=11, group="look"),
+    Command("pane-back", ("shift+tab",), "previous pane", "Focus the previous pane.", "pane:previous", group="look"),
+    Command("pane-1", ("1",), "runs", "Focus the run list.", "pane:1", group="look"),
+    Command("pane-2", ("2",), "steps", "Focus the steps.", "pane:2", group="look"),
+    Command("pane-3", ("3",), "detail", "Focus the detail.", "pane:3", group="look"),
+    Command("zoom", ("z",), "zoom", "Give the focused pane the whole screen, or take it back.", "zoom", hint=6, group="look"),
+    Command("tree", ("t",), "tree/timeline", "Show the spans as a tree, or as a timeline with one line a step.", "tree", RUN, hint=5, group="look"),
+    Command("next-tab", (">",), "next tab", "Next tab of the detail; in the list, scroll right.", "tab:1", hint=8, group="look"),
+    Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab:-1", group="look"),
+    Command("raw", ("r",), "raw", "Show the source's own text.", "raw", RUN, group="look"),
+    Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL}), hint=4, group="go"),
+    Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),
+    Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", group="take"),
+    Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy:address", group="take"),
+    Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN, group="take"),
+    Command("reread", ("ctrl+r",), "re-read", "Read the directory, or the open run, again.", "reread", group="go"),
+    Command("palette", ("ctrl+p", ":"), "palette", "Find a command or a run by name.", "palette", group="go"),
+    Command("help", ("?",), "help", "All keys of the focused pane.", "help", hint=13, group="go"),
+    Command("suspend", ("ctrl+z",), "suspend", "Suspend the program, as everywhere.", "suspend", group="go"),
+)  # fmt: skip
+"""The table, in the order in which help shows it."""
+
+GROUPS: Final = {
+    "move": "Move",
+    "go": "Go",
+    "find": "Find",
+    "fold": "Fold",
+    "list": "Arrange the list",
+    "look": "Look",
+    "take": "Take away",
+}
+"""Headings of the help screen."""
+
+SHOWN: Final = {
+    "enter": "↵", "escape": "Esc", "tab": "Tab", "shift+tab": "S-Tab", "pagedown": "PgDn", "pageup": "PgUp",
+    "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "ctrl+p": "^p", "ctrl+r": "^r",
+    "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+z": "^z",
+}  # fmt: skip
+"""How keys are written for people."""
+
+_CHARACTERS: Final = {
+    "slash": "/", "question_mark": "?", "exclamation_mark": "!", "comma": ",", "semicolon": ";", "colon": ":",
+    "less_than_sign": "<", "greater_than_sign": ">", "left_square_bracket": "[", "right_square_bracket": "]",
+    "apostrophe": "'", "full_stop": ".",
+}  # fmt: skip
+
+
+def shown(key: str) -> str:
+    """A key as people write it."""
+    return SHOWN.get(key, key)
+
+
+def of_pane(pane: str) -> list[Command]:
+    """The commands that work in a pane."""
+    return [command for command in COMMANDS if pane in command.panes]
+
+
+def typed(key: str, character: str | None) -> str:
+    """The name under which a key press stands in the table: its character where it has one."""
+    if character is not None and character.isprintable() and character != " ":
+        return character
+    return _CHARACTERS.get(key, key)
+
+
+class Keys:
+    """Turns key presses into commands, one at a time; remembers the beginning of a sequence."""
+
+    def __init__(self) -> None:
+        self.pending = ""
+
+    def press(self, key: str, pane: str) -> Command | None:
+        """The command that this press completes in that pane, or None (nothing, or the beginning of a sequence)."""
+        sequence, self.pending = self.pending + key, ""
+        exact = [c for c in COMMANDS if sequence in c.keys and pane in c.panes]
+        if exact:
+            self.pending = sequence if _begins(sequence, pane) else ""
+            return exact[0]
+        if _begins(sequence, pane):
+            self.pending = sequence
+            return None
+        return self.press(key, pane) if sequence != key else None
+
+
+def _begins(sequence: str, pane: str) -> bool:
+    return any(
+        len(key) > len(sequence) and key.startswith(sequence) and key[0] in "]['yz" and len(key) == 2
+        for command in COMMANDS
+        if pane in command.panes
+        for key in command.keys
+    )

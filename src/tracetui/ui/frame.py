@@ -1,0 +1,212 @@
+"""Header, sentence and footer: pure functions from what is known to lines."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Sequence
+from typing import Protocol
+
+from tracetui import text
+from tracetui.model import Run, RunSummary, Status
+from tracetui.store.store import Store, count_by_status, top_level
+from tracetui.text import Clean, clean, one_line
+from tracetui.ui.commands import RUNS, of_pane, shown
+from tracetui.views.glyphs import Glyphs, status_glyph
+from tracetui.views.rows import Line, Piece, width_of
+from tracetui.views.runs import hidden_columns, total_tokens
+
+STATUS_STYLE = {
+    Status.OK: "status.ok",
+    Status.ERROR: "status.error",
+    Status.RUNNING: "status.running",
+    Status.PAUSED: "status.paused",
+    Status.CANCELLED: "status.cancelled",
+    Status.UNKNOWN: "status.unknown",
+}
+
+
+class Progress(Protocol):
+    """How far the scan is."""
+
+    @property
+    def stage(self) -> str: ...
+    @property
+    def seen(self) -> int: ...
+    @property
+    def total(self) -> int | None: ...
+
+
+def header(
+    roots: Sequence[str], store: Store, glyphs: Glyphs, stage: str, run: RunSummary | None, width: int
+) -> tuple[Line, Line]:
+    """What this is, and how it stands."""
+    place = clean(short_path(roots[0]) + (f" +{len(roots) - 1}" if len(roots) > 1 else ""), 300) if roots else Clean("")
+    left = [
+        Piece(Clean("tracetui"), "accent bold"),
+        Piece(Clean("  ")),
+        Piece(text.truncate_middle(place, max(10, width // 3)), "sec"),
+    ]
+    if run is not None:
+        ident = clean(run.id, 60)
+        left += [
+            Piece(Clean(f" {glyphs.path} "), "dim"),
+            Piece(clean(run.name, 60), "text bold"),
+            Piece(Clean(" " + (ident[:8] if len(ident) == 36 else ident)), "sec"),
+        ]
+        return tuple(left), _run_status(run, glyphs, width)
+    return tuple(left), _list_status(store, glyphs, width)
+
+
+def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
+    glyph, style = status_glyph(run.status, glyphs)
+    word = run.status.value
+    if run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
+        word += f" ({one_line(run.status_word, 30)})"
+    pieces = [
+        Piece(Clean(run.ref.format), "dim"),
+        Piece(Clean("   ")),
+        Piece(Clean(f"{glyph} {word}"), style + " bold"),
+    ]
+    if run.errors and run.status is Status.OK:
+        pieces.append(Piece(Clean(f" · {run.errors} failed inside"), "status.warn"))
+    pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
+    return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
+
+
+NARROW_HEADER = 100
+
+
+def _list_status(store: Store, glyphs: Glyphs, width: int) -> Line:
+    runs = top_level(store.runs.values())
+    counts = count_by_status(runs)
+    if width >= 180:
+        formats = Counter(run.ref.format for run in runs)
+        words = [f"{name} {number}" for name, number in formats.most_common(5)]
+        if len(formats) > 5:
+            words.append(f"+{len(formats) - 5} formats")
+    else:
+        words = [f"{text.grouped(len(runs))} runs"]
+        formats_seen = {run.ref.format for run in runs}
+        if len(formats_seen) > 1 and width >= NARROW_HEADER:
+            words.append(f"{len(formats_seen)} formats")
+    if store.problems and width >= NARROW_HEADER:
+        words.append(f"{len(store.problems)} unreadable")
+    pieces = [Piece(Clean(" · ".join(words)), "sec")]
+    for status in (Status.ERROR, Status.RUNNING, Status.OK):
+        if counts.get(status):
+            glyph, style = status_glyph(status, glyphs)
+            pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(counts[status])}"), style)]
+    return tuple(pieces)
+
+
+def sentence(store: Store, progress: Progress, run: RunSummary | None, opened: Run | None, width: int) -> Line:
+    """The conclusion, and the next key."""
+    if run is not None:
+        return _run_sentence(run, opened, width)
+    runs = top_level(store.runs.values())
+    failed = sum(1 for one in runs if one.status is Status.ERROR)
+    pieces: list[Piece] = []
+    if failed:
+        pieces += [
+            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(len(runs))} failed"), "status.error bold"),
+            Piece(Clean("  "), "sec"),
+            *_causes(runs, width),
+            Piece(Clean("  ·  "), "dim"),
+            *_key("e", "first error"),
+            Piece(Clean("   ")),
+            *_key("!", "failures only"),
+        ]
+    elif runs:
+        words = "nothing failed" if not progress.stage else "nothing failed so far"
+        pieces += [
+            Piece(Clean(f"{text.grouped(len(runs))} runs, {words}"), "text"),
+            Piece(Clean("  ·  "), "dim"),
+            *_key("↵", "open"),
+        ]
+    if store.problems:
+        word = "file" if len(store.problems) == 1 else "files"
+        pieces += [Piece(Clean("   ")), Piece(Clean(f"{len(store.problems)} {word} unreadable"), "status.warn")]
+    if progress.stage:
+        pieces += [Piece(Clean("   ")), Piece(Clean(_progress(progress)), "status.running")]
+    return tuple(pieces)
+
+
+def _progress(progress: Progress) -> str:
+    doing = "scanning" if progress.stage == "list" else "counting"
+    if progress.total:
+        return f"{doing} {text.grouped(progress.seen)} / {text.grouped(progress.total)} files"
+    return f"{doing} {text.grouped(progress.seen)} files"
+
+
+def _causes(runs: Sequence[RunSummary], width: int) -> list[Piece]:
+    """The commonest cause, where there is one."""
+    causes = Counter(
+        one.first_error.type for one in runs if one.status is Status.ERROR and one.first_error and one.first_error.type
+    )
+    if not causes or width < 100:
+        return []
+    name, number = causes.most_common(1)[0]
+    return [Piece(Clean("most often "), "sec"), Piece(one_line(name, 40), "text"), Piece(Clean(f" {number}×"), "sec")]
+
+
+def _run_sentence(run: RunSummary, opened: Run | None, width: int) -> Line:
+    pieces: list[Piece] = []
+    error = run.first_error
+    if run.status is Status.ERROR and error is not None:
+        cause = f"{error.type}: {error.message}" if error.type and error.message else error.type or error.message
+        pieces += [Piece(one_line(cause or "failed", 120), "status.error bold")]
+    elif run.outcome:
+        pieces += [Piece(one_line(run.outcome, 80), "text bold")]
+    else:
+        pieces += [Piece(one_line(run.prompt or run.status.value, 80), "text")]
+    facts = [f"{text.count(run.steps)} steps", f"{text.tokens(total_tokens(run))} tok"]
+    if run.model:
+        facts.insert(0, clean(run.model, 40))
+    if run.usage is not None and run.usage.cost_usd is not None:
+        facts.append(text.cost(run.usage.cost_usd))
+    if opened is not None and opened.problems:
+        facts.append(f"{len(opened.problems)} notes in run")
+    source = f" ({run.status_source.value})" if run.status_source is not None else ""
+    pieces += [
+        Piece(Clean("  ·  " + " · ".join(facts)), "sec"),
+        Piece(Clean(f"  ·  status {run.status.value}{source}"), "dim"),
+    ]
+    return tuple(pieces)
+
+
+def _key(key: str, word: str) -> list[Piece]:
+    return [Piece(Clean(key), "key bold"), Piece(Clean(f" {word}"), "sec")]
+
+
+def footer(pane: str, width: int, level: int, all_columns: bool) -> tuple[Line, Line]:
+    """The most useful keys here, and how many more there are."""
+    commands = of_pane(pane)
+    hinted = sorted((c for c in commands if c.hint), key=lambda c: c.hint)
+    if pane == RUNS and not level:
+        hinted = [c for c in hinted if c.id != "back"]
+    room = width - 24
+    pieces: list[Piece] = []
+    told = 0
+    most = 6 if width < 100 else 9 if width < 180 else 14
+    for command in hinted[:most]:
+        more = [*_key(shown(command.keys[0]), command.title), Piece(Clean("  "))]
+        if width_of(tuple(pieces)) + width_of(tuple(more)) > room:
+            break
+        pieces += more
+        told += 1
+    right = [Piece(Clean(f"+{len(commands) - told} in "), "dim"), Piece(Clean("?"), "key bold")]
+    if pane == RUNS and not all_columns and width < 180 and hidden_columns(width):
+        right = [
+            Piece(Clean(f"+{hidden_columns(width)} columns "), "dim"),
+            Piece(Clean("W"), "key bold"),
+            Piece(Clean("   ")),
+            *right,
+        ]
+    return tuple(pieces), tuple(right)
+
+
+def short_path(path: str) -> str:
+    """A path with ``~`` for the home folder."""
+    home = os.path.expanduser("~")
+    return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path

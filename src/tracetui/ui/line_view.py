@@ -1,0 +1,393 @@
+"""LineView: the one widget that draws rows. Scrolling, cursor, search hits, selection and caching live here only.
+
+A pane is a `LineView` with a title rule, some heading lines, rows, and a minimap as its last column. It draws from a
+`Rows` model what is visible and nothing else, so a key costs the same in a list of ten and of a million.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Sequence
+from typing import ClassVar, Final
+
+from rich.segment import Segment
+from textual import events
+from textual.cache import LRUCache
+from textual.geometry import Region
+from textual.message import Message
+from textual.selection import Selection
+from textual.strip import Strip
+
+from tracetui.text import Clean
+from tracetui.ui.drawing import invert, mark, skip, to_strip
+from tracetui.ui.lines import LineWidget
+from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
+
+STRIPS: Final = 512
+"""Finished rows kept; a screen shows at most about 100."""
+
+
+class LineView(LineWidget, can_focus=True):
+    """A pane of rows. The cursor is a *key*: rows may come, go and move, and the cursor stays on its row."""
+
+    ALLOW_SELECT = True
+    number: ClassVar[int] = 0
+    pane_name: str = ""
+
+    class Moved(Message):
+        """The cursor is on another row."""
+
+        def __init__(self, view: LineView, key: Hashable) -> None:
+            self.view, self.key = view, key
+            super().__init__()
+
+        @property
+        def control(self) -> LineView:
+            return self.view
+
+    class Opened(Moved):
+        """Somebody pressed Enter or double-clicked on the row."""
+
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self.rows: Rows = ListRows(())
+        self.position = 0
+        """Row under the cursor."""
+        self.top = 0
+        """First row shown."""
+        self.left = 0
+        """Columns scrolled away to the left."""
+        self.title: Line = ()
+        """What follows the name in the title rule."""
+        self.title_right: Line = ()
+        """The right end of the title rule, in place of the position."""
+        self.heading: Sequence[Line] = ()
+        """Lines between the title and the rows."""
+        self.needle = ""
+        """What is searched for: marked in every row."""
+        self._strips: LRUCache[tuple[int, str, int, int], Strip] = LRUCache(STRIPS)
+
+    # ---- data
+
+    def show(
+        self,
+        rows: Rows,
+        *,
+        key: Hashable | None = None,
+        title: Line | None = None,
+        title_right: Line | None = None,
+        heading: Sequence[Line] | None = None,
+        keep: bool = True,
+    ) -> None:
+        """Show other rows. The cursor goes to `key`, else stays on its key (`keep`), else goes to the first row."""
+        anchor = key
+        offset = self.position - self.top
+        if anchor is None and keep and self.rows and self.position < len(self.rows):
+            anchor = self.rows.key(self.position)
+        self.rows = rows
+        self._strips.clear()
+        found = rows.index(anchor) if anchor is not None else None
+        if found is not None:
+            self.position, self.top = found, max(0, found - offset)
+        elif not keep:
+            self.position = self.top = self.left = 0
+        if title is not None:
+            self.title = title
+        if title_right is not None:
+            self.title_right = title_right
+        if heading is not None:
+            self.heading = heading
+        self._settle()
+        self.refresh()
+
+    @property
+    def cursor(self) -> Hashable | None:
+        """Key of the row under the cursor, None where there are no rows."""
+        return self.rows.key(self.position) if self.position < len(self.rows) else None
+
+    @property
+    def page(self) -> int:
+        """How many rows fit."""
+        return max(1, self.size.height - 1 - len(self.heading))
+
+    # ---- moving
+
+    def move_to(self, position: int, *, center: bool = False) -> None:
+        """Put the cursor on a row (the nearest that takes one) and scroll as little as will show it."""
+        old, old_top = self.position, self.top
+        self.position = position
+        if center:
+            self.top = position - self.page // 2
+        self._settle(prefer_down=position >= old)
+        if self.position == old and self.top == old_top:
+            return
+        if self.top == old_top:
+            self._repaint(old)
+            self._repaint(self.position)
+        else:
+            self.refresh()
+        if self.position != old and self.cursor is not None:
+            self.post_message(self.Moved(self, self.cursor))
+
+    def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
+        """Put the cursor on the row with that key; False if there is none."""
+        found = self.rows.index(key)
+        if found is None:
+            return False
+        self.move_to(found, center=center)
+        return True
+
+    def action_move(self, rows: int) -> None:
+        """Move the cursor by rows."""
+        self.move_to(self.position + rows)
+
+    def action_page(self, pages: float) -> None:
+        """Move the view and the cursor by (parts of) pages."""
+        step = max(1, int(abs(pages) * (self.page - 1))) * (1 if pages > 0 else -1)
+        old_top = self.top
+        self.top = max(0, min(self.top + step, len(self.rows) - self.page))
+        moved = self.position + step
+        if old_top == self.top:
+            self.move_to(moved)
+            return
+        old = self.position
+        self.position = moved
+        self._settle(prefer_down=step > 0)
+        self.refresh()
+        if self.position != old and self.cursor is not None:
+            self.post_message(self.Moved(self, self.cursor))
+
+    def action_edge(self, end: bool) -> None:
+        """Go to the first or last row."""
+        self.move_to(len(self.rows) - 1 if end else 0)
+
+    def action_sideways(self, columns: int) -> None:
+        """Scroll sideways."""
+        self.left = max(0, self.left + columns)
+        self.refresh()
+
+    def action_open(self) -> None:
+        """Open the row under the cursor."""
+        if self.cursor is not None:
+            self.post_message(self.Opened(self, self.cursor))
+
+    def _settle(self, prefer_down: bool = True) -> None:
+        """Bring cursor and view into range, the cursor onto a row that takes one."""
+        count = len(self.rows)
+        if not count:
+            self.position = self.top = 0
+            return
+        position = max(0, min(self.position, count - 1))
+        if not self.rows.selectable(position):
+            position = self._nearest(position, 1 if prefer_down else -1)
+        self.position = position
+        page = self.page
+        if self.size.height:
+            self.top = max(0, min(self.top, count - page))
+            if position < self.top:
+                self.top = position
+                if self.top and not self.rows.selectable(self.top - 1) and self.top == 1:
+                    self.top = 0  # a heading above the first row comes into view with it
+            elif position >= self.top + page:
+                self.top = position - page + 1
+
+    def _nearest(self, position: int, step: int) -> int:
+        for direction in (step, -step):
+            i = position
+            while 0 <= i < len(self.rows):
+                if self.rows.selectable(i):
+                    return i
+                i += direction
+        return position
+
+    # ---- searching
+
+    def hits(self) -> list[int]:
+        """Rows that hold the needle, ignoring case."""
+        if not self.needle:
+            return []
+        needle = self.needle.lower()
+        return [i for i in range(len(self.rows)) if needle in self.rows.plain(i).lower()]
+
+    def search(self, needle: str) -> None:
+        """Mark every occurrence of `needle` (none for an empty one)."""
+        self.needle = needle
+        self._strips.clear()
+        self.refresh()
+
+    # ---- drawing
+
+    def notify_style_update(self) -> None:
+        self._strips.clear()
+        super().notify_style_update()
+
+    def strip_at(self, y: int) -> Strip:
+        width = self.size.width
+        if y == 0:
+            return self._title_strip(width)
+        if y <= len(self.heading):
+            line = (Piece(Clean(" ")), *self.heading[y - 1])
+            return to_strip(line, width, self.palette)
+        index = self.top + y - 1 - len(self.heading)
+        return self._row_strip(index, width)
+
+    def render_line(self, y: int) -> Strip:
+        """A line with the offsets that text selection by mouse needs (painting does without)."""
+        index = self.top + y - 1 - len(self.heading)
+        strip = self.strip_at(y)
+        return strip.apply_offsets(0, index) if index >= 0 and y > len(self.heading) else strip
+
+    def _title_strip(self, width: int) -> Strip:
+        focused = self.has_focus
+        rule = Piece(Clean("━" if focused else "─"), "accent" if focused else "line")
+        glyph = self.glyph_rule(focused)
+        name_style = "text bold" if focused else "sec bold"
+        left = [
+            Piece(glyph, rule.style),
+            Piece(Clean(f" {self.number} "), "accent" if focused else "dim") if self.number else Piece(Clean(" ")),
+            Piece(Clean(f"{self.pane_name} "), name_style),
+            *self.title,
+        ]
+        right = list(self.title_right) if self.title_right else self._position()
+        right_width = width_of(tuple(right))
+        room = width - right_width - 4
+        left = fit(left, max(0, room))
+        if left and not left[-1].text.endswith(" "):
+            left.append(Piece(Clean(" ")))
+        gap = width - width_of(tuple(left)) - right_width - (3 if right else 0)
+        line = [*left, Piece(Clean(glyph * max(0, gap)), rule.style)]
+        if right:
+            line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), Piece(glyph, rule.style)]
+        return to_strip(line, width, self.palette)
+
+    def glyph_rule(self, focused: bool) -> Clean:
+        """The character that the title rule is made of."""
+        if getattr(self.app, "ascii_glyphs", False):
+            return Clean("=" if focused else "-")
+        return Clean("━" if focused else "─")
+
+    def _position(self) -> list[Piece]:
+        count = len(self.rows)
+        if not count:
+            return []
+        last = min(count, self.top + self.page)
+        dash = "-" if getattr(self.app, "ascii_glyphs", False) else "–"
+        return [Piece(Clean(f"{self.top + 1}{dash}{last}"), "sec"), Piece(Clean(f"/{count}"), "dim")]
+
+    def _row_strip(self, index: int, width: int) -> Strip:
+        if index >= len(self.rows):
+            return to_strip((), width, self.palette)
+        at_cursor = index == self.position and self.rows.selectable(index)
+        ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
+        bar = self._minimap(index)
+        selection = self.text_selection
+        cache_key = (index, ground, width, self.left)
+        strip = self._strips.get(cache_key) if selection is None else None
+        if strip is None:
+            strip = self._draw(index, width - 2, ground, at_cursor, selection)
+            if selection is None:
+                self._strips[cache_key] = strip
+        return Strip([*strip, Segment(bar.text, self.palette.style(bar.style))], width)
+
+    def _draw(self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None) -> Strip:
+        line: Iterable[Piece] = self.rows.line(index, width + self.left)
+        if self.left:
+            line = skip(line, self.left)
+        if self.needle:
+            line = mark(line, self.needle)
+        cursor = Clean(">" if getattr(self.app, "ascii_glyphs", False) else "▌") if at_cursor else Clean(" ")
+        first = Piece(cursor, "accent" if self.has_focus else "dim")
+        strip = to_strip([first, *line], width + 1, self.palette, ground)
+        if selection is not None and (span := selection.get_span(index)) is not None:
+            strip = invert(strip, *span)
+        return strip
+
+    def _minimap(self, index: int) -> Piece:
+        """The last column: where the view is in the whole, and ticks where rows are marked, at their true place."""
+        count, page = len(self.rows), self.page
+        plain = getattr(self.app, "ascii_glyphs", False)
+        y = index - self.top
+        if count <= page:
+            mark = self.rows.mark(index)
+            return Piece(Clean("<" if plain else "◂"), mark) if mark else Piece(Clean(" "))
+        start, end = y * count // page, max(y * count // page + 1, (y + 1) * count // page)
+        mark = self._mark_in(start, min(end, count))
+        if mark:
+            return Piece(Clean("<" if plain else "◂"), mark)
+        inside = self.top <= start < self.top + page or (y == page - 1 and self.top + page >= count)
+        thumb, track = ("|", ":") if plain else ("┃", "│")
+        return Piece(Clean(thumb), "dim") if inside else Piece(Clean(track), "line")
+
+    def _mark_in(self, start: int, end: int) -> str | None:
+        if end - start > 200:  # a sample will do: a tick stands for thousands of rows
+            return None
+        for i in range(start, end):
+            if mark := self.rows.mark(i):
+                return mark
+        return None
+
+    def _repaint(self, index: int) -> None:
+        y = index - self.top + 1 + len(self.heading)
+        if 0 <= y < self.size.height:
+            self.refresh(Region(0, y, self.size.width - 1, 1))
+
+    # ---- events
+
+    def on_resize(self) -> None:
+        self._strips.clear()
+        self._settle()
+
+    def on_focus(self) -> None:
+        self._refocused()
+
+    def on_blur(self) -> None:
+        self._refocused()
+
+    def _refocused(self) -> None:
+        self._strips.clear()
+        self.refresh(Region(0, 0, self.size.width, 1))
+        self._repaint(self.position)
+
+    def on_click(self, event: events.Click) -> None:
+        index = self.top + event.y - 1 - len(self.heading)
+        if event.y == 0:
+            self.clicked_title(event.x)
+        elif 0 <= index < len(self.rows) and event.y > len(self.heading):
+            self.move_to(index)
+            if event.chain == 2:
+                self.action_open()
+
+    def clicked_title(self, x: int) -> None:
+        """The title rule was clicked at column `x`."""
+
+    def on_mouse_scroll_down(self, event: events.MouseScrollDown) -> None:
+        event.stop()
+        self._wheel(3)
+
+    def on_mouse_scroll_up(self, event: events.MouseScrollUp) -> None:
+        event.stop()
+        self._wheel(-3)
+
+    def _wheel(self, rows: int) -> None:
+        top = max(0, min(self.top + rows, len(self.rows) - self.page))
+        if top != self.top:
+            self.top = top
+            self.refresh()
+
+    def selection_updated(self, selection: Selection | None) -> None:
+        self._strips.clear()
+        self.refresh()
+
+    def get_selection(self, selection: Selection) -> tuple[str, str] | None:
+        """The selected text: whole rows as they are shown, however far they reach."""
+        count = len(self.rows)
+        first = selection.start.y if selection.start else 0
+        last = min(count - 1, selection.end.y if selection.end else count - 1)
+        parts = []
+        for index in range(max(0, first), last + 1):
+            strip = self._draw(index, self.size.width - 2, "bg", False, None)
+            span = selection.get_span(index)
+            text = strip.text
+            if span is not None:
+                text = text[span[0] : None if span[1] == -1 else span[1]]
+            parts.append(text.rstrip())
+        return ("\n".join(parts), "\n") if parts else None

@@ -1,0 +1,67 @@
+"""Widgets drawn line by line, in the app's palette: the one-row bars of the frame, and what panes build on."""
+
+from __future__ import annotations
+
+from textual.geometry import Region
+from textual.strip import Strip
+from textual.widget import Widget
+
+from tracetui.text import Clean
+from tracetui.ui.drawing import to_strip
+from tracetui.ui.theme import PALETTES, Palette
+from tracetui.views.rows import Line, Piece, fill, fit, width_of
+
+
+class LineWidget(Widget):
+    """Something drawn line by line, in the app's palette, without Textual's box model."""
+
+    DEFAULT_CSS = "LineWidget { height: 1fr; background: $background; }"
+
+    @property
+    def palette(self) -> Palette:
+        """The colours in use."""
+        return getattr(self.app, "palette", None) or PALETTES["dark"]
+
+    def strip_at(self, y: int) -> Strip:
+        """The finished line `y` of the widget, `size.width` cells wide."""
+        raise NotImplementedError
+
+    def render_line(self, y: int) -> Strip:
+        return self.strip_at(y)
+
+    def render_lines(self, crop: Region) -> list[Strip]:
+        width = self.size.width
+        filters = self.app.get_line_filters()
+        ground = self.background_colors[1]
+        strips = []
+        for y in range(crop.y, crop.bottom):
+            strip = self.strip_at(y)
+            for line_filter in filters:
+                strip = strip.apply_filter(line_filter, ground)
+            strips.append(strip if crop.width == width else strip.crop(crop.x, crop.right))
+        return strips
+
+
+class LineBar(LineWidget):
+    """One row of the frame: header, sentence, footer. Its right part wins when there is too little room."""
+
+    DEFAULT_CSS = "LineBar { height: 1; }"
+
+    def __init__(self, ground: str = "surface", *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._ground = ground
+        self._left: Line = ()
+        self._right: Line = ()
+
+    def show(self, left: Line, right: Line = ()) -> None:
+        """Show these pieces; repaints only if they changed."""
+        if (left, right) != (self._left, self._right):
+            self._left, self._right = left, right
+            self.refresh()
+
+    def strip_at(self, y: int) -> Strip:
+        width = self.size.width
+        right = fit(self._right, max(0, width - 2))
+        room = width - width_of(tuple(right)) - 2
+        left = fill((Piece(Clean(" ")), *self._left), max(0, room))
+        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.palette, self._ground)

@@ -1,0 +1,128 @@
+"""Pane 3: everything about one span, by tabs."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from tracetui.model import Body, Run, Span
+from tracetui.text import Clean, clean
+from tracetui.ui.line_view import LineView
+from tracetui.views import detail
+from tracetui.views.glyphs import Glyphs, kind
+from tracetui.views.rows import Line, ListRows, Piece, width_of
+
+
+class Detail(LineView):
+    """The detail of the span under the cursor of the steps."""
+
+    number = 3
+    pane_name = "Detail"
+
+    def __init__(self) -> None:
+        super().__init__(id="detail")
+        self.run: Run | None = None
+        self.span: Span | None = None
+        self.body: Body | None = None
+        self.tabs: list[str] = []
+        self.tab = ""
+        self.preferred = ""
+        """The tab that the reader chose; kept from span to span where there is one."""
+        self.opened: frozenset[Hashable] = frozenset()
+        self._glyphs: Glyphs | None = None
+        self._drawn_width = 0
+
+    def show_span(self, run: Run, span: Span | None, body: Body | None, glyphs: Glyphs) -> None:
+        """Show a span with its body; a body that is still on its way leaves what can be shown without."""
+        same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
+            (self.span.id if self.span else None) == (span.id if span else None)
+        )
+        if not same:
+            self.opened = frozenset()
+        self.run, self.span, self.body, self._glyphs = run, span, body, glyphs
+        self.tabs = detail.tabs(run, span, body)
+        if self.preferred in self.tabs:
+            self.tab = self.preferred
+        elif not same or self.tab not in self.tabs:
+            self.tab = self.tabs[0] if self.tabs else ""
+        self._draw_tab(keep=same)
+
+    def nothing(self, lines: list[Line] | None = None) -> None:
+        """Show no span."""
+        self.run = self.span = self.body = None
+        self.tabs = []
+        self.show(ListRows(lines or []), title=(), title_right=(), keep=False)
+
+    def choose(self, tab: str) -> bool:
+        """Show that tab; False if this span has none of that name."""
+        if tab not in self.tabs:
+            return False
+        self.tab = self.preferred = tab
+        self._draw_tab(keep=False)
+        return True
+
+    def step_tab(self, step: int) -> None:
+        """Show the next or previous tab."""
+        if self.tabs:
+            self.choose(self.tabs[(self.tabs.index(self.tab) + step) % len(self.tabs)])
+
+    def toggle(self, *, open_: bool | None = None) -> bool:
+        """Unfold or fold the row under the cursor; False if it does neither."""
+        if self.cursor is None or not detail.foldable(self.rows, self.position):
+            return False
+        key = detail.fold_key(self.rows, self.position)
+        if open_ is None:
+            open_ = key not in self.opened
+        if open_ == (key in self.opened):
+            return False
+        self.opened = self.opened | {key} if open_ else self.opened - {key}
+        self._draw_tab(keep=True)
+        return True
+
+    @property
+    def target(self) -> str | None:
+        """Id of the span that the row under the cursor names."""
+        return detail.target(self.rows, self.position) if self.position < len(self.rows) else None
+
+    def _draw_tab(self, *, keep: bool) -> None:
+        assert self.run is not None
+        assert self._glyphs is not None
+        self._drawn_width = width = max(20, self.size.width - 2)
+        rows = detail.rows(
+            self.run, self.span, self.body, self.tab, width=width, opened=self.opened, glyphs=self._glyphs
+        )
+        self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
+
+    def _title(self) -> Line:
+        span = self.span
+        if span is None or self._glyphs is None:
+            return (Piece(Clean("run"), "sec"),)
+        step = f"step {span.step} " if span.step is not None else ""
+        glyph, style = kind(span, self._glyphs)
+        return (
+            Piece(Clean(step), "sec"),
+            Piece(glyph, style),
+            Piece(Clean(" " + clean(span.name, 40)), "sec"),
+        )
+
+    def _tab_line(self) -> Line:
+        pieces: list[Piece] = []
+        for tab in self.tabs:
+            pieces.append(Piece(Clean(tab), "accent bold underline" if tab == self.tab else "sec"))
+            pieces.append(Piece(Clean("  ")))
+        while width_of(tuple(pieces)) > max(10, self.size.width - 22) and len(pieces) > 2:
+            drop = 0 if pieces[0].style == "sec" else len(pieces) - 2
+            del pieces[drop : drop + 2]
+        return tuple(pieces[:-1])
+
+    def clicked_title(self, x: int) -> None:
+        """A click on a tab chooses it."""
+        right = self.size.width - 2
+        for piece in reversed(self.title_right):
+            right -= len(piece.text)
+            if right <= x < right + len(piece.text) and piece.text in self.tabs:
+                self.choose(piece.text)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        if self.run is not None and self._drawn_width != max(20, self.size.width - 2):
+            self._draw_tab(keep=True)

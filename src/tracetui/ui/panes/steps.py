@@ -1,0 +1,124 @@
+"""Pane 2: what a run did — as a timeline or as a tree, two views of the same spans that share the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracetui.model import Problem, Run, Span, Status
+from tracetui.text import Clean, clean, grouped, one_line, wrap
+from tracetui.ui.line_view import LineView
+from tracetui.views import headline, spans, walk
+from tracetui.views.glyphs import Glyphs
+from tracetui.views.rows import Line, ListRows, Piece
+
+
+class Steps(LineView):
+    """The spans of the run that is open or previewed."""
+
+    number = 2
+    pane_name = "Steps"
+
+    def __init__(self) -> None:
+        super().__init__(id="steps")
+        self.run: Run | None = None
+        self.as_tree = False
+        self.headline = True
+        """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
+        self.folded: frozenset[str] = frozenset()
+
+    def show_run(self, run: Run, glyphs: Glyphs, *, now: float, span: str | None = None) -> None:
+        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters."""
+        same = self.run is not None and self.run.summary.ref == run.summary.ref
+        if not same:
+            self.folded = frozenset()
+        self.run = run
+        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=glyphs)
+        key = span or (None if same and self.cursor is not None else starting_span(run))
+        self.pane_name = "Spans" if self.as_tree else "Steps"
+        self.show(
+            rows,
+            key=key,
+            title=self._title(run),
+            title_right=(),
+            heading=self._heading(run, rows, glyphs, now),
+            keep=same,
+        )
+
+    def nothing(self, lines: Sequence[Line]) -> None:
+        """Say why there is no run to show."""
+        self.run = None
+        self.pane_name = "Steps"
+        self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=(), title_right=(), keep=False)
+
+    @property
+    def span(self) -> Span | None:
+        """The span under the cursor."""
+        key = self.cursor
+        return self.run.span(key) if self.run is not None and isinstance(key, str) else None
+
+    def set_folded(self, folded: frozenset[str], glyphs: Glyphs, now: float) -> None:
+        """Fold exactly these spans."""
+        if self.run is not None:
+            self.folded = folded
+            self.show_run(self.run, glyphs, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows that the whole run would take, with title and heading."""
+        return len(self.rows) + 1 + len(self.heading)
+
+    def _title(self, run: Run) -> Line:
+        ident = clean(run.summary.id, 60)
+        pieces = [Piece(Clean(ident[:8] if len(ident) == 36 else ident), "sec")]
+        if self.as_tree:
+            pieces.append(Piece(Clean(" as a tree"), "dim"))
+        if run.problems:
+            word = "note" if len(run.problems) == 1 else "notes"
+            pieces.append(Piece(Clean(f"  ! {len(run.problems)} {word}"), "status.warn"))
+        if not run.complete:
+            pieces.append(Piece(Clean(f"  reading … {grouped(len(run.spans))} spans so far"), "status.running"))
+        return tuple(pieces)
+
+    def _heading(self, run: Run, rows: spans.SpanRows, glyphs: Glyphs, now: float) -> list[Line]:
+        width = self.size.width - 2
+        lines = [*headline.heading(run, width, now=now, glyphs=glyphs)] if self.headline else []
+        if lines:
+            lines.append(())
+        if len(rows):
+            lines.append(rows.header(width))
+        return lines
+
+
+def starting_span(run: Run) -> str | None:
+    """Where the cursor starts: at the failure of a failed run, at the end of one that runs, else at its first step."""
+    if not run.spans:
+        return None
+    if run.summary.status is Status.ERROR:
+        error = run.summary.first_error
+        if error is not None and error.span is not None and error.span in run.index:
+            return error.span
+        failed = walk.errors(run)
+        return failed[-1] if failed else run.spans[-1].id
+    if run.summary.status is Status.RUNNING:
+        return run.spans[-1].id
+    return run.steps[0].span if run.steps else run.spans[0].id
+
+
+def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
+    """What is shown in place of a run that cannot be read."""
+    where = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
+    lines: list[Line] = [
+        (),
+        (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
+    ]
+    lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 4))]
+    return [
+        *lines,
+        (),
+        (
+            Piece(Clean("r"), "key bold"),
+            Piece(Clean(" the file's own text   "), "sec"),
+            Piece(Clean("tracetui doctor"), "key bold"),
+            Piece(Clean(" says why"), "sec"),
+        ),
+    ]

@@ -1,0 +1,64 @@
+"""One line to type in: search and filter."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.message import Message
+from textual.widgets import Input
+
+from tracetui.text import clean
+
+
+class Prompt(Input):
+    """Stands in place of the sentence while something is typed. Enter takes it, Esc gives it up."""
+
+    DEFAULT_CSS = """
+    Prompt { height: 1; border: none; padding: 0 1; background: $panel; }
+    Prompt:focus { border: none; background: $panel; }
+    """
+
+    class Typed(Message):
+        """Another character was typed."""
+
+        def __init__(self, purpose: str, value: str) -> None:
+            self.purpose, self.value = purpose, value
+            super().__init__()
+
+    class Done(Typed):
+        """The line was taken (or given up: then `value` is what stood there before)."""
+
+    def __init__(self) -> None:
+        super().__init__(id="prompt", compact=True, select_on_focus=False)
+        self._purpose = ""
+        self._before = ""
+        self._quiet = True
+
+    def ask(self, label: str, value: str, purpose: str) -> None:
+        """Begin to ask."""
+        self._purpose, self._before = purpose, value
+        self.placeholder = clean(label)
+        self._quiet = True
+        self.value = value
+        self.cursor_position = len(value)
+        self.display = True
+        self.focus()
+        self._quiet = False
+
+    def on_input_changed(self, event: Input.Changed) -> None:
+        event.stop()
+        if not self._quiet and self.display:
+            self.post_message(self.Typed(self._purpose, event.value))
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        self._finish(event.value)
+
+    def on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            self._finish(self._before if self._purpose != "filter" else "")
+
+    def _finish(self, value: str) -> None:
+        self.display = False
+        self.post_message(self.Done(self._purpose, value))

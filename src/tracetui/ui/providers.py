@@ -1,0 +1,66 @@
+"""What the palette finds: commands and runs. Everything it shows is `Content`, never markup."""
+
+from __future__ import annotations
+
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from textual.command import DiscoveryHit, Hit, Hits, Provider
+from textual.content import Content
+
+from tracetui.text import Clean, one_line
+from tracetui.ui.commands import COMMANDS, shown
+from tracetui.ui.theme import PALETTES
+from tracetui.views.runs import haystack
+
+if TYPE_CHECKING:
+    from tracetui.ui.app import TraceApp
+
+MOST_RUNS: Final = 30
+
+
+class CommandProvider(Provider):
+    """Every command of the table, and the themes."""
+
+    @property
+    def _entries(self) -> list[tuple[Clean, Clean, partial[None]]]:
+        app: TraceApp = self.app  # type: ignore[assignment]
+        entries = [
+            (
+                Clean(f"{command.title}  {shown(command.keys[0])}"),
+                Clean(command.help),
+                partial(app.main.perform, command),
+            )
+            for command in COMMANDS
+            if command.group not in ("move",) and app.main.pane in command.panes
+        ]
+        entries += [
+            (Clean(f"theme {name}"), Clean("Change the colours."), partial(app.use_palette, name)) for name in PALETTES
+        ]
+        return entries
+
+    async def discover(self) -> Hits:
+        for name, words, run in self._entries:
+            yield DiscoveryHit(Content(name), run, help=words)
+
+    async def search(self, query: str) -> Hits:
+        matcher = self.matcher(query)
+        for name, words, run in self._entries:
+            score = matcher.match(name)
+            if score > 0:
+                yield Hit(score, Content(name), run, help=words)
+
+
+class RunProvider(Provider):
+    """Runs by id, name, model, prompt or error."""
+
+    async def search(self, query: str) -> Hits:
+        app: TraceApp = self.app  # type: ignore[assignment]
+        words = query.lower().split()
+        found = (
+            run for run in app.store.runs.values() if all(word in "\n".join(haystack(run)).lower() for word in words)
+        )
+        for run in islice(found, MOST_RUNS):
+            label = one_line(f"{run.status.value:<9} {run.name}  {run.id}  {run.prompt}", 160)
+            yield Hit(0.5, Content(label), partial(app.main.actions.enter, run.ref))

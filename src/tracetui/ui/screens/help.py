@@ -1,0 +1,72 @@
+"""The keys of the focused pane, from the table of commands."""
+
+from __future__ import annotations
+
+from textual import events
+from textual.app import ComposeResult
+from textual.screen import ModalScreen
+
+from tracetui.text import Clean
+from tracetui.ui.commands import GROUPS, of_pane, shown
+from tracetui.ui.line_view import LineView
+from tracetui.views.rows import Line, ListRows, Piece
+
+
+class HelpView(LineView):
+    """The rows of the help screen."""
+
+    pane_name = "Keys"
+
+
+class HelpScreen(ModalScreen[None]):
+    """Closes on any key that does not move."""
+
+    CSS = """
+    HelpScreen { align: center middle; background: $background 60%; }
+    HelpScreen HelpView { width: 78; max-width: 100%; height: 90%; }
+    """
+
+    def __init__(self, pane: str) -> None:
+        super().__init__()
+        self._pane = pane
+        self._view = HelpView()
+
+    def compose(self) -> ComposeResult:
+        yield self._view
+
+    def on_mount(self) -> None:
+        lines = list(help_lines(self._pane))
+        self._view.show(
+            ListRows(lines),
+            title=(Piece(Clean(f"of the {self._pane} pane"), "sec"),),
+            title_right=(Piece(Clean("Esc closes"), "dim"),),
+        )
+        self._view.focus()
+
+    def on_key(self, event: events.Key) -> None:
+        event.stop()
+        event.prevent_default()
+        moves = {"down": 1, "j": 1, "up": -1, "k": -1}
+        if event.key in moves:
+            self._view.action_move(moves[event.key])
+        elif event.key in ("pagedown", "pageup", "ctrl+d", "ctrl+u"):
+            self._view.action_page(1 if event.key in ("pagedown", "ctrl+d") else -1)
+        else:
+            self.dismiss()
+
+
+def help_lines(pane: str) -> list[Line]:
+    """Every command of a pane, by group."""
+    lines: list[Line] = []
+    commands = of_pane(pane)
+    for group, heading in GROUPS.items():
+        members = [command for command in commands if command.group == group]
+        if not members:
+            continue
+        if lines:
+            lines.append(())
+        lines.append((Piece(Clean(heading), "sec bold"),))
+        for command in members:
+            keys = " ".join(shown(key) for key in command.keys)
+            lines.append((Piece(Clean(f"  {keys:<14}"), "key bold"), Piece(Clean(command.help), "text")))
+    return lines

@@ -1,0 +1,329 @@
+"""The screen: header, sentence, panes, footer. It wires panes to the engine; what they show they know themselves."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+from textual import events, on
+from textual.app import ComposeResult
+from textual.containers import Container
+from textual.screen import Screen
+from textual.widget import Widget
+
+from tracetui.live.engine import Mail
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.store import Store
+from tracetui.text import one_line
+from tracetui.ui.actions import Actions
+from tracetui.ui.commands import DETAIL, RUNS, STEPS, Command, Keys, typed
+from tracetui.ui.frame import footer, header, sentence
+from tracetui.ui.line_view import LineView
+from tracetui.ui.lines import LineBar
+from tracetui.ui.panes.detail import Detail
+from tracetui.ui.panes.run_list import RunList
+from tracetui.ui.panes.steps import Steps, broken
+from tracetui.ui.prompt import Prompt
+from tracetui.views import states
+from tracetui.views.rows import Line, Piece
+
+if TYPE_CHECKING:
+    from tracetui.ui.app import TraceApp
+
+NARROW, WIDE = 100, 180
+"""Columns below which one pane is shown at a time, and from which three stand side by side."""
+SMALLEST = (40, 10)
+
+
+class MainScreen(Screen[None]):
+    """Runs, steps and detail. `level` says how far in the reader is: the list, a run, or its detail."""
+
+    app: TraceApp
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.runs = RunList()
+        self.steps = Steps()
+        self.detail = Detail()
+        self.keys = Keys()
+        self.actions = Actions(self)
+        self.level = 0
+        self.zoomed: str | None = None
+        self.ref: RunRef | None = None
+        """The run shown in steps and detail (previewed or open)."""
+        self.wanted: tuple[RunRef, str | None] | None = None
+        """A run that was asked for, and the span to go to in it: the error walk waits for it."""
+        self.said: Line = ()
+        self._arranged = -1
+        self._prompt: Prompt | None = None
+        self._header = LineBar(id="header")
+        self._sentence = LineBar("bg", id="sentence")
+        self._footer = LineBar(id="footer")
+
+    @property
+    def store(self) -> Store:
+        """What is known of the directory."""
+        return self.app.store
+
+    def compose(self) -> ComposeResult:
+        self._classes_for(self.app.size.width, self.app.size.height)
+        yield self._header
+        yield self._sentence
+        with Container(id="body"):
+            yield self.runs
+            with Container(id="side"):
+                yield self.steps
+                yield self.detail
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.runs.focus()
+        self.set_interval(30, self.refresh_list)
+
+    # ---- data arrives
+
+    def receive(self, mail: Mail) -> None:
+        """Take in what the engine left."""
+        if mail.found:
+            self.store.apply(mail.found)
+        for ref, run in mail.runs.items():
+            self.store.keep(run)
+            if ref == self.ref:
+                self.show_run(ref)
+        for (ref, span_id), body in mail.bodies.items():
+            self.store.keep_body(ref, span_id, body)
+            if ref == self.ref and self.steps.span is not None and self.steps.span.id == span_id:
+                self.show_detail()
+        if mail.found or self._arranged < 0:
+            self.refresh_list()
+        self.refresh_frame()
+
+    def refresh_list(self) -> None:
+        """Show the runs as they are known now; the cursor stays on its run."""
+        self._arranged = self.store.revision
+        problems = [one for several in self.store.problems.values() for one in several[:1]]
+        self.runs.list_runs(
+            self.store.runs.values(), problems, now=time.time(), glyphs=self.app.glyphs, total=len(self.store.runs)
+        )
+        if not len(self.runs.rows):
+            self.runs.nothing(
+                states.empty(self.app.roots, self.app.stage, self.runs.arrangement.words, bool(self.store.runs))
+            )
+        self.preview()
+
+    def preview(self) -> None:
+        """Show what is under the cursor of the list."""
+        if self.level:
+            return
+        ref = self.runs.ref
+        if ref is None:
+            self.ref = None
+            problem = self.runs.problem
+            lines = broken(problem, self.steps.size.width, self.app.glyphs.note) if problem else []
+            self.steps.nothing(lines)
+            self.detail.nothing()
+        elif ref != self.ref:
+            self.open_ref(ref)
+
+    def open_ref(self, ref: RunRef, span: str | None = None) -> None:
+        """Show that run, now if it is kept, else as soon as it is read."""
+        self.ref = ref
+        if span is not None:
+            self.wanted = (ref, span)
+        if self.store.opened(ref) is not None:
+            self.show_run(ref)
+        else:
+            self.app.engine.open(ref)
+
+    def show_run(self, ref: RunRef) -> None:
+        """Show the kept state of the run."""
+        run = self.store.opened(ref)
+        if run is None:
+            return
+        span = None
+        if self.wanted is not None and self.wanted[0] == ref:
+            span, self.wanted = self.wanted[1], None
+        self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
+        self.steps.show_run(run, self.app.glyphs, now=time.time(), span=span)
+        self._share_height()
+        self.show_detail()
+        self.refresh_frame()
+
+    def show_detail(self) -> None:
+        """Show the span under the cursor of the steps; ask for its body where it is not there yet."""
+        run = self.steps.run
+        if run is None:
+            self.detail.nothing()
+            return
+        span = self.steps.span
+        body = self.store.body(run.summary.ref, span.id) if span is not None else None
+        if span is not None and body is None:
+            self.app.engine.load_body(run, span)
+            if self.detail.run is not None:
+                return  # the old one stays until the new one is there: one repaint, no flicker
+        self.detail.show_span(run, span, body, self.app.glyphs)
+
+    @property
+    def summary(self) -> RunSummary | None:
+        """The run that is shown, as the list knows it (or better, as the open run does)."""
+        if self.ref is None:
+            return None
+        run = self.store.opened(self.ref)
+        return run.summary if run is not None else self.store.runs.get(self.ref)
+
+    # ---- the frame
+
+    def refresh_frame(self) -> None:
+        """Header, sentence and footer as of now."""
+        width = self.size.width or self.app.size.width
+        app = self.app
+        self._header.show(
+            *header(app.roots, self.store, app.glyphs, app.stage, self.summary if self.level else None, width)
+        )
+        left = self.said or sentence(self.store, app, self.summary if self.level else None, self.steps.run, width)
+        self._sentence.show(left)
+        self._footer.show(*footer(self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
+
+    def say(self, text: str, style: str = "sec") -> None:
+        """Say something in the sentence row until the next key."""
+        self.said = (Piece(one_line(text, 400), style),)
+        self.refresh_frame()
+
+    @property
+    def pane(self) -> str:
+        """Name of the focused pane."""
+        focused = self.focused
+        return DETAIL if focused is self.detail else STEPS if focused is self.steps else RUNS
+
+    @property
+    def view(self) -> LineView:
+        """The focused pane."""
+        return {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail}[self.pane]
+
+    def _classes_for(self, width: int, height: int) -> None:
+        self.set_class(width < NARROW, "narrow")
+        self.set_class(NARROW <= width < WIDE, "middle")
+        self.set_class(width >= WIDE, "wide")
+        self.set_class(width < SMALLEST[0] or height < SMALLEST[1], "tiny")
+        for level in range(3):
+            self.set_class(self.level == level, f"level-{level}")
+        for name in (RUNS, STEPS, DETAIL):
+            self.set_class(self.zoomed == name, f"zoom-{name}")
+
+    def arrange_panes(self) -> None:
+        """Lay the panes out for the level, the zoom and the size."""
+        self._classes_for(self.size.width, self.size.height)
+        self._share_height()
+        self.call_after_refresh(self.refresh_frame)
+
+    def _share_height(self) -> None:
+        """Give the steps what they need, at most 60 %, and the rest to the detail, where the two are stacked."""
+        stacked = not self.has_class("wide") and self.zoomed is None
+        if not stacked or (self.level == 2 and self.has_class("narrow")):
+            wanted: float | str = "1fr"
+        else:
+            height = max(1, self.size.height - 3)
+            need = self.steps.wanted_height + 1
+            wanted = max(8, min(need, int(height * (0.62 if self.has_class("middle") else 0.58))))
+        if getattr(self, "_steps_height", None) != wanted:
+            self._steps_height = wanted
+            self.steps.styles.height = wanted
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.arrange_panes()
+        self.call_after_refresh(self._resized)
+
+    def _resized(self) -> None:
+        if self.ref is not None:
+            self.show_run(self.ref)
+        self.refresh_frame()
+
+    def focus_pane(self, name: str) -> None:
+        """Focus a pane, and bring it on the screen if it is not."""
+        widget: Widget = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail}[name]
+        if self.zoomed is not None:
+            self.zoomed = name
+        if name == RUNS and not self.has_class("wide") and self.level:
+            self.level = 0
+        elif name != RUNS and self.has_class("narrow") and not self.level:
+            self.level = 1
+        if self.has_class("narrow") and self.level:
+            self.level = 2 if name == DETAIL and self.level == 2 else 1
+        self.arrange_panes()
+        widget.focus()
+
+    # ---- events
+
+    @on(LineView.Moved, "#runs")
+    def _run_moved(self) -> None:
+        self.runs.chosen = True
+        self.preview()
+        self.refresh_frame()
+
+    @on(LineView.Moved, "#steps")
+    def _span_moved(self) -> None:
+        self.show_detail()
+        self.refresh_frame()
+
+    @on(LineView.Opened)
+    def _row_opened(self) -> None:
+        self.actions.do_open("")
+
+    def on_descendant_focus(self) -> None:
+        self.refresh_frame()
+
+    def on_key(self, event: events.Key) -> None:
+        """Every key that no prompt took: look it up in the table of commands."""
+        if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
+            return
+        command = self.keys.press(typed(event.key, event.character), self.pane)
+        if command is not None or self.keys.pending:
+            event.stop()
+            event.prevent_default()
+        if command is not None:
+            self.perform(command)
+
+    def perform(self, command: Command) -> None:
+        """Do what a command says."""
+        if self.said:
+            self.said = ()
+            self.refresh_frame()
+        name, _, argument = command.action.partition(":")
+        getattr(self.actions, f"do_{name}")(argument)
+
+    # ---- prompt
+
+    def ask(self, label: str, value: str, purpose: str) -> None:
+        """Ask for a line of text in place of the sentence."""
+        if self._prompt is None:
+            self._prompt = Prompt()
+            self.mount(self._prompt, after=self._sentence)
+        self._prompt.ask(label, value, purpose)
+        self._sentence.display = False
+
+    @on(Prompt.Typed)
+    def _prompt_changed(self, message: Prompt.Typed) -> None:
+        if message.purpose == "filter":
+            self.runs.rearrange(words=message.value)
+            self.refresh_list()
+        else:
+            self.view_of(message.purpose).search(message.value)
+
+    @on(Prompt.Done)
+    def _prompt_done(self, message: Prompt.Done) -> None:
+        self._sentence.display = True
+        if message.purpose == "filter":
+            self.runs.rearrange(words=message.value)
+            self.refresh_list()
+            self.runs.focus()
+        else:
+            view = self.view_of(message.purpose)
+            view.focus()
+            view.search(message.value)
+            if message.value:
+                self.actions.do_hit("1", include_here=True)
+        self.refresh_frame()
+
+    def view_of(self, name: str) -> LineView:
+        """The pane of that name."""
+        return {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail}[name]

@@ -1,0 +1,59 @@
+"""What stands between the program and the terminal: a last filter, the clipboard, signals, and the log of a crash."""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import tempfile
+import traceback
+from typing import Final
+
+from rich.segment import Segment
+from textual.color import Color
+from textual.filter import LineFilter
+
+CLIPBOARD_LIMIT: Final = 74_000
+"""Bytes that terminals take by OSC 52 without dropping the sequence."""
+
+_UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
+)
+
+
+class Wall(LineFilter):
+    """The second wall: whatever reached a screen without passing the gate loses its control characters and links."""
+
+    def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
+        """Clean the segments of one line."""
+        return [
+            Segment(
+                _UNSAFE.sub("\ufffd", text) if not text.isprintable() else text,
+                style.update_link(None) if style is not None and style.link else style,
+                control,
+            )
+            for text, style, control in segments
+        ]
+
+
+def clipboard_sequence(text: str) -> str | None:
+    """The OSC 52 sequence that puts `text` on the clipboard, wrapped for tmux; None if it is too long."""
+    data = text.encode("utf-8", "replace")
+    if len(data) > CLIPBOARD_LIMIT:
+        return None
+    sequence = f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07"
+    if os.environ.get("TMUX"):
+        sequence = "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
+    return sequence
+
+
+def write_crash_log(error: BaseException) -> str:
+    """Write where an error happened, without any values, into a private file; returns its path.
+
+    Values of variables and the text of the exception may hold trace content, and stay out.
+    """
+    frames = "".join(traceback.format_tb(error.__traceback__))
+    handle, path = tempfile.mkstemp(prefix="tracetui-crash-", suffix=".log")
+    with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as log:
+        log.write(f"tracetui ended with {type(error).__name__}\n\n{frames}")
+    return path

@@ -1,0 +1,156 @@
+"""Style names become colours here and nowhere else.
+
+Every text colour was computed to have a contrast of at least 4.5:1 on each ground that it stands on; glyphs and letters
+say the same as the colours do, so that nothing depends on seeing them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Final
+
+from rich.color import Color
+from rich.style import Style
+from textual.theme import Theme
+
+_DARK: Final = {
+    "bg": "10131a", "surface": "181c25", "raised": "222834", "line": "2f3744", "sel": "243352", "selq": "1d2431",
+    "text": "dce1ea", "sec": "b3bccb", "dim": "95a0b1", "accent": "82aaff", "key": "82aaff", "onaccent": "10131a",
+    "status.ok": "4fc1b0", "status.error": "ff7b72", "status.running": "e6c45f", "status.paused": "9fb4ff",
+    "status.cancelled": "b3bccb", "status.warn": "f2a65a", "status.unknown": "95a0b1",
+    "role.user": "7fb8f0", "role.assistant": "dce1ea", "role.system": "b9a3e3", "role.tool": "6cc3d5",
+    "role.reasoning": "9d9fc6", "kind.model": "b8a4ff", "kind.tool": "6cc3d5", "kind.agent": "8fb4ee",
+    "kind.policy": "e39cc4", "kind.hook": "b3bccb",
+    "bar.model": "8d79e0", "bar.tool": "3f97ab", "bar.agent": "6784b8", "bar.policy": "c077a2", "bar.error": "f0605a",
+    "bar.running": "c9a63f",
+    "diff.add": "6fd6c6", "diff.rem": "ffa28c", "diff.chg": "e6c45f",
+    "json.key": "8fb4ee", "json.string": "dce1ea", "json.number": "b8a4ff", "json.word": "b8a4ff",
+    "json.punct": "95a0b1",
+    "hit": "10131a on e6c45f", "hit.current": "10131a on ff9e4a", "mask": "c9a0dc on 2a2233",
+}  # fmt: skip
+_LIGHT: Final = {
+    "bg": "fbfbf9", "surface": "eff0ee", "raised": "e3e5e6", "line": "cfd3d8", "sel": "d5e3fb", "selq": "e7eaee",
+    "text": "1d2530", "sec": "4c5866", "dim": "566170", "accent": "1f5fc4", "key": "1f5fc4", "onaccent": "ffffff",
+    "status.ok": "0b6e56", "status.error": "b3123c", "status.running": "7a5c00", "status.paused": "4a50c8",
+    "status.cancelled": "4c5866", "status.warn": "98500a", "status.unknown": "566170",
+    "role.user": "1a5fa8", "role.assistant": "1d2530", "role.system": "6a45b5", "role.tool": "0b6779",
+    "role.reasoning": "585c8c", "kind.model": "6442c4", "kind.tool": "0b6779", "kind.agent": "2f5da3",
+    "kind.policy": "9c2f72", "kind.hook": "4c5866",
+    "bar.model": "7b66d6", "bar.tool": "2b7f94", "bar.agent": "5f7db0", "bar.policy": "b3578f", "bar.error": "d0304f",
+    "bar.running": "9a7610",
+    "diff.add": "00615f", "diff.rem": "a01f35", "diff.chg": "765500",
+    "json.key": "2f5da3", "json.string": "1d2530", "json.number": "6442c4", "json.word": "6442c4",
+    "json.punct": "566170",
+    "hit": "1d2530 on f7d774", "hit.current": "1d2530 on ffb057", "mask": "7c3f99 on f1e6f6",
+}  # fmt: skip
+_CONTRAST: Final = {
+    **_DARK,
+    "bg": "000000", "surface": "000000", "raised": "1a1a1a", "line": "8a8a8a", "sel": "003a8c", "selq": "303030",
+    "text": "ffffff", "sec": "ffffff", "dim": "d0d0d0", "accent": "6fc3ff", "key": "6fc3ff", "onaccent": "000000",
+    "status.ok": "00ffaf", "status.error": "ff8078", "status.running": "ffe066", "status.warn": "ffc266",
+    "status.unknown": "d0d0d0", "status.cancelled": "ffffff", "json.punct": "d0d0d0", "json.string": "ffffff",
+    "role.assistant": "ffffff", "role.reasoning": "c8caff", "kind.hook": "ffffff",
+}  # fmt: skip
+_ANSI: Final = {
+    "bg": "default", "surface": "default", "raised": "default", "line": "bright_black", "sel": "default",
+    "selq": "default", "text": "default", "sec": "default", "dim": "default dim", "accent": "bright_blue",
+    "key": "bright_blue", "onaccent": "default reverse",
+    "status.ok": "green", "status.error": "bright_red bold", "status.running": "yellow", "status.paused": "bright_blue",
+    "status.cancelled": "default", "status.warn": "yellow bold", "status.unknown": "default dim",
+    "role.user": "bright_blue", "role.assistant": "default", "role.system": "magenta", "role.tool": "cyan",
+    "role.reasoning": "default dim", "kind.model": "magenta", "kind.tool": "cyan", "kind.agent": "blue",
+    "kind.policy": "bright_magenta", "kind.hook": "default",
+    "bar.model": "magenta", "bar.tool": "cyan", "bar.agent": "blue", "bar.policy": "bright_magenta",
+    "bar.error": "bright_red", "bar.running": "yellow",
+    "diff.add": "green", "diff.rem": "red", "diff.chg": "yellow",
+    "json.key": "blue", "json.string": "default", "json.number": "magenta", "json.word": "magenta",
+    "json.punct": "default dim",
+    "hit": "black on yellow", "hit.current": "default reverse bold", "mask": "magenta",
+}  # fmt: skip
+
+GROUNDS: Final = frozenset({"bg", "surface", "raised", "sel", "selq"})
+"""Names that are grounds, not inks."""
+
+
+_ATTRIBUTES: Final = {
+    "bold": Style(bold=True),
+    "dim": Style(dim=True),
+    "underline": Style(underline=True),
+    "reverse": Style(reverse=True),
+    "strike": Style(strike=True),
+}
+
+
+@dataclass(frozen=True)
+class Palette:
+    """One set of colours: resolves a style name on a ground to a `rich` style."""
+
+    name: str
+    colors: dict[str, str] = field(hash=False)
+    ansi: bool = False
+
+    def style(self, names: str, ground: str = "bg") -> Style:
+        """The style of `names` (joined by blanks: ``dim bold``) on the ground `ground`."""
+        return _resolve(self, names, ground)
+
+
+@lru_cache(4096)
+def _resolve(palette: Palette, names: str, ground: str) -> Style:
+    style = _ground(palette, ground)
+    for name in names.split():
+        if name in palette.colors:
+            style += _ink(palette, name)
+        else:
+            style += _ATTRIBUTES[name]
+    return style
+
+
+def _ground(palette: Palette, name: str) -> Style:
+    if not palette.ansi:
+        return Style.from_color(_color(palette.colors["text"]), _color(palette.colors[name]))
+    plain = Style.parse("default on default")
+    return plain + {"sel": Style(reverse=True), "selq": Style(underline=True), "raised": Style(reverse=True)}.get(
+        name, Style()
+    )
+
+
+def _ink(palette: Palette, name: str) -> Style:
+    value = palette.colors[name]
+    if palette.ansi:
+        return Style.parse(value)
+    ink, _, ground = value.partition(" on ")
+    return Style.from_color(_color(ink), _color(ground) if ground else None)
+
+
+def _color(value: str) -> Color:
+    return Color.parse(f"#{value}")
+
+
+PALETTES: Final = {
+    palette.name: palette
+    for palette in (
+        Palette("dark", _DARK),
+        Palette("light", _LIGHT),
+        Palette("high-contrast", _CONTRAST),
+        Palette("ansi", _ANSI, ansi=True),
+    )
+}
+"""Every theme by name."""
+
+
+def textual_theme(palette: Palette) -> Theme:
+    """The same colours for the few stock widgets (prompt, palette)."""
+    if palette.ansi:
+        return Theme(
+            name="tracetui-ansi", ansi=True, primary="ansi_bright_blue", accent="ansi_bright_blue",
+            foreground="ansi_default", background="ansi_default", surface="ansi_default", panel="ansi_default",
+            error="ansi_bright_red", success="ansi_green", warning="ansi_yellow",
+        )  # fmt: skip
+    colors = {name: f"#{value}" for name, value in palette.colors.items() if " " not in value}
+    return Theme(
+        name=f"tracetui-{palette.name}", dark=palette.name != "light", primary=colors["accent"],
+        accent=colors["accent"], foreground=colors["text"], background=colors["bg"], surface=colors["surface"],
+        panel=colors["raised"], error=colors["status.error"], success=colors["status.ok"],
+        warning=colors["status.warn"],
+    )  # fmt: skip

@@ -1,0 +1,34 @@
+"""What a pane shows when it has nothing: what it looked for, what it found instead, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tracetui.formats import registry
+from tracetui.text import Clean, clean, one_line
+from tracetui.views.rows import Line, Piece
+
+
+def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list[Line]:
+    """An empty run list: still scanning, filtered away, or nothing there."""
+    if have_runs:
+        shown = [Piece(Clean("No run matches "), "text bold"), Piece(one_line(words or "the filter", 60), "hit")]
+        return [(), tuple(shown), (), (*_key("Esc", " clears the filter"),)]
+    if stage:
+        return [(), (Piece(Clean("scanning …"), "dim"),)]
+    count = len(registry.names())
+    return [
+        (),
+        (Piece(Clean("No traces in "), "text bold"), Piece(clean(", ".join(roots), 200), "sec")),
+        (),
+        (Piece(Clean(f"Looked in every folder below it for {count} formats, by content;"), "sec"),),
+        (Piece(Clean("hidden folders and symbolic links were left out."), "sec"),),
+        (),
+        (*_key("tracetui demo", "     opens a directory of samples"),),
+        (*_key("tracetui doctor", "   says of each file why it is no trace"),),
+        (*_key("q", "                 quits"),),
+    ]
+
+
+def _key(key: str, words: str) -> tuple[Piece, Piece]:
+    return Piece(Clean(key), "key bold"), Piece(Clean(words), "sec")
