@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from importlib import import_module
-from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracetui.errors import PluginError, UsageError
 from tracetui.formats.base import CERTAIN, Format
 from tracetui.sources.base import File
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 GROUP: Final = "tracetui.formats"
 """Entry-point group under which a package offers a format class."""
@@ -26,6 +29,8 @@ BUILT_IN: Final[dict[str, str]] = {
 
 @cache
 def _plugins() -> dict[str, EntryPoint]:
+    from importlib.metadata import entry_points  # 10 ms, and most directories need no plug-in
+
     return {point.name: point for point in entry_points(group=GROUP) if point.name not in BUILT_IN}
 
 
@@ -67,25 +72,43 @@ def formats() -> tuple[Format, ...]:
 
 
 def scores(file: File) -> dict[str, int]:
-    """How surely each format claims `file`. A plug-in that raises claims nothing."""
-    found = {}
-    for candidate in formats():
-        try:
-            found[candidate.name] = candidate.sniff(file)
-        except OSError:
-            raise
-        except Exception:  # see load(); built-in formats never raise here, which the conformance suite proves
-            found[candidate.name] = 0
-    return found
+    """How surely each format claims `file`."""
+    return {candidate.name: _score(candidate, file) for candidate in formats()}
 
 
 def detect(file: File, first: Format | None = None) -> Format | None:
     """The format that claims `file` most surely, None if none does. `first` is asked before the others.
 
+    Formats are asked in the order that decides ties, and imported only when they are: one that is certain ends it.
     Raises `OSError` if the file cannot be read.
     """
     if first is not None and first.sniff(file) >= CERTAIN:
         return first
-    found = scores(file)
-    best = max(found, key=lambda name: found[name], default=None)
-    return load(best) if best is not None and found[best] > 0 else None
+    best: Format | None = None
+    best_score = 0
+    for name in _lazy_names():
+        try:
+            candidate = load(name)
+        except PluginError:
+            continue
+        score = _score(candidate, file)
+        if score >= CERTAIN:
+            return candidate
+        if score > best_score:
+            best, best_score = candidate, score
+    return best
+
+
+def _lazy_names() -> Iterator[str]:
+    yield from BUILT_IN
+    yield from _plugins()
+
+
+def _score(candidate: Format, file: File) -> int:
+    """What `candidate` says of `file`; a plug-in that raises claims nothing."""
+    try:
+        return candidate.sniff(file)
+    except OSError:
+        raise
+    except Exception:  # a plug-in may fail in any way (the conformance suite proves that ours do not)
+        return 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from sqlite3 import Error as SqliteError
 
 from tracetui.errors import FormatError
 from tracetui.formats import registry
@@ -11,9 +10,6 @@ from tracetui.formats.base import START, Format
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import Source, Stat
-
-UNREADABLE = (FormatError, OSError, SqliteError, ValueError, TypeError, KeyError, RecursionError)
-"""What reading hostile bytes may raise; everything else is our own bug and must crash."""
 
 
 class Reader:
@@ -38,7 +34,7 @@ class Reader:
             try:
                 self._stat = file.stat
                 chunk = self._format.read(file, self.ref, self._cursor)
-            except UNREADABLE as error:
+            except Exception as error:  # a format may be a plug-in: one bad run must not end the program
                 self._builder.add((), problems=[problem_of(self.ref.path, error)])
                 self.more = False
                 return self._builder.build()
@@ -58,7 +54,7 @@ class Reader:
         try:
             with self._source.open(self.ref.path) as file:
                 return self._format.body(file, self.ref, span)
-        except UNREADABLE as error:
+        except Exception as error:  # as in step()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
 
 

@@ -11,7 +11,7 @@ from tracetui.errors import FormatError
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.formats.decode import decode
-from tracetui.live.load import UNREADABLE, problem_of
+from tracetui.live.load import problem_of
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import Entry, File, Source
 
@@ -81,7 +81,7 @@ def _summarize(file: File, chosen: Format, *, deep: bool) -> Found:
                 runs.append(item)
             else:
                 problems.append(item)
-    except UNREADABLE as error:
+    except Exception as error:  # a format may be a plug-in: one bad file must not hide the good ones
         problems.append(problem_of(file.path, error))
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from sqlite3 import Connection
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import msgspec
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 HEAD_SIZE: Final = 65_536
 """Bytes of a file that detection may look at."""

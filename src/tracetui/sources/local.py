@@ -7,11 +7,13 @@ import stat as modes
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from sqlite3 import Connection
 from types import TracebackType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Stat
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a FIFO must not block, a link not lead out
 _CHUNK: Final = 1 << 20

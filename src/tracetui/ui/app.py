@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 from textual.app import App
 from textual.filter import LineFilter
@@ -21,23 +21,37 @@ from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
 from tracetui.text import clean_lines
-from tracetui.ui.providers import CommandProvider, RunProvider
-from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, write_crash_log
 from tracetui.ui.theme import PALETTES, Palette, textual_theme
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 
+if TYPE_CHECKING:
+    from textual.command import Provider
+
+
 class MailWaiting(Message):
     """The engine's mailbox turned from empty to full."""
+
+
+def _command_provider() -> type[Provider]:
+    from tracetui.ui.providers import CommandProvider
+
+    return CommandProvider
+
+
+def _run_provider() -> type[Provider]:
+    from tracetui.ui.providers import RunProvider
+
+    return RunProvider
 
 
 class TraceApp(App[int]):
     """tracetui in a terminal."""
 
     TITLE = "tracetui"
-    COMMANDS: ClassVar = {CommandProvider, RunProvider}
+    COMMANDS: ClassVar = {_command_provider, _run_provider}
     CSS_PATH = "app.tcss"
 
     def __init__(
@@ -111,6 +125,8 @@ class TraceApp(App[int]):
 
     def show_help(self, pane: str) -> None:
         """Show the keys of a pane."""
+        from tracetui.ui.screens.help import HelpScreen
+
         self.push_screen(HelpScreen(pane))
 
     def copy(self, text: str) -> int:

@@ -6,7 +6,7 @@ A pane is a `LineView` with a title rule, some heading lines, rows, and a minima
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 from rich.segment import Segment
@@ -24,6 +24,10 @@ from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
 
 STRIPS: Final = 512
 """Finished rows kept; a screen shows at most about 100."""
+
+
+def _no_lines(width: int) -> Sequence[Line]:
+    return ()
 
 
 class LineView(LineWidget, can_focus=True):
@@ -60,8 +64,8 @@ class LineView(LineWidget, can_focus=True):
         """What follows the name in the title rule."""
         self.title_right: Line = ()
         """The right end of the title rule, in place of the position."""
-        self.heading: Sequence[Line] = ()
-        """Lines between the title and the rows."""
+        self._make_heading: Callable[[int], Sequence[Line]] = _no_lines
+        self._heading: tuple[int, Sequence[Line]] | None = None
         self.needle = ""
         """What is searched for: marked in every row."""
         self._strips: LRUCache[tuple[int, str, int, int], Strip] = LRUCache(STRIPS)
@@ -75,16 +79,20 @@ class LineView(LineWidget, can_focus=True):
         key: Hashable | None = None,
         title: Line | None = None,
         title_right: Line | None = None,
-        heading: Sequence[Line] | None = None,
+        heading: Callable[[int], Sequence[Line]] | None = None,
         keep: bool = True,
     ) -> None:
-        """Show other rows. The cursor goes to `key`, else stays on its key (`keep`), else goes to the first row."""
+        """Show other rows. The cursor goes to `key`, else stays on its key (`keep`), else goes to the first row.
+
+        `heading` makes the lines between title and rows for a width.
+        """
         anchor = key
         offset = self.position - self.top
         if anchor is None and keep and self.rows and self.position < len(self.rows):
             anchor = self.rows.key(self.position)
         self.rows = rows
         self._strips.clear()
+        self._heading = None
         found = rows.index(anchor) if anchor is not None else None
         if found is not None:
             self.position, self.top = found, max(0, found - offset)
@@ -95,9 +103,17 @@ class LineView(LineWidget, can_focus=True):
         if title_right is not None:
             self.title_right = title_right
         if heading is not None:
-            self.heading = heading
+            self._make_heading, self._heading = heading, None
         self._settle()
         self.refresh()
+
+    @property
+    def heading(self) -> Sequence[Line]:
+        """Lines between the title and the rows."""
+        width = self.size.width - 2
+        if self._heading is None or self._heading[0] != width:
+            self._heading = width, self._make_heading(max(1, width))
+        return self._heading[1]
 
     @property
     def cursor(self) -> Hashable | None:

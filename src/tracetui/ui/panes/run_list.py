@@ -31,9 +31,8 @@ class RunList(LineView):
     ) -> None:
         """Show these runs in the current arrangement."""
         rows = runs.arrange(summaries, problems, self.arrangement, now=now, glyphs=glyphs)
-        heading = [runs.heading(self.size.width - 2, self.arrangement.all_columns)] if len(rows) else []
         key = None if self.chosen else self._newest_failed(rows)
-        self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=heading)
+        self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
 
     def rearrange(self, **changes: object) -> None:
         """Change the arrangement; the caller shows the rows anew."""
@@ -63,7 +62,7 @@ class RunList(LineView):
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
-        self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=(), title_right=())
+        self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 
     def _newest_failed(self, rows: runs.RunRows) -> Hashable | None:
         first: Hashable | None = None
@@ -94,7 +93,5 @@ class RunList(LineView):
         shown = sum(1 for i in range(len(rows)) if rows.selectable(i))
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
-    def on_resize(self) -> None:
-        super().on_resize()
-        if isinstance(self.rows, runs.RunRows) and len(self.rows):
-            self.heading = [runs.heading(self.size.width - 2, self.arrangement.all_columns)]
+    def _heading_for(self, width: int) -> list[Line]:
+        return [runs.heading(width, self.arrangement.all_columns)]

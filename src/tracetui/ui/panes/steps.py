@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, clean, grouped, one_line, wrap
@@ -40,7 +40,7 @@ class Steps(LineView):
             key=key,
             title=self._title(run),
             title_right=(),
-            heading=self._heading(run, rows, glyphs, now),
+            heading=self._heading_of(run, rows, glyphs, now),
             keep=same,
         )
 
@@ -48,7 +48,9 @@ class Steps(LineView):
         """Say why there is no run to show."""
         self.run = None
         self.pane_name = "Steps"
-        self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=(), title_right=(), keep=False)
+        self.show(
+            ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=(), keep=False
+        )
 
     @property
     def span(self) -> Span | None:
@@ -79,13 +81,15 @@ class Steps(LineView):
             pieces.append(Piece(Clean(f"  reading … {grouped(len(run.spans))} spans so far"), "status.running"))
         return tuple(pieces)
 
-    def _heading(self, run: Run, rows: spans.SpanRows, glyphs: Glyphs, now: float) -> list[Line]:
-        width = self.size.width - 2
-        lines = [*headline.heading(run, width, now=now, glyphs=glyphs)] if self.headline else []
-        if lines:
-            lines.append(())
-        if len(rows):
-            lines.append(rows.header(width))
+    def _heading_of(self, run: Run, rows: spans.SpanRows, glyphs: Glyphs, now: float) -> Callable[[int], list[Line]]:
+        def lines(width: int) -> list[Line]:
+            above: list[Line] = []
+            if self.headline:
+                above = [*headline.heading(run, width, now=now, glyphs=glyphs), ()]
+                if width > 90 and (whole := rows.overview(width)):
+                    above += [whole, ()]
+            return [*above, rows.header(width)] if len(rows) else above
+
         return lines
 
 

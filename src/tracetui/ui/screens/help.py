@@ -23,7 +23,7 @@ class HelpScreen(ModalScreen[None]):
 
     CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
-    HelpScreen HelpView { width: 78; max-width: 100%; height: 90%; }
+    HelpScreen HelpView { width: 100; max-width: 100%; height: 90%; }
     """
 
     def __init__(self, pane: str) -> None:
@@ -37,7 +37,7 @@ class HelpScreen(ModalScreen[None]):
     def on_mount(self) -> None:
         lines = list(help_lines(self._pane))
         self._view.show(
-            ListRows(lines),
+            ListRows(lines, headings=[i for i, line in enumerate(lines) if len(line) < 2]),
             title=(Piece(Clean(f"of the {self._pane} pane"), "sec"),),
             title_right=(Piece(Clean("Esc closes"), "dim"),),
         )
