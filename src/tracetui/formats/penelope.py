@@ -8,7 +8,7 @@ Facts: rhesis-ai/rhesis, ``penelope`` (`TestResult` and `TestState.to_result` in
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -18,7 +18,8 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.penelope_body import body_of
-from tracetui.formats.penelope_result import TURNS, Result, header_of
+from tracetui.formats.penelope_fields import sequence
+from tracetui.formats.penelope_result import TURNS, Result, header_of, is_criterion
 from tracetui.formats.penelope_run import run_body
 from tracetui.formats.penelope_spans import At, spans_of, started_at, timings_of
 from tracetui.formats.penelope_turns import Record, Turn, turns_of
@@ -46,10 +47,12 @@ class Penelope:
         head = file.head
         if not any(name in head for name in _TYPICAL):
             return NO
-        names = _top_names(head)
-        if names.issuperset(_REQUIRED):
-            return CERTAIN
-        return LIKELY if len(head) >= HEAD_SIZE and len(names & _TYPICAL) > 1 else NO
+        found: set[bytes] = set()
+        for name in _top_names(head):
+            found.add(name)
+            if name in _REQUIRED and found.issuperset(_REQUIRED):
+                return CERTAIN
+        return LIKELY if len(head) >= HEAD_SIZE and len(found & _TYPICAL) > 1 else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
@@ -58,7 +61,7 @@ class Penelope:
         if header is not None:
             yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
             return
-        chunk = _chunk(data, file.path)
+        chunk = _chunk(data, file.path, slices=False)
         builder = RunBuilder(ref, lambda span: Body())
         builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
         yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
@@ -68,7 +71,7 @@ class Penelope:
         stat = file.stat
         if cursor == stat:
             return Chunk(cursor=cursor)
-        chunk = _chunk(file.read_all(), file.path)
+        chunk = _chunk(file.read_all(), file.path, slices=True)
         return msgspec.structs.replace(chunk, cursor=stat, reset=cursor is not START)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
@@ -76,10 +79,9 @@ class Penelope:
         return body_of(span.at)
 
 
-def _top_names(head: bytes) -> set[bytes]:
-    """Names at the top level of a JSON object of which `head` is the beginning, whatever their order."""
+def _top_names(head: bytes) -> Iterator[bytes]:
+    """Names at the top level of the JSON object that `head` begins with."""
     depth = 0
-    names = set()
     for match in _TOKEN.finditer(head):
         first = match.group()[:1]
         if first in b"{[":
@@ -87,8 +89,7 @@ def _top_names(head: bytes) -> set[bytes]:
         elif first in b"}]":
             depth -= 1
         elif depth == 1 and match.group(2):
-            names.add(match.group(1))
-    return names
+            yield match.group(1)
 
 
 def _quick_header(data: bytes, path: str) -> Header | None:
@@ -102,12 +103,13 @@ def _quick_header(data: bytes, path: str) -> Header | None:
     return None if header.started_at is None else header
 
 
-def _chunk(data: bytes, path: str) -> Chunk:
+def _chunk(data: bytes, path: str, *, slices: bool) -> Chunk:
+    """The whole run; `slices`: with the bytes of every turn, for its body."""
     root, note = decode(data)
     if not isinstance(root, dict):
         raise FormatError("not a JSON object")
-    records = _Records(root, b"" if note else data, path)
-    turns, disagreements = turns_of(records.of("history"), records.of("conversation_summary"), path)
+    records = _Records(root, data if slices and not note else b"", path)
+    turns, differences = turns_of(records.of("history"), records.of("conversation_summary"), path)
     result = Result(root)
     timings = timings_of(result.stats)
     spans = [span for turn in turns for span in spans_of(turn, timings)]
@@ -116,8 +118,16 @@ def _chunk(data: bytes, path: str) -> Chunk:
         spans=spans,
         header=header,
         body=run_body(result, header, turns, records.rest),
-        problems=[*([Problem(path, "", note)] if note else []), *records.problems, *disagreements],
+        problems=[*_notes(note, result, path), *records.problems, *differences],
     )
+
+
+def _notes(note: str | None, result: Result, path: str) -> Iterator[Problem]:
+    if note:
+        yield Problem(path, "", f"read leniently: {note}")
+    for i, item in enumerate(sequence(result.evaluation.get("criteria_evaluations"))):
+        if not is_criterion(item):
+            yield Problem(path, f"goal_evaluation.criteria_evaluations[{i}]", "not a criterion")
 
 
 def _header(result: Result, path: str, spans: list[Span]) -> Header:

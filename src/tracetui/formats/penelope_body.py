@@ -132,19 +132,20 @@ def _tool(message: Any, call: Execution, attributes: dict[str, Any]) -> tuple[Me
 
 def _call_raw(turn: Turn, call: Execution) -> bytes:
     """The bytes of the execution within those of its turn; of a flat turn all of it."""
-    if turn.history is None or not turn.history.raw:
-        return rendered(call.record)
-    raw = turn.history.raw
-    for step in call.path:
-        raw = _inside(raw, step)
-    return raw
+    return _slice(turn.history.raw if turn.history else b"", call.path, call.record)
 
 
-def _inside(raw: bytes, step: str | int) -> bytes:
-    """The bytes of one field or element of a JSON value, exactly as they stand there."""
-    if isinstance(step, str):
-        return bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[step])
-    return bytes(msgspec.json.decode(raw, type=list[msgspec.Raw])[step])
+def _slice(raw: bytes, path: tuple[str | int, ...], value: Any) -> bytes:
+    """The bytes at `path` in a JSON value, exactly as they stand there; a rendering of `value` where that cannot be."""
+    try:
+        for step in path if raw else ():
+            if isinstance(step, str):
+                raw = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[step])
+            else:
+                raw = bytes(msgspec.json.decode(raw, type=list[msgspec.Raw])[step])
+    except (ValueError, RecursionError):  # nested too deeply
+        raw = b""
+    return raw or rendered(value)
 
 
 def _target_body(turn: Turn, place: int) -> Body:
@@ -167,6 +168,6 @@ def _target_body(turn: Turn, place: int) -> Body:
 
 def _target_raw(turn: Turn, place: int) -> bytes:
     """The bytes in the summary; a rendering where the call is known only from the text of an answer."""
-    if turn.summary is None or not turn.summary.raw or not sequence(turn.line.get("tool_calls")):
-        return rendered(turn.target_tools[place])
-    return _inside(_inside(turn.summary.raw, "tool_calls"), place)
+    listed = turn.summary is not None and bool(sequence(turn.line.get("tool_calls")))
+    raw = turn.summary.raw if turn.summary and listed else b""
+    return _slice(raw, ("tool_calls", place), turn.target_tools[place])

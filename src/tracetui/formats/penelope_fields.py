@@ -7,7 +7,8 @@ import math
 from datetime import UTC, datetime
 from typing import Any, Final
 
-from tracetui.formats.decode import decode_value
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode, decode_value
 
 PREVIEW: Final = 120
 """Characters of a preview or prompt, as the model asks for."""
@@ -52,7 +53,7 @@ def number(value: Any) -> float | int | None:
 def milliseconds(seconds: Any) -> float | None:
     """A duration in seconds as milliseconds, if it is one."""
     found = number(seconds)
-    return None if found is None or found < 0 else found * 1000.0
+    return None if found is None or found < 0 else number(found * 1000.0)
 
 
 def moment(value: Any) -> tuple[float | None, str | None]:
@@ -73,10 +74,15 @@ def moment(value: Any) -> tuple[float | None, str | None]:
 
 
 def decoded(value: Any) -> Any:
-    """The object or array that a text holds as JSON, else `value` itself: ``"12"`` stays a text."""
+    """The object or array that a text holds as JSON (``NaN`` allowed), else `value` itself: ``"12"`` stays a text."""
     if not isinstance(value, str):
         return value
     found = decode_value(value)
+    if isinstance(found, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            found, _ = decode(value.encode("utf-8", "surrogatepass"))
+        except FormatError:
+            return value
     return found if isinstance(found, dict | list) else value
 
 
@@ -91,6 +97,11 @@ def same(one: Any, other: Any) -> bool:
 def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
     """`record` without the fields of those names."""
     return {key: value for key, value in record.items() if key not in names}
+
+
+def merged(*values: Any) -> dict[str, Any]:
+    """Objects as one: what a later one says wins, unless it says null."""
+    return {key: item for value in values for key, item in mapping(value).items() if item is not None}
 
 
 def as_text(value: Any) -> str:

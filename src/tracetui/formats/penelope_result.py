@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import PurePath
 from typing import Any, Final
 
@@ -9,6 +10,7 @@ from tracetui.formats.penelope_fields import (
     PREVIEW,
     boolean,
     mapping,
+    merged,
     milliseconds,
     moment,
     number,
@@ -21,8 +23,10 @@ from tracetui.model import FirstError, Header, Status, StatusSource, Usage, stat
 TURNS: Final = ("history", "conversation_summary")
 GENERIC: Final = ("test_result", "trace", "execution_trace")
 """File stems that name no run: the folder does."""
-_LIMITS: Final = ("timeout", "max_turns", "max_iterations")
-"""Words of a test that ran into a limit (the last one of early versions)."""
+TURN_LIMIT: Final = ("max_turns", "max_iterations")
+"""Words of a test that used all its turns, today's and the early one."""
+_HOLLOW: Final = re.compile(r"[✓✗] Test \w+$|Completed in \d+ turn\(s\)$")
+"""Findings that Penelope writes where it has none: the status and the number of turns again."""
 _USAGE: Final = (
     ("input_tokens", ("input_tokens", "prompt_tokens")),
     ("output_tokens", ("output_tokens", "completion_tokens")),
@@ -35,12 +39,12 @@ class Result:
 
     def __init__(self, root: dict[str, Any]) -> None:
         self.root = root
-        self.config = {**mapping(root.get("config")), **mapping(root.get("test_configuration"))}
-        self.stats = {**mapping(root.get("stats")), **mapping(root.get("execution_stats"))}
+        self.config = merged(root.get("config"), root.get("test_configuration"))
+        self.stats = merged(root.get("stats"), root.get("execution_stats"))
         evaluation = mapping(root.get("goal_evaluation"))
-        self.evaluation = {**mapping(evaluation.get("details")), **evaluation}
+        self.evaluation = merged(evaluation.get("details"), evaluation)
         """The goal evaluation; early ones keep most of it under ``details``."""
-        self.word = string(root.get("status"))
+        self.word = string(root.get("status")) or None
         self.criteria = [item for item in sequence(self.evaluation.get("criteria_evaluations")) if is_criterion(item)]
         self.achieved = next(
             (
@@ -128,7 +132,7 @@ def _id(result: Result, path: str) -> str:
 
 def _usage(result: Result) -> Usage | None:
     """Tokens of ``stats``, or of ``token_usage`` (today a note that says there are none)."""
-    spent = {**mapping(result.stats.get("token_usage")), **result.stats}
+    spent = merged(result.stats.get("token_usage"), result.stats)
     found = {
         name: next((n for n in (whole(spent.get(key)) for key in keys) if n is not None), None) for name, keys in _USAGE
     }
@@ -164,7 +168,7 @@ def _cause(result: Result, call_failed: bool | None, last_failed: bool | None) -
     word = (result.word or "failure").lower()
     if word == "failure" and (unmet := _unmet(result)):
         return unmet
-    blamed = last_failed if word in _LIMITS else call_failed
+    blamed = last_failed if word in ("timeout", *TURN_LIMIT) else call_failed
     return (_unmet(result) or _end(result)) if blamed is False else None
 
 
@@ -177,10 +181,16 @@ def _unmet(result: Result) -> FirstError | None:
 
 
 def _end(result: Result) -> FirstError:
-    """The end reason, in the words of the evaluation or the first finding where there are any."""
+    """The end reason: that of the evaluation, else what was found, else the limit that was reached."""
     reason = string(result.evaluation.get("reason"))
     if reason:
         return FirstError(reason, "goal not met")
-    finding = next((item for item in sequence(result.root.get("findings")) if isinstance(item, str) and item), None)
+    findings = [item for item in sequence(result.root.get("findings")) if isinstance(item, str) and item]
+    telling = [item for item in findings if not _HOLLOW.match(item)]
     word = result.word or "goal not met"
-    return FirstError(finding or word, word)
+    used, limit = whole(result.root.get("turns_used")), whole(result.config.get("max_turns"))
+    if telling:
+        return FirstError("; ".join(telling), word)
+    if word.lower() in TURN_LIMIT and used is not None and limit is not None:
+        return FirstError(f"ended after {used} of {limit} turns", word)
+    return FirstError(findings[0] if findings else word, word)

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 from tracetui.formats.penelope_fields import boolean, mapping, number, sequence, string, whole, without
-from tracetui.formats.penelope_result import TURNS, Result, counts_of, is_criterion
+from tracetui.formats.penelope_result import TURN_LIMIT, TURNS, Result, counts_of, is_criterion
 from tracetui.formats.penelope_turns import Turn
 from tracetui.model import Criterion, Error, Header, Limit, Metric, RunBody, Total
-
-_TURN_LIMIT: Final = ("max_turns", "max_iterations")
 
 
 def run_body(result: Result, header: Header, turns: Sequence[Turn], rest: dict[str, Any]) -> RunBody:
@@ -84,7 +82,7 @@ def _limits(result: Result, turns: Sequence[Turn]) -> tuple[Limit, ...]:
     if limit is None:
         return ()
     used = number(result.root.get("turns_used"))
-    violated = (result.word or "").lower() in _TURN_LIMIT
+    violated = (result.word or "").lower() in TURN_LIMIT
     return (Limit("turns", limit, len(turns) if used is None else used, violated),)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -39,11 +39,8 @@ class Execution(msgspec.Struct, frozen=True):
     """Arguments of the call, decoded."""
     answer: Any
     """What the tool answered, decoded: ``{"success", "output", "error", "metadata"}``, or plain text."""
-
-    @property
-    def success(self) -> bool | None:
-        """Whether the tool says that it succeeded."""
-        return boolean(mapping(self.answer).get("success"))
+    success: bool | None
+    """Whether the tool says that it succeeded."""
 
     @property
     def output(self) -> Any:
@@ -74,7 +71,9 @@ class Turn(msgspec.Struct, frozen=True):
     """The trace's own number."""
     history: Record | None
     summary: Record | None
-    calls: tuple[Execution, ...] = ()
+    calls: tuple[Execution, ...]
+    target_call: Execution | None
+    """The call that reached the target."""
 
     @property
     def line(self) -> dict[str, Any]:
@@ -85,11 +84,6 @@ class Turn(msgspec.Struct, frozen=True):
     def detail(self) -> dict[str, Any]:
         """The record of the history, empty if there is none."""
         return self.history.value if self.history else {}
-
-    @property
-    def target_call(self) -> Execution | None:
-        """The call that reached the target."""
-        return next((call for call in self.calls if call.to_target), None)
 
     @property
     def said(self) -> str | None:
@@ -114,8 +108,8 @@ class Turn(msgspec.Struct, frozen=True):
 def turns_of(history: Iterable[Record], summary: Iterable[Record], path: str) -> tuple[list[Turn], list[Problem]]:
     """Lay both tellings together by turn number (by place where there is none), in the order of the numbers.
 
-    Where they disagree, the summary is what is shown of the turn and the history what is below it, and problems say in
-    which turns that is so.
+    Where they disagree, the summary is what is shown of the turn and the history what is below it; problems say in
+    which turns that is so, and what could not be read.
     """
     lines: dict[int, list[Record]] = {}
     for record in summary:
@@ -130,7 +124,7 @@ def turns_of(history: Iterable[Record], summary: Iterable[Record], path: str) ->
     found.extend((order, None, record) for order, records in lines.items() for record in records)
     found.sort(key=lambda item: item[0])
     turns = _named(found)
-    return turns, _disagreements(turns, path) if both else []
+    return turns, [*_unreadable(turns, path), *(_disagreements(turns, path) if both else ())]
 
 
 def rest_of(turn: Turn) -> dict[str, Any]:
@@ -161,7 +155,8 @@ def _named(found: list[tuple[int, Record | None, Record | None]]) -> list[Turn]:
         number = whole(history.value.get("turn_number")) if history else None
         if number is None and summary:
             number = whole(summary.value.get("turn"))
-        turns.append(Turn(name, number, history, summary, _executions(history.value) if history else ()))
+        calls = _executions(history.value) if history else ()
+        turns.append(Turn(name, number, history, summary, calls, next((c for c in calls if c.to_target), None)))
     return turns
 
 
@@ -201,14 +196,24 @@ def _execution(record: dict[str, Any], path: tuple[str | int, ...], to_target: b
     call = next((call for call in calls if same(call.get("id"), answered.get("tool_call_id"))), next(iter(calls), {}))
     function = mapping(call.get("function"))
     names = (record.get("tool_name"), function.get("name"), answered.get("name"))
+    answer = decoded(message.get("content") if isinstance(message, dict) else message)
     return Execution(
         record=record,
         path=path,
         to_target=to_target,
         name=next((name for name in names if isinstance(name, str) and name), "tool"),
         arguments=decoded(function.get("arguments")),
-        answer=decoded(message.get("content") if isinstance(message, dict) else message),
+        answer=answer,
+        success=boolean(mapping(answer).get("success")),
     )
+
+
+def _unreadable(turns: list[Turn], path: str) -> Iterator[Problem]:
+    """Executions that are no objects; `rest_of` keeps them."""
+    for turn in turns:
+        for i, item in enumerate(sequence(turn.detail.get("executions"))):
+            if not isinstance(item, dict) and turn.history is not None:
+                yield Problem(path, f"history[{turn.history.place}].executions[{i}]", "not an object")
 
 
 def _disagreements(turns: list[Turn], path: str) -> list[Problem]:

@@ -1,0 +1,575 @@
+"""Penelope: both dialects, both tellings of a turn, and whatever else a JSON object may hold."""
+
+from __future__ import annotations
+
+import copy
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.shared import needs_shared, sample
+from tracetui.errors import FormatError
+from tracetui.formats.base import START
+from tracetui.formats.penelope import Penelope
+from tracetui.live.load import read_run
+from tracetui.model import (
+    Body,
+    Error,
+    Operation,
+    Reasoning,
+    Run,
+    RunRef,
+    RunSummary,
+    Status,
+    StatusSource,
+    ToolCall,
+    text_of,
+)
+from tracetui.sources.local import LocalSource
+
+FIXTURES = Path(__file__).parent / "penelope"
+SOURCE = LocalSource()
+
+
+def read(path: Path) -> Run:
+    return read_run(SOURCE, RunRef("penelope", str(path)))
+
+
+def fixture(case: str) -> Path:
+    return next((FIXTURES / case / "input").rglob("*.json"))
+
+
+def loaded(case: str) -> dict[str, Any]:
+    document: dict[str, Any] = json.loads(fixture(case).read_bytes())
+    return document
+
+
+def written(folder: Path, document: Any, name: str = "test_result.json") -> Path:
+    path = folder / name
+    path.write_text(json.dumps(document), encoding="utf-8")
+    return path
+
+
+def summary(path: Path, *, deep: bool) -> RunSummary:
+    with SOURCE.open(str(path)) as file:
+        (found,) = Penelope().summarize(file, deep=deep)
+    assert isinstance(found, RunSummary)
+    return found
+
+
+def sniffed(path: Path) -> int:
+    with SOURCE.open(str(path)) as file:
+        return Penelope().sniff(file)
+
+
+# -- what the fixtures are, in the words of the list -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("case", "run_id", "status", "word", "counts", "outcome", "cause"),
+    [
+        (
+            "failure",
+            "refund",
+            Status.ERROR,
+            "failure",
+            (3, 5, 1, 0),
+            "goal not met 1/2 · 0.50",
+            "The target agrees to a refund: Turn 3: it offers the replacement only",
+        ),
+        (
+            "documented",
+            "7c1f2a44-6a0e-4d53-9b7e-0d2f61c7a001",
+            Status.OK,
+            "success",
+            (2, 2, 0, 1),
+            "goal met 1/1 · 1.00",
+            None,
+        ),
+        ("summary_only", "discount", Status.ERROR, "max_turns", (2, 1, 1, 0), "goal not met", "Error: rate limited"),
+        ("error", "nightly", Status.ERROR, "error", (0, 0, 0, 0), "goal not met", "Target ep_9 is not reachable"),
+        (
+            "early",
+            "contract",
+            Status.ERROR,
+            "max_iterations",
+            (1, 1, 0, 0),
+            "goal not met 0/1 · 0.00",
+            'The contract is cancelled: Turn 1: "Please call us."',
+        ),
+    ],
+)
+def test_a_fixture_is_listed_as_what_it_is(
+    case: str,
+    run_id: str,
+    status: Status,
+    word: str,
+    counts: tuple[int, int, int, int],
+    outcome: str,
+    cause: str | None,
+) -> None:
+    found = summary(fixture(case), deep=True)
+    assert (found.id, found.status, found.status_word, found.outcome) == (run_id, status, word, outcome)
+    assert found.status_source is StatusSource.EXPLICIT
+    assert (found.steps, found.tool_calls, found.errors, found.problems) == counts
+    assert (found.first_error.message if found.first_error else None) == cause
+
+
+@pytest.mark.parametrize("case", sorted(path.name for path in FIXTURES.iterdir()))
+def test_the_list_stage_says_what_the_full_read_says(case: str) -> None:
+    quick, deep, run = summary(fixture(case), deep=False), summary(fixture(case), deep=True), read(fixture(case))
+    assert run.summary == deep
+    for name in RunSummary.__struct_fields__:
+        if name != "deep" and getattr(quick, name) is not None:
+            assert getattr(quick, name) == getattr(deep, name), name
+
+
+def test_a_run_in_progress_is_running_only_while_its_file_moves(tmp_path: Path) -> None:
+    path = written(tmp_path, loaded("in_progress"))
+    found = summary(path, deep=True)
+    assert (found.status, found.status_word, found.outcome) == (Status.RUNNING, "in_progress", "")
+    os.utime(path, (1, 1))
+    assert summary(path, deep=True).status is Status.UNKNOWN
+    assert summary(path, deep=True).status_source is StatusSource.DERIVED
+
+
+def test_naive_times_have_no_zone_and_documented_ones_do() -> None:
+    naive, documented = summary(fixture("failure"), deep=False), summary(fixture("documented"), deep=False)
+    assert (naive.started_at, naive.time_zone, naive.duration_ms) == (1772442901.0, None, 14024.61)
+    assert (documented.started_at, documented.time_zone, documented.duration_ms) == (1705314600.0, "UTC", 5200.0)
+    blank = summary(fixture("summary_only"), deep=False)
+    assert (blank.started_at, blank.time_zone, blank.duration_ms) == (1772442920.0, None, 4500.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "test_id", "expected"),
+    [
+        ("test_result.json", None, "folder"),
+        ("trace.json", "", "folder"),
+        ("execution_trace.json", ["x"], "folder"),
+        ("refund-7.json", None, "refund-7"),
+        ("refund-7.json", "t-1", "t-1"),
+        ("trace.json", 12, "12"),
+    ],
+)
+def test_the_id_is_the_test_id_else_what_the_path_says(tmp_path: Path, name: str, test_id: Any, expected: str) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    assert summary(written(folder, {**loaded("error"), "test_id": test_id}, name), deep=False).id == expected
+
+
+def test_placeholders_are_no_tokens_and_real_counts_are() -> None:
+    assert summary(fixture("failure"), deep=True).usage is None
+    usage = summary(fixture("documented"), deep=True).usage
+    assert usage is not None
+    assert (usage.total_tokens, usage.input_tokens) == (1250, None)
+
+
+# -- turns -------------------------------------------------------------------------------------------------------------
+
+
+def test_target_interaction_is_not_counted_twice() -> None:
+    run = read(fixture("failure"))
+    assert [(span.id, span.name, depth) for span, depth in zip(run.spans, run.depths, strict=True)] == [
+        ("1", "turn 1", 0),
+        ("1.1", "send_message_to_target", 1),
+        ("1.1.t1", "lookup_order", 2),
+        ("2", "turn 2", 0),
+        ("2.1", "analyze_response", 1),
+        ("2.2", "send_message_to_target", 1),
+        ("3", "turn 3", 0),
+        ("3.1", "send_message_to_target", 1),
+    ]
+    assert [step.number for step in run.steps] == [1, 2, 3]
+
+
+def test_target_interaction_alone_and_one_unlike_all_executions_are_shown(tmp_path: Path) -> None:
+    document = loaded("failure")
+    first, second = document["history"][:2]
+    del first["executions"]
+    second["executions"].pop()
+    run = read(written(tmp_path, document))
+    assert [span.id for span in run.spans if span.name == "send_message_to_target"] == ["1.1", "2.2", "3.1"]
+    assert not run.problems
+
+
+def test_a_failed_call_fails_itself_and_is_noted_at_its_turn() -> None:
+    run = read(fixture("failure"))
+    turn, call = run.spans[run.index["2"]], run.spans[run.index["2.2"]]
+    assert (call.status, call.status_source, call.error) == (
+        Status.ERROR,
+        StatusSource.EXPLICIT,
+        Error("HTTP 502 from target"),
+    )
+    assert (turn.status, turn.note, turn.duration_ms) == (Status.OK, "call failed", 4220.0)
+
+
+def test_turns_are_read_from_the_conversation_alone() -> None:
+    run = read(fixture("summary_only"))
+    first, second = (run.spans[run.index[name]] for name in ("1", "2"))
+    assert (first.status, second.status, second.status_source) == (Status.OK, Status.ERROR, StatusSource.EXPLICIT)
+    assert second.error == Error("Error: rate limited")
+    assert run.spans[run.index["1.t1"]].name == "greet"
+    assert run.load(run.spans[run.index["1.t1"]]).input == {"tone": "warm"}
+    assert (run.body.last_user, run.body.last_assistant) == ("May I have a discount?", "Error: rate limited")
+
+
+def test_where_the_two_tellings_disagree_both_are_shown_and_it_is_said() -> None:
+    run = read(fixture("documented"))
+    assert [(problem.where, problem.reason) for problem in run.problems] == [
+        ("conversation_summary", "turn 2: target_response differs from the history")
+    ]
+    assert run.load(run.spans[run.index["2"]]).output == "Liability, collision and theft."
+    assert run.load(run.spans[run.index["2.1"]]).output == "Liability and collision."
+
+
+def test_turns_that_only_one_telling_has_are_shown_in_order(tmp_path: Path) -> None:
+    document = loaded("failure")
+    del document["history"][0], document["conversation_summary"][2]
+    run = read(written(tmp_path, document))
+    assert [step.number for step in run.steps] == [1, 2, 3]
+    assert {problem.reason for problem in run.problems} == {
+        "turn 1: not in the history",
+        "turn 3: only in the history",
+    }
+
+
+def test_repeated_turn_numbers_keep_all_turns(tmp_path: Path) -> None:
+    document = loaded("failure")
+    for turn in document["history"]:
+        turn["turn_number"] = 2
+    document["conversation_summary"] = []
+    run = read(written(tmp_path, document))
+    assert [(step.number, step.span) for step in run.steps] == [(2, "2"), (2, "2~2"), (2, "2~3")]
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_success_of_the_conversation_counts_where_the_tool_says_nothing(tmp_path: Path, told: bool) -> None:
+    document = loaded("documented")
+    document["conversation_summary"][0]["success"] = told
+    run = read(written(tmp_path, document))
+    call = run.spans[run.index["1.1"]]
+    assert (call.status, call.status_source) == (Status.OK if told else Status.ERROR, StatusSource.EXPLICIT)
+    assert call.error == (None if told else Error("Auto and home."))
+
+
+def test_a_turn_reads_as_a_conversation_and_its_call_as_a_call() -> None:
+    run = read(fixture("failure"))
+    turn, call = (run.load(run.spans[run.index[name]]) for name in ("1", "1.1"))
+    (said,), (heard,) = turn.input_messages, turn.output_messages
+    assert (said.name, heard.name) == ("penelope", "target")
+    assert (turn.input, turn.output) == (text_of(said), text_of(heard))
+    assert turn.attributes["context"] == [{"source": "refunds.md"}]
+    (asked,) = call.input_messages
+    assert [type(part) for part in asked.parts] == [Reasoning, ToolCall]
+    assert call.input == {"message": turn.input}
+    assert call.output["response"] == turn.output
+
+
+@pytest.mark.parametrize("case", sorted(path.name for path in FIXTURES.iterdir()))
+def test_raw_is_what_stands_in_the_file(case: str) -> None:
+    data = fixture(case).read_bytes()
+    run = read(fixture(case))
+    for span in run.spans:
+        raw = run.load(span).raw
+        assert raw.startswith(b"{")
+        assert raw in data
+
+
+# -- the run as a whole ------------------------------------------------------------------------------------------------
+
+
+def test_criteria_name_their_turns_and_totals_are_recounted() -> None:
+    body = read(fixture("documented")).body
+    (criterion,) = body.criteria
+    assert (criterion.met, criterion.steps) == (True, (2,))
+    assert {total.name for total in body.totals if total.differs} == {"total_turns", "criteria_total"}
+    (limit,) = body.limits
+    assert (limit.name, limit.limit, limit.current, limit.violated) == ("turns", 10, 2, False)
+    assert [(metric.name, metric.score, metric.passed) for metric in body.metrics] == [
+        ("Penelope Goal Evaluation", 1.0, True)
+    ]
+
+
+def test_nothing_differs_in_a_result_that_adds_up() -> None:
+    body = read(fixture("failure")).body
+    assert not [total for total in body.totals if total.differs]
+    assert {"turns_used", "criteria_met", "send_message_to_target failed_calls"} <= {t.name for t in body.totals}
+
+
+def test_the_violated_limit_is_said() -> None:
+    assert [limit.violated for limit in read(fixture("summary_only")).body.limits] == [True]
+
+
+def _with_status(word: str, *, last_call_fails: bool, evaluated: bool) -> dict[str, Any]:
+    document = loaded("failure")
+    document["status"] = word
+    if last_call_fails:
+        document["history"].pop()
+        document["conversation_summary"].pop()
+    if not evaluated:
+        document["goal_evaluation"], document["findings"] = None, ["✗ Test " + word, "Completed in 3 turn(s)"]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("word", "last_call_fails", "evaluated", "kind", "span"),
+    [
+        ("failure", True, True, "goal not met", None),
+        ("failure", True, False, None, "2.2"),
+        ("error", False, True, None, "2.2"),
+        ("timeout", True, True, None, "2.2"),
+        ("timeout", False, True, "goal not met", None),
+        ("timeout", False, False, "timeout", None),
+        ("max_turns", False, False, "max_turns", None),
+    ],
+)
+def test_the_cause_of_a_failed_run(
+    tmp_path: Path, word: str, last_call_fails: bool, evaluated: bool, kind: str | None, span: str | None
+) -> None:
+    path = written(tmp_path, _with_status(word, last_call_fails=last_call_fails, evaluated=evaluated))
+    cause = summary(path, deep=True).first_error
+    assert cause is not None
+    assert (cause.type, cause.span) == (kind, span)
+    assert read(path).summary.first_error == cause
+    if word == "max_turns":
+        assert cause.message == "ended after 3 of 10 turns"
+
+
+def test_a_good_run_has_no_cause_of_its_own(tmp_path: Path) -> None:
+    document = {**loaded("failure"), "status": "success", "goal_achieved": True}
+    run = read(written(tmp_path, document))
+    assert (run.summary.status, run.summary.errors, run.body.error) == (Status.OK, 1, None)
+
+
+# -- detection ---------------------------------------------------------------------------------------------------------
+
+
+def test_detection_does_not_depend_on_order_or_length(tmp_path: Path) -> None:
+    document = loaded("failure")
+    backwards = dict(reversed(document.items()))
+    assert sniffed(written(tmp_path, backwards, "a.json")) == 100
+    backwards["metadata"] = {"padding": "x" * 100_000}
+    assert sniffed(written(tmp_path, {"goal_evaluation": None, "target_info": {}, **backwards}, "b.json")) > 50
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {},
+        [],
+        "goal_achieved turns_used",
+        {"trace": {"goal_achieved": True, "turns_used": 2}},
+        {"note": '"goal_achieved": 1, "turns_used": 2'},
+        {"goal_achieved": True},
+        [{"goal_achieved": True, "turns_used": 1}],
+    ],
+)
+def test_other_files_are_not_claimed(tmp_path: Path, document: Any) -> None:
+    assert sniffed(written(tmp_path, document)) == 0
+
+
+@given(st.binary(max_size=200))
+@settings(max_examples=50)
+def test_sniffing_survives_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
+    path = tmp_path_factory.getbasetemp() / "sniffed.json"
+    path.write_bytes(b'{"goal_achieved' + data + b'"turns_used":')
+    assert sniffed(path) >= 0
+
+
+# -- broken and hostile ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"[]", b'{"goal_achieved": true, "turns_used": 1, "history": [{', b"\x00\xff"]
+)
+def test_what_cannot_be_read_is_an_error_with_a_reason(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "trace.json"
+    path.write_bytes(content)
+    for deep in (False, True):
+        with pytest.raises(FormatError):
+            summary(path, deep=deep)
+    assert read(path).problems
+
+
+def test_values_that_json_forbids_are_read_and_noted(tmp_path: Path) -> None:
+    document = loaded("failure")
+    document["metrics"]["Turn Relevancy"]["score"] = float("nan")
+    call = document["history"][0]["executions"][0]["tool_message"]
+    call["content"] = '{"success": false, "output": NaN, "error": "no number"}'
+    path = written(tmp_path, document)
+    run = read(path)
+    assert run.summary == summary(path, deep=False)
+    assert any("leniently" in problem.reason for problem in run.problems)
+    assert run.spans[run.index["1.1"]].error == Error("no number")
+    assert json.loads(run.load(run.spans[0]).raw)["turn_number"] == 1
+
+
+def test_bad_entries_are_problems_and_hide_nothing(tmp_path: Path) -> None:
+    document = loaded("failure")
+    document["history"].insert(0, "not a turn")
+    document["history"][1]["executions"].append(17)
+    document["conversation_summary"].append(None)
+    document["goal_evaluation"]["criteria_evaluations"].append({"met": False})
+    run = read(written(tmp_path, document))
+    assert [problem.where for problem in run.problems] == [
+        "goal_evaluation.criteria_evaluations[2]",
+        "history[0]",
+        "conversation_summary[3]",
+        "history[1].executions[1]",
+    ]
+    assert len(run.steps) == 3
+    assert run.body.attributes["history[0]"] == "not a turn"
+    assert run.load(run.spans[0]).attributes["executions[1]"] == 17
+
+
+def test_a_rewritten_file_begins_anew_and_an_unchanged_one_says_nothing(tmp_path: Path) -> None:
+    path = written(tmp_path, loaded("in_progress"))
+    ref = RunRef("penelope", str(path))
+    with SOURCE.open(str(path)) as file:
+        first = Penelope().read(file, ref, START)
+        again = Penelope().read(file, ref, first.cursor)
+    assert (len(first.spans), first.reset, again.spans, again.reset) == (3, False, (), False)
+    written(tmp_path, loaded("failure"))
+    with SOURCE.open(str(path)) as file:
+        new = Penelope().read(file, ref, first.cursor)
+    assert (len(new.spans), new.reset, new.done) == (8, True, True)
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8) | st.just("2026-03-02T09:15:01"),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    max_leaves=8,
+)
+
+
+def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place in a document at which something else might stand."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [place for key, item in items for place in [(*path, key), *_places(item, (*path, key))]]
+
+
+PLACES = {case: _places(loaded(case)) for case in ("failure", "documented", "summary_only", "early")}
+
+
+@st.composite
+def mangled(draw: st.DrawFn) -> dict[str, Any]:
+    """A fixture with some of its values replaced by anything, or taken out."""
+    case = draw(st.sampled_from(sorted(PLACES)))
+    document = copy.deepcopy(loaded(case))
+    for path in draw(st.lists(st.sampled_from(PLACES[case]), min_size=1, max_size=4)):
+        holder: Any = document
+        for key in path[:-1]:
+            holder = _child(holder, key)
+        if _child(holder, path[-1]) is None:
+            continue
+        if isinstance(holder, dict) and draw(st.booleans()) and draw(st.booleans()):
+            del holder[path[-1]]
+        else:
+            holder[path[-1]] = draw(JSON)
+    return document
+
+
+def _child(holder: Any, key: Any) -> Any:
+    known = key in holder if isinstance(holder, dict) else isinstance(holder, list) and isinstance(key, int)
+    return holder[key] if known and (isinstance(holder, dict) or key < len(holder)) else None
+
+
+@given(mangled())
+@settings(max_examples=100, deadline=None)
+def test_any_type_anywhere_is_read_and_nothing_is_lost(
+    tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]
+) -> None:
+    path = written(tmp_path_factory.getbasetemp(), document, "mangled.json")
+    os.utime(path, (1, 1))
+    quick, deep, run = summary(path, deep=False), summary(path, deep=True), read(path)
+    assert repr(run.summary) == repr(deep)
+    for name in ("id", "name", "model", "status_word", "started_at", "time_zone", "prompt", "outcome"):
+        assert repr(getattr(quick, name)) == repr(getattr(deep, name)), name
+    bodies = [run.load(span) for span in run.spans]
+    assert not [body for body in bodies if "problem" in body.attributes]
+    shown = _leaves([_fields(run.body), *map(_fields, bodies), run.summary.id, run.summary.prompt])
+    assert _leaves(document) - shown == set()
+
+
+@pytest.mark.parametrize("marker", ["a mark", 7.25, ["a mark"], {"of": "a mark"}, '{"of": "a mark"}'])
+@pytest.mark.parametrize("case", sorted(PLACES))
+def test_a_value_at_any_place_reappears(tmp_path: Path, case: str, marker: Any) -> None:
+    for place in PLACES[case]:
+        document = copy.deepcopy(loaded(case))
+        holder: Any = document
+        for key in place[:-1]:
+            holder = holder[key]
+        holder[place[-1]] = marker
+        run = read(written(tmp_path, document))
+        shown = _leaves([_fields(run.body), *(_fields(run.load(span)) for span in run.spans)])
+        assert _leaves(marker) <= shown, place
+
+
+def _fields(value: Any) -> Any:
+    """A struct as plain data, without the raw bytes (in which everything is)."""
+    if isinstance(value, Body):
+        return [_fields(getattr(value, name)) for name in Body.__struct_fields__ if name != "raw"]
+    names = getattr(value, "__struct_fields__", None)
+    if names is not None:
+        return [_fields(getattr(value, name)) for name in names]
+    if isinstance(value, list | tuple):
+        return [_fields(item) for item in value]
+    return value
+
+
+def _leaves(value: Any) -> set[str]:
+    """Every value that is no container, texts that hold JSON taken apart; null and empty text say nothing."""
+    if isinstance(value, dict):
+        return set().union(*map(_leaves, value.values()))
+    if isinstance(value, list | tuple):
+        return set().union(*map(_leaves, value))
+    if isinstance(value, str) and value[:1] in ("{", "["):
+        try:
+            return _leaves(json.loads(value))
+        except ValueError:
+            return {repr(value)}
+    return set() if value in (None, "") else {repr(value)}
+
+
+def test_deep_nesting_is_read_or_refused(tmp_path: Path) -> None:
+    for depth in (500, 1010, 100_000):
+        text = json.dumps({**loaded("error"), "history": [{"turn_number": 1, "x": "DEEP"}]})
+        path = tmp_path / f"{depth}.json"
+        path.write_text(text.replace('"DEEP"', "[" * depth + "]" * depth), encoding="utf-8")
+        run = read(path)
+        assert run.problems or run.load(run.spans[0]).attributes["x"]
+
+
+# -- real files --------------------------------------------------------------------------------------------------------
+
+
+@needs_shared
+@pytest.mark.parametrize(
+    ("name", "steps", "calls", "errors", "problems"),
+    [
+        ("success_3turns", 3, 3, 0, 0),
+        ("success_internal_tools", 6, 15, 0, 0),
+        ("failure_toolerror", 3, 3, 1, 0),
+        ("timeout", 2, 2, 0, 0),
+        ("long_40turns", 40, 60, 0, 0),
+        ("seed_dialect", 1, 1, 0, 2),
+    ],
+)
+def test_real_results_add_up(name: str, steps: int, calls: int, errors: int, problems: int) -> None:
+    path = sample("penelope", name, "test_result.json")
+    assert sniffed(path) == 100
+    run = read(path)
+    found = run.summary
+    assert (found.steps, found.tool_calls, found.errors, found.problems) == (steps, calls, errors, problems)
+    assert [total.name for total in run.body.totals if total.differs] == (
+        ["total_turns"] if name == "seed_dialect" else []
+    )
+    assert sum(span.operation is Operation.TURN for span in run.spans) == steps
+    data = path.read_bytes()
+    assert all(run.load(span).raw in data for span in run.spans)
