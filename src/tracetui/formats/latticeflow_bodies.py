@@ -1,0 +1,109 @@
+"""The body of one span: its records decoded again, with every value of theirs in its place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracetui.formats import latticeflow_records as records
+from tracetui.formats.decode import decode_value
+from tracetui.formats.latticeflow_outline import as_item
+from tracetui.formats.latticeflow_spans import At
+from tracetui.model import Body, Message
+from tracetui.sources.base import File
+
+
+def body(file: File, at: At) -> Body:
+    """Everything about a span. Raises `FormatError` if its bytes are not what they were."""
+    found, raw = records.fetch(file, at.place)
+    also: dict[str, Any] = {}
+    shown = found.get("item") if isinstance(found, dict) else None
+    for label, place in at.also:
+        value = records.fetch(file, place)[0]
+        if value != shown:
+            _add(also, label, value)
+    made = _event(found, at.role) if at.is_event else _item(found, at.role, also)
+    attributes = {**made.pop("attributes", {}), **also}
+    return Body(**made, attributes=attributes, links=at.links, raw=raw)
+
+
+def _add(attributes: dict[str, Any], name: str, value: Any) -> None:
+    """Set an attribute, under a further name where there is one of that name."""
+    key, number = name, 1
+    while key in attributes:
+        number += 1
+        key = f"{name} {number}"
+    attributes[key] = value
+
+
+def _event(found: Any, role: str) -> dict[str, Any]:
+    if not isinstance(found, dict):
+        return {"output": found}
+    rest = dict(found)
+    kind = records.event_kind(records.event(found))
+    if kind == "message_event":
+        return _message_event(rest, role)
+    if kind == "function_call_event":
+        made = {"input": _json(rest.pop("arguments", None)), "output": _json(rest.pop("result", None))}
+        return {**made, "attributes": rest}
+    if kind == "model_call_event":
+        given, answered = _messages(rest, "input_context"), _messages(rest, "output_items")
+        return {"input_messages": given, "output_messages": answered, "attributes": rest}
+    if kind == "custom":
+        return {"output": rest.pop("data", None), "attributes": rest}
+    if kind == "error":
+        trace = rest.pop("traceback") if isinstance(rest.get("traceback"), str) else None
+        return {"traceback": trace, "output": rest.pop("message", None), "attributes": rest}
+    return {"attributes": rest}
+
+
+def _message_event(rest: dict[str, Any], role: str) -> dict[str, Any]:
+    item = rest.get("item")
+    if not isinstance(item, dict):
+        return {"attributes": rest}
+    made = _item(item, role, {})
+    rest["item"] = made.pop("attributes")
+    return {**made, "attributes": rest}
+
+
+def _item(found: Any, role: str, also: dict[str, Any]) -> dict[str, Any]:
+    """An item by itself; the output that answers a call is taken out of `also`."""
+    if not isinstance(found, dict):
+        return {"output": found}
+    kind = records.item_kind(as_item(found))
+    rest = dict(found)
+    if kind == "message":
+        message, rest = records.as_message(found, role)
+        return {"output_messages" if role == "assistant" else "input_messages": (message,), "attributes": rest}
+    if kind == "function_call":
+        answer = also.pop("function_call_output", None)
+        made = {"input": _json(rest.pop("arguments", None)), "attributes": rest}
+        if isinstance(answer, dict):
+            made["output"] = _json(answer.get("output"))
+            rest["function_call_output"] = {key: answer[key] for key in answer if key != "output"}
+        return made
+    if kind == "function_call_output":
+        return {"output": _json(rest.pop("output", None)), "attributes": rest}
+    side = "output" if kind == "custom_task_output_message" else "input"
+    return {side: rest.pop("content", None), "attributes": rest}
+
+
+def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
+    """The items of a field as messages; what they do not show stays in the field."""
+    found = rest.get(name)
+    if not isinstance(found, list):
+        return ()
+    named = records.roles([as_item(one) for one in found])
+    messages, left = [], []
+    for one, role in zip(found, named, strict=True):
+        if isinstance(one, dict):
+            message, more = records.as_message(one, role)
+            messages.append(message)
+            left.append(more)
+        else:
+            left.append(one)
+    rest[name] = left
+    return tuple(messages)
+
+
+def _json(found: Any) -> Any:
+    return decode_value(found) if isinstance(found, str) else found

@@ -1,0 +1,347 @@
+"""The records of a LatticeFlow trace (Open Responses): items and events, decoded only as far as a list of spans needs.
+
+Fields are those of `latticeflow-core` 3.17. Upstream's default dump leaves out every defaulted field, which are the
+words that tell records apart (`type`, `role`, `FORMAT`): then the kind follows from the keys that are there.
+Every field may hold anything.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, NamedTuple, TypeVar
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode, decode_value
+from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from tracetui.sources.base import File
+
+PREVIEW: Final = 120
+ROLE_UNKNOWN: Final = "unknown"
+_ABSENT: Final = msgspec.Raw(b"null")
+
+ITEM_KINDS: Final = frozenset(
+    {"message", "function_call", "function_call_output", "custom_task_input_message", "custom_task_output_message"}
+)
+EVENT_KINDS: Final = frozenset(
+    {
+        "message_event",
+        "function_call_event",
+        "model_call_event",
+        "span_begin",
+        "span_end",
+        "compaction",
+        "error",
+        "custom",
+    }
+)
+
+
+class Item(msgspec.Struct, gc=False):
+    """One item of a conversation. None: not there, or null."""
+
+    type: Any = None
+    id: Any = None
+    role: Any = None
+    status: Any = None
+    content: Any = None
+    call_id: Any = None
+    name: Any = None
+    arguments: Any = None
+    output: Any = None
+
+
+class Event(msgspec.Struct, gc=False):
+    """One event. What only its body needs stays undecoded: the input context above all, which repeats in every call."""
+
+    type: Any = None
+    id: Any = None
+    span_id: Any = None
+    timestamp: Any = None
+    item: Any = None
+    model_call_id: Any = None
+    call_id: Any = None
+    function: Any = None
+    arguments: Any = None
+    result: msgspec.Raw = _ABSENT
+    status: Any = None
+    working_time: Any = None
+    error: Any = None
+    agent: Any = None
+    agent_span_id: Any = None
+    model: Any = None
+    input_context: msgspec.Raw = _ABSENT
+    output_items: Any = None
+    usage: Any = None
+    total_time: Any = None
+    parent_span_id: Any = None
+    name: Any = None
+    span_type: Any = None
+    strategy: Any = None
+    tokens_before: Any = None
+    tokens_after: Any = None
+    message: Any = None
+    data: msgspec.Raw = _ABSENT
+
+
+Piece = Any
+"""A part of a document: `msgspec.Raw` while it is undecoded JSON, else the value itself (leniently read documents)."""
+
+R = TypeVar("R", Item, Event)
+
+_items: Final = msgspec.json.Decoder(Item)
+_events: Final = msgspec.json.Decoder(Event)
+_objects: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
+_arrays: Final = msgspec.json.Decoder(list[msgspec.Raw])
+
+
+def fields(piece: Piece) -> dict[str, Piece] | None:
+    """The members of an object, undecoded; None if it is none."""
+    if not isinstance(piece, msgspec.Raw):
+        return piece if isinstance(piece, dict) else None
+    try:
+        return _objects.decode(piece)
+    except (ValueError, RecursionError):
+        return None
+
+
+def elements(piece: Piece) -> list[Piece] | None:
+    """The elements of an array, undecoded; None if it is none."""
+    if not isinstance(piece, msgspec.Raw):
+        return piece if isinstance(piece, list) else None
+    try:
+        return _arrays.decode(piece)
+    except (ValueError, RecursionError):
+        return None
+
+
+def value(piece: Piece) -> Any:
+    """A piece as a value. Raises `FormatError` if it cannot be read even leniently."""
+    return decode(bytes(piece))[0] if isinstance(piece, msgspec.Raw) else piece
+
+
+def item(piece: Piece) -> Item:
+    """A piece as an item. Raises `FormatError` if it is no object."""
+    return _record(piece, Item, _items)
+
+
+def event(piece: Piece) -> Event:
+    """A piece as an event. Raises `FormatError` if it is no object."""
+    return _record(piece, Event, _events)
+
+
+def _record(piece: Piece, kind: type[R], decoder: msgspec.json.Decoder[R]) -> R:
+    if isinstance(piece, msgspec.Raw):
+        try:
+            return decoder.decode(piece)
+        except (ValueError, RecursionError):
+            piece = value(piece)
+    if not isinstance(piece, dict):
+        raise FormatError("not an object")
+    return kind(**{name: piece[name] for name in kind.__struct_fields__ if name in piece})
+
+
+def item_kind(found: Item) -> str:
+    """One of `ITEM_KINDS`, the unknown word of a `type`, ``custom_task_message`` without one, or "" for neither."""
+    if isinstance(found.type, str):
+        return found.type
+    if found.call_id is not None:
+        if found.output is not None:
+            return "function_call_output"
+        if found.name is not None or found.arguments is not None:
+            return "function_call"
+    if found.content is None:
+        return ""
+    return "message" if found.status is not None or found.role is not None else "custom_task_message"
+
+
+def event_kind(found: Event) -> str:
+    """One of `EVENT_KINDS`, the unknown word of a `type`, or "" where the keys fit none of them."""
+    if isinstance(found.type, str):
+        return found.type
+    if found.item is not None:
+        return "message_event"
+    if found.function is not None and found.call_id is not None:
+        return "function_call_event"
+    if found.model is not None and found.input_context is not _ABSENT:
+        return "model_call_event"
+    if found.name is not None:
+        return "custom" if found.data is not _ABSENT else "span_begin" if found.span_id is not None else ""
+    if found.strategy is not None:
+        return "compaction"
+    if found.message is not None:
+        return "error"
+    return "span_end" if found.span_id is not None else ""
+
+
+def roles(items: Sequence[Item]) -> list[str]:
+    """The role of each item, "" for those that are no message.
+
+    Without `role` a message is the assistant's if a part of it has `annotations`, else the user's. Several such ones
+    before any user's: all but the last may as well be system prompts, their role is `ROLE_UNKNOWN`.
+    """
+    found = ["" if item_kind(one) != "message" else _own_role(one) or "?" for one in items]
+    user_seen = False
+    open_one = -1  # a message without a role, before any user's
+    for i, role in enumerate(found):
+        if not role:
+            continue
+        if open_one >= 0:
+            found[open_one] = ROLE_UNKNOWN if role in ("?", "user") else "user"
+            user_seen = user_seen or found[open_one] == "user"
+            open_one = -1
+        if role == "?" and user_seen:
+            found[i] = "user"
+        elif role == "?":
+            open_one = i
+        user_seen = user_seen or role == "user"
+    if open_one >= 0:
+        found[open_one] = "user"
+    return found
+
+
+def _own_role(message: Item) -> str | None:
+    if isinstance(message.role, str):
+        return message.role
+    parts = message.content if isinstance(message.content, list) else []
+    return "assistant" if any(isinstance(part, dict) and "annotations" in part for part in parts) else None
+
+
+def text_of(message: Item) -> str:
+    """The plain text of a message: its text parts joined by newlines."""
+    content = message.content
+    if isinstance(content, str):
+        return content
+    if not isinstance(content, list):
+        return ""
+    texts = (part.get("text", part.get("refusal")) if isinstance(part, dict) else part for part in content)
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def as_message(source: Mapping[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
+    """An item as a `Message`, and the rest of it: what the message does not show."""
+    rest = dict(source)
+    known = item(rest)
+    kind = item_kind(known)
+    name = known.id if isinstance(known.id, str) and known.id else None
+    if kind == "function_call":
+        call = ToolCall(_text(known.call_id), _text(known.name) or "", _json(known.arguments))
+        rest.pop("arguments", None)
+        return Message("assistant", (call,), id=name), rest
+    if kind == "function_call_output":
+        rest.pop("output", None)
+        return Message("tool", (ToolResult(_text(known.call_id), _json(known.output)),), id=name), rest
+    if kind != "message":
+        word = kind.removesuffix("_message").replace("_", " ") or "item"
+        rest.pop("content", None)
+        return Message(role or word, (Blob(kind, known.content),), id=name), rest
+    parts, left = _parts(rest.pop("content", None))
+    if any(left):
+        rest["content"] = left
+    return Message(role, parts, id=name), rest
+
+
+def _parts(content: Any) -> tuple[tuple[Part, ...], list[Any]]:
+    """The parts of a message, and what is left of each once its text is shown."""
+    if not isinstance(content, list):
+        return ((Text(content),) if isinstance(content, str) else (Blob("content", content),)), []
+    parts: list[Part] = []
+    left: list[Any] = []
+    for part in content:
+        made, rest = _part(part)
+        parts.append(made)
+        left.append(rest)
+    return tuple(parts), left
+
+
+def _part(part: Any) -> tuple[Part, Any]:
+    if isinstance(part, str):
+        return Text(part), {}
+    if isinstance(part, dict):
+        for key in ("text", "refusal"):
+            if isinstance(part.get(key), str):
+                kind = part.get("type")
+                made = Reasoning if isinstance(kind, str) and kind.startswith(("reasoning", "summary")) else Text
+                return made(part[key]), {name: part[name] for name in part if name != key}
+        return Blob(_text(part.get("type")) or "part", part), {}
+    return Blob("part", part), {}
+
+
+def _json(found: Any) -> Any:
+    return decode_value(found) if isinstance(found, str) else found
+
+
+def _text(found: Any) -> str | None:
+    return found if isinstance(found, str) else None
+
+
+class Place(NamedTuple):
+    """Where a record is in the file: its bytes and their checksum.
+
+    With a `path` it is a part of what these bytes hold: a document that strict JSON refuses has no finer places.
+    """
+
+    offset: int
+    size: int
+    check: int
+    path: tuple[str | int, ...] = ()
+
+
+def fetch(file: File, place: Place) -> tuple[Any, bytes]:
+    """The value of a record, and its exact bytes. Raises `FormatError` if they are not what they were."""
+    data = file.read(place.offset, place.size)
+    if zlib.crc32(data) != place.check:
+        raise FormatError("the file changed since it was read", f"byte {place.offset}")
+    found = decode(data)[0]
+    if not place.path:
+        return found, data
+    for step in place.path:
+        found = found[step]
+    return found, json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def seconds(stamp: Any) -> float | None:
+    """An ISO 8601 time as UTC seconds since the epoch (a naive one is taken as UTC), None for anything else."""
+    moment = _moment(stamp)
+    if moment is None:
+        return None
+    try:
+        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    except (OverflowError, ValueError):
+        return None
+
+
+def naive(stamp: Any) -> bool:
+    """True for a time that does not say in which zone."""
+    moment = _moment(stamp)
+    return moment is not None and moment.tzinfo is None
+
+
+def _moment(stamp: Any) -> datetime | None:
+    if not isinstance(stamp, str) or not 10 <= len(stamp) <= 40:
+        return None
+    try:
+        return datetime.fromisoformat(stamp)
+    except ValueError:
+        return None
+
+
+def milliseconds(found: Any) -> float | None:
+    """A duration in seconds, as milliseconds; None for what is no duration."""
+    if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1e15:
+        return None
+    return float(found) * 1000
+
+
+def count(found: Any) -> int | None:
+    """A whole number that is not negative; None for anything else."""
+    return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def word(found: Any) -> str | None:
+    """A text that is not empty; None for anything else."""
+    return found if isinstance(found, str) and found else None

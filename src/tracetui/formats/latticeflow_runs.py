@@ -1,0 +1,206 @@
+"""A trace as a whole: its header, and what its *Run* tab shows."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import Any
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats import latticeflow_records as records
+from tracetui.formats.latticeflow_files import Document, trace_id_of
+from tracetui.formats.latticeflow_outline import ItemAt, Outline, as_item
+from tracetui.formats.latticeflow_records import PREVIEW, milliseconds, seconds, word
+from tracetui.formats.latticeflow_spans import Woven
+from tracetui.model import (
+    Error,
+    FirstError,
+    Header,
+    Operation,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+    status_of,
+)
+
+
+class About(msgspec.Struct):
+    """What a trace says about itself before its records are looked at: `metadata`, and its id."""
+
+    id: str
+    metadata: dict[str, Any]
+
+    @property
+    def error(self) -> str | None:
+        """`metadata.error` as text."""
+        found = self.metadata.get("error")
+        return None if found is None or found == "" else found if isinstance(found, str) else str(found)
+
+    @property
+    def ended(self) -> bool:
+        """True where the trace says that it is over."""
+        return self.error is not None or milliseconds(self.metadata.get("total_time")) is not None
+
+
+def about(document: Document, path: str) -> About:
+    """The id is `metadata.trace_id`, else the file's stem (with the number of the line where there are several)."""
+    stem = PurePath(path).stem or path
+    otherwise = f"{stem}#{document.number}" if document.number else stem
+    try:
+        found = records.value(document.fields.get("metadata"))
+    except FormatError:
+        found = None
+    return About(trace_id_of(document) or otherwise, found if isinstance(found, dict) else {})
+
+
+def quick_header(document: Document, known: About) -> Header | None:
+    """The header without looking at every record; None where that does not suffice."""
+    meta = known.metadata
+    prompt = _first_prompt(document)
+    has_all = all(word(meta.get(name)) for name in ("agent", "model")) and seconds(meta.get("created_at")) is not None
+    if prompt is None or (document.fields.get("events") is not None and not has_all):
+        return None
+    return _header(known, prompt, agent=None, model=None, started=None)
+
+
+def _first_prompt(document: Document) -> str | None:
+    """The first user's text from the given items, "" if none is there; None if there are no items."""
+    found = records.elements(document.fields.get("items"))
+    if not found:
+        return None
+    for upto in (8, 64, len(found)):
+        items = [as_item(piece) for piece in found[:upto]]
+        named = records.roles(items)
+        sure = len(items) if upto >= len(found) else len(items) - 1
+        if "user" in named[:sure]:
+            return records.text_of(items[named.index("user")])[:PREVIEW]
+    return ""
+
+
+def header(known: About, sorted_out: Outline, woven: Woven) -> Header:
+    """The whole header."""
+    users = [item for item in sorted_out.items if item.role == "user"]
+    begin = next((one for one in sorted_out.begins.values() if one.record.span_type == "agent"), None)
+    model = next((word(one.record.model) for one in sorted_out.events if one.kind == "model_call_event"), None)
+    stamps = [one.record.timestamp for one in sorted_out.events]
+    made = _header(
+        known,
+        records.text_of(users[0].record)[:PREVIEW] if users else "",
+        agent=None if begin is None or begin.record.parent_span_id else word(begin.record.name),
+        model=model,
+        started=next((stamp for stamp in stamps if seconds(stamp) is not None), None),
+    )
+    if made.status is None:
+        made = msgspec.structs.replace(made, **_ending(sorted_out.items, woven, known))
+    declared = records.count(known.metadata.get("total_tokens"))
+    if declared is not None and not any(span.usage for span in woven.spans):
+        made = msgspec.structs.replace(made, usage=Usage(total_tokens=declared))
+    return made
+
+
+def _header(known: About, prompt: str, *, agent: str | None, model: str | None, started: Any) -> Header:
+    meta = known.metadata
+    agent = word(meta.get("agent")) or agent
+    stamp = meta.get("created_at") if seconds(meta.get("created_at")) is not None else started
+    failed = known.error is not None
+    return Header(
+        id=known.id,
+        name=agent or "trace",
+        agent=agent,
+        model=word(meta.get("model")) or model,
+        status=Status.ERROR if failed else None,
+        status_source=StatusSource.EXPLICIT if failed else None,
+        started_at=seconds(stamp),
+        time_zone=None if records.naive(stamp) else "UTC",
+        duration_ms=milliseconds(meta.get("total_time")),
+        error=FirstError(known.error) if known.error is not None else None,
+        prompt=prompt,
+    )
+
+
+def _ending(items: list[ItemAt], woven: Woven, known: About) -> dict[str, Any]:
+    """How a trace ended that names no error: open spans mean not at all, a last item that is incomplete says so."""
+    last = word(items[-1].record.status) if items else None
+    if not known.ended and (woven.is_open or (last is not None and status_of(last) is Status.RUNNING)):
+        return {"ended": False}
+    if last is not None and status_of(last) is Status.UNKNOWN:
+        return {"status": Status.UNKNOWN, "status_word": last, "status_source": StatusSource.EXPLICIT}
+    return {}
+
+
+def run_body(document: Document, known: About, sorted_out: Outline, woven: Woven) -> RunBody:
+    """The *Run* tab: everything but the records themselves, and what upstream's helpers extract from the items."""
+    items = sorted_out.items
+    first_user = next((i for i, item in enumerate(items) if item.role == "user"), len(items))
+    system = [item for item in items[:first_user] if item.role == "system"]
+    assistant = [item for item in items[first_user:] if item.role == "assistant"]
+    users = [item for item in items if item.role == "user"]
+    tags = known.metadata.get("tags")
+    return RunBody(
+        input=_payload(items, "custom_task_input_message"),
+        output=_payload(items[::-1], "custom_task_output_message"),
+        error=None if known.error is None else Error(known.error),
+        totals=_totals(known.metadata, items, woven.spans),
+        system_prompt=_text(system[:1]),
+        last_user=_text(users[-1:]),
+        last_assistant=_text(assistant[-1:]),
+        tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
+        attributes=_attributes(document),
+    )
+
+
+def _payload(items: list[ItemAt], kind: str) -> Any:
+    return next((item.record.content for item in items if item.kind == kind), None)
+
+
+def _text(items: list[ItemAt]) -> str | None:
+    return records.text_of(items[0].record) if items else None
+
+
+def _attributes(document: Document) -> dict[str, Any]:
+    """The columns beside the trace, and the fields of the trace that are no records, under their own names."""
+    found: dict[str, Any] = {}
+    for name, piece in document.columns.items():
+        found[name] = _value(piece)
+    for name, piece in document.fields.items():
+        if name not in ("items", "events") or records.elements(piece) is None:
+            found[f"trace.{name}" if name in found else name] = _value(piece)
+    return found
+
+
+def _value(piece: records.Piece) -> Any:
+    try:
+        return records.value(piece)
+    except FormatError as error:
+        return f"cannot be read: {error.reason}"
+
+
+def _totals(meta: dict[str, Any], items: list[ItemAt], spans: list[Span]) -> tuple[Total, ...]:
+    messages = sum(item.kind == "message" for item in items)
+    used = [span.usage.total_tokens for span in spans if span.usage is not None and span.operation is Operation.CHAT]
+    tokens = [count for count in used if count is not None]
+    counted = (
+        ("message_count", records.count(meta.get("message_count")), messages),
+        ("total_tokens", records.count(meta.get("total_tokens")), sum(tokens) if tokens else None),
+        ("total_time", _seconds(meta.get("total_time")), _elapsed(meta.get("total_time"), spans)),
+    )
+    return tuple(Total(name, declared, count) for name, declared, count in counted if declared is not None)
+
+
+def _seconds(found: Any) -> float | None:
+    return None if milliseconds(found) is None else float(found)
+
+
+def _elapsed(declared: Any, spans: list[Span]) -> float | None:
+    """Seconds from the first start to the last end; the declared time where that agrees within a tenth of a second."""
+    starts = [span.started_at for span in spans if span.started_at is not None]
+    if not starts:
+        return None
+    ends = [(span.started_at or 0.0) + (span.duration_ms or 0.0) / 1000 for span in spans if span.started_at]
+    elapsed = round(max(ends, default=starts[0]) - min(starts), 3)
+    stated = _seconds(declared)
+    return stated if stated is not None and abs(stated - elapsed) <= 0.1 else elapsed

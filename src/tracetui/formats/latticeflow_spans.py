@@ -1,0 +1,482 @@
+"""The spans of a trace: turns, messages, model calls, tool calls and nested agents, in the order of what happened."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import msgspec
+
+from tracetui.formats import latticeflow_records as records
+from tracetui.formats.latticeflow_outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
+from tracetui.formats.latticeflow_records import PREVIEW, Place, milliseconds, seconds, word
+from tracetui.model import Error, Link, Operation, Problem, Span, Status, StatusSource, Usage, status_of
+
+Stand = tuple[Status, str | None, StatusSource | None]
+_FINE: Stand = (Status.OK, None, StatusSource.DERIVED)
+_SILENT: Stand = (Status.UNKNOWN, None, None)
+_SPAN_TYPES = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}
+
+
+class At(msgspec.Struct, frozen=True):
+    """Where the body of a span is: its own record, those that belong to it, and its jumps."""
+
+    place: Place
+    is_event: bool
+    role: str = ""
+    also: tuple[tuple[str, Place], ...] = ()
+    links: tuple[Link, ...] = ()
+
+
+class Woven(msgspec.Struct):
+    """The spans of a trace, and what they tell about the run."""
+
+    spans: list[Span]
+    problems: list[Problem]
+    is_open: bool
+    """Some span never ended."""
+
+
+def weave(outline: Outline, path: str, where: str, *, moving: bool, ended: bool) -> Woven:
+    """Translate a trace. `ended`: the trace says itself that it is over; `moving`: its file changed just now."""
+    weaver = _Weaver(outline, path, where)
+    weaver.open_status = Status.RUNNING if moving and not ended else Status.UNKNOWN
+    weaver.emit()
+    weaver.close()
+    return Woven(weaver.spans, weaver.problems, weaver.is_open)
+
+
+class _Weaver:
+    def __init__(self, outline: Outline, path: str, where: str) -> None:
+        self.outline = outline
+        self.path = path
+        self.where = where
+        self.spans: list[Span] = []
+        self.problems = list(outline.problems)
+        self.is_open = False
+        self.open_status = Status.UNKNOWN
+        self._used: set[str] = set()
+        self._turn: str | None = None
+        self._turns = 0
+        self._containers: set[str] = set()
+        self._unended: set[str] = set()
+        self._lost: set[str] = set()
+        self._ids = self._name_events()
+        self._results = self._pair_outputs()
+        self._handed = self._hand_offs()
+        self._links = self._link_up()
+        self._wrapped = {event.level for event in outline.events if event.kind == "function_call_event"}
+
+    # -- before the first span: names, pairs and links ------------------------------------------------------------
+
+    def _name_events(self) -> list[str]:
+        """The id of each event's span: a span's own, the event's own where it is unique, else its number."""
+        begins = {id(begin): span for span, begin in self.outline.begins.items()}
+        named = {index: self._claim(begins[id(event)], "") for index, event in self._numbered() if id(event) in begins}
+        return [
+            named[index] if index in named else self._claim(event.record.id, f"event-{index}")
+            for index, event in self._numbered()
+        ]
+
+    def _numbered(self) -> enumerate[EventAt]:
+        return enumerate(self.outline.events)
+
+    def _claim(self, own: Any, otherwise: str) -> str:
+        name = word(own) or otherwise
+        if name in self._used or len(name) > 200:
+            name = otherwise or name[:200]
+        while name in self._used:
+            name += "~"
+        self._used.add(name)
+        return name
+
+    def _pair_outputs(self) -> dict[str, list[ItemAt]]:
+        """Outputs that no event shows, by the call that they answer."""
+        found: dict[str, list[ItemAt]] = defaultdict(list)
+        calls = {str(item.record.call_id) for item in self.outline.items if item.kind == "function_call" and item.order}
+        for item in self.outline.items:
+            call_id = str(item.record.call_id)
+            if item.kind == "function_call_output" and item.order is not None and call_id in calls:
+                found[call_id].append(item)
+        return found
+
+    def _hand_offs(self) -> dict[str, EventAt]:
+        """The call that started each sub-agent, by the agent's span."""
+        found: dict[str, EventAt] = {}
+        for event in self.outline.events:
+            span = word(event.record.agent_span_id) if event.kind == "function_call_event" else None
+            if span is not None and span in self.outline.begins and span != event.level:
+                found.setdefault(span, event)
+        return found
+
+    def _link_up(self) -> dict[str, list[Link]]:
+        """Jumps in both directions: model call and what it asked for or said, call and sub-agent."""
+        links: dict[str, list[Link]] = defaultdict(list)
+        models, by_output = self._model_calls()
+        for event in self.outline.events:
+            own = self._ids[event.index]
+            if event.kind not in ("message_event", "function_call_event"):
+                continue
+            record = event.record
+            model = models.get(word(record.model_call_id) or "")
+            if event.kind == "message_event":
+                item = record.item.get("id") if isinstance(record.item, dict) else None
+                model, label = model or by_output.get(word(item) or ""), "message"
+            else:
+                model, label = model or by_output.get(word(record.call_id) or ""), f"tool call {record.function}"
+            if model is not None:
+                links[own].append(Link("model call", model))
+                links[model].append(Link(label, own))
+        for span, call in self._handed.items():
+            agent, own = self._ids[self.outline.begins[span].index], self._ids[call.index]
+            links[own].append(Link("sub-agent", agent))
+            links[agent].append(Link("started by", own))
+        return links
+
+    def _model_calls(self) -> tuple[dict[str, str], dict[str, str]]:
+        """Spans of the model calls: by their own id, and by the ids of what they produced."""
+        models: dict[str, str] = {}
+        by_output: dict[str, str] = {}
+        for event in self.outline.events:
+            if event.kind != "model_call_event":
+                continue
+            own = self._ids[event.index]
+            if (name := word(event.record.id)) is not None:
+                models.setdefault(name, own)
+            for item in outputs(event):
+                if (name := word(item.call_id) or word(item.id)) is not None:
+                    by_output.setdefault(name, own)
+        return models, by_output
+
+    # -- the spans ------------------------------------------------------------------------------------------------
+
+    def emit(self) -> None:
+        """Make a span of every record, in order."""
+        places: list[tuple[Order, EventAt | ItemAt]] = [(self._order(event), event) for event in self.outline.events]
+        places += [(item.order, item) for item in self.outline.items if item.order is not None]
+        places.sort(key=lambda placed: placed[0])
+        paired = {id(item) for found in self._results.values() for item in found}
+        for number, (_, one) in enumerate(places):
+            if isinstance(one, EventAt):
+                self._event(one)
+            elif id(one) not in paired:
+                self._item(one, number)
+        for call_id in sorted(self._results):
+            for item in self._results[call_id]:
+                self._item(item, len(places))
+
+    def _order(self, event: EventAt) -> Order:
+        """A call that started a sub-agent comes before the agent, though it is recorded after it."""
+        agent = self.outline.begins.get(word(event.record.agent_span_id) or "")
+        if agent is None or self._handed.get(agent.level or "") is not event:
+            return (event.index, 0, 0)
+        return (min(agent.index, event.index), -1, LAST)
+
+    def _event(self, event: EventAt) -> None:
+        kind = event.kind
+        if (
+            kind == "span_end"
+            and self.outline.ends.get(event.level or "") is event
+            and event.level in self.outline.begins
+        ):
+            return
+        if kind == "message_event" and event.role == "user" and event.level == self.outline.scope:
+            self._open_turn(event)
+            return
+        made = {
+            "message_event": self._message,
+            "function_call_event": self._call,
+            "model_call_event": self._model,
+            "span_begin": self._begin,
+            "compaction": self._compaction,
+            "error": self._error,
+        }.get(kind, self._other)(event)
+        own = self._ids[event.index]
+        self.spans.append(
+            Span(
+                id=own,
+                parent_id=self._parent(event),
+                step=self._turns or None,
+                started_at=made.pop("started_at", None) or seconds(event.record.timestamp),
+                at=self._at(event, own),
+                **made,
+            )
+        )
+
+    def _at(self, event: EventAt, own: str) -> At:
+        return At(event.place, True, event.role, tuple(event.also), tuple(self._links.get(own, ())))
+
+    def _parent(self, event: EventAt) -> str | None:
+        if event.kind == "span_begin":
+            call = self._handed.get(event.level or "")
+            if call is not None and self.outline.begins.get(event.level or "") is event:
+                return self._ids[call.index]
+            return self._inside(word(event.record.parent_span_id), event)
+        return self._inside(event.level, event)
+
+    def _inside(self, span: str | None, event: EventAt) -> str | None:
+        if span == self.outline.scope and self._turn is not None:
+            return self._turn
+        if span is None:
+            return self._turn
+        begin = self.outline.begins.get(span)
+        if begin is None or begin is event:
+            if span not in self._lost:
+                self._lost.add(span)
+                reason = "is its own parent" if begin is event else "is named, but never begins"
+                self._problem(f"events[{event.index}]", f"span {span[:80]!r} {reason}")
+            return self._turn
+        return self._ids[begin.index]
+
+    def _open_turn(self, one: EventAt | ItemAt, own: str | None = None) -> None:
+        self._turns += 1
+        if isinstance(one, EventAt):
+            own = self._ids[one.index]
+            at, started = self._at(one, own), seconds(one.record.timestamp)
+        else:
+            at, started = At(one.place, False, one.role), None
+        message = self._said(one)
+        root = self.outline.begins.get(self.outline.scope or "")
+        self._turn = own or ""
+        self._containers.add(self._turn)
+        self.spans.append(
+            Span(
+                id=self._turn,
+                name=f"turn {self._turns}",
+                operation=Operation.TURN,
+                parent_id=None if root is None else self._ids[root.index],
+                step=self._turns,
+                is_step=True,
+                started_at=started,
+                preview=records.text_of(message)[:PREVIEW],
+                note=_role_note(message, one.role),
+                at=at,
+            )
+        )
+
+    @staticmethod
+    def _said(one: EventAt | ItemAt) -> records.Item:
+        return as_item(one.record.item) if isinstance(one, EventAt) else one.record
+
+    def _message(self, event: EventAt) -> dict[str, Any]:
+        return _message(self._said(event), event.role)
+
+    def _call(self, event: EventAt) -> dict[str, Any]:
+        record = event.record
+        agent = word(record.agent)
+        began = None
+        handed = self.outline.begins.get(word(record.agent_span_id) or "")
+        if handed is not None and self._handed.get(handed.level or "") is event:
+            agent = agent or word(handed.record.name) or "sub-agent"
+            began = _earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
+        note = f"hand-off → {agent}" if agent else "no output" if _missing(record.result) else ""
+        return {
+            "name": word(record.function) or "function call",
+            "operation": Operation.EXECUTE_TOOL,
+            "started_at": began,
+            "duration_ms": milliseconds(record.working_time),
+            "preview": _preview(record.arguments),
+            "note": note,
+            **_outcome(record.error, record.status),
+        }
+
+    def _model(self, event: EventAt) -> dict[str, Any]:
+        record = event.record
+        produced = outputs(event)
+        cut = next((word(one.status) for one in produced if word(one.status) not in (None, "completed")), None)
+        made = _outcome(record.error, cut)
+        if made["status_source"] is None:
+            made["status"], made["status_word"], made["status_source"] = _FINE
+        return {
+            "name": word(record.model) or "model call",
+            "operation": Operation.CHAT,
+            "duration_ms": milliseconds(record.total_time),
+            "usage": _usage(record.usage),
+            "preview": " · ".join(filter(None, map(_produced, produced)))[:PREVIEW],
+            **made,
+        }
+
+    def _begin(self, event: EventAt) -> dict[str, Any]:
+        span = event.level
+        own = self._ids[event.index]
+        self._containers.add(own)
+        if span is None or self.outline.begins.get(span) is not event:
+            self._problem(f"events[{event.index}]", f"span {str(span)[:80]!r} begins a second time")
+        end = self.outline.ends.get(span or "")
+        if end is None:
+            self._unended.add(own)
+            self.is_open = True
+        kind = _SPAN_TYPES.get(word(event.record.span_type) or "", Operation.OTHER)
+        if kind is Operation.EXECUTE_TOOL and span in self._wrapped:
+            kind = Operation.OTHER  # the call inside is the tool call, this only wraps it
+        return {
+            "name": word(event.record.name) or "span",
+            "operation": kind,
+            "note": "open" if end is None else "",
+            "duration_ms": None if end is None else _between(event.record.timestamp, end.record.timestamp),
+        }
+
+    def _compaction(self, event: EventAt) -> dict[str, Any]:
+        record = event.record
+        before, after = records.count(record.tokens_before), records.count(record.tokens_after)
+        sizes = f"{_number(before)} → {_number(after)} tokens" if before is not None or after is not None else ""
+        preview = ": ".join(filter(None, (word(record.strategy), sizes)))
+        return {"name": "compaction", "preview": preview[:PREVIEW], **_stand(_FINE)}
+
+    def _error(self, event: EventAt) -> dict[str, Any]:
+        made = _outcome(event.record.message if event.record.message is not None else "", None)
+        return {"name": "error", "preview": _preview(event.record.message), **made}
+
+    def _other(self, event: EventAt) -> dict[str, Any]:
+        if event.kind == "custom":
+            return {"name": word(event.record.name) or "custom", **_stand(_FINE)}
+        if event.kind == "span_end":
+            self._problem(f"events[{event.index}]", f"span {str(event.level)[:80]!r} ends, but never begins")
+            return {"name": "span end", "note": "no begin", **_stand(_SILENT)}
+        return {"name": event.kind[:PREVIEW] or "event", "note": "unknown event", **_stand(_SILENT)}
+
+    def _item(self, item: ItemAt, number: int) -> None:
+        own = self._claim(item.record.id, f"item-{number}")
+        if item.kind == "message" and item.role == "user":
+            self._open_turn(item, own)
+            return
+        also: tuple[tuple[str, Place], ...] = ()
+        if item.kind == "function_call":
+            answers = self._results.get(str(item.record.call_id))
+            answer = answers.pop(0) if answers else None
+            also = () if answer is None else (("function_call_output", answer.place),)
+            made = _called(item.record, answer)
+        elif item.kind == "function_call_output":
+            self._problem("items", f"output of call {str(item.record.call_id)[:80]!r}, but no such call")
+            made = {"name": "tool output", "note": "no call", **_outcome(None, item.record.status)}
+        elif item.kind == "message":
+            made = _message(item.record, item.role)
+        else:
+            made = _message(item.record, item.kind.removesuffix("_message").replace("_", " ") or "item")
+        at = At(item.place, False, item.role, also)
+        self.spans.append(Span(id=own, parent_id=self._item_parent(), step=self._turns or None, at=at, **made))
+
+    def _item_parent(self) -> str | None:
+        root = self.outline.begins.get(self.outline.scope or "")
+        return self._turn if self._turn is not None or root is None else self._ids[root.index]
+
+    def _problem(self, inside: str, reason: str) -> None:
+        self.problems.append(Problem(self.path, f"{self.where}, {inside}" if self.where else inside, reason))
+
+    # -- afterwards: how turns and nested spans stand --------------------------------------------------------------
+
+    def close(self) -> None:
+        """Turns and nested spans have no status of their own: it follows from their end and what came last in them."""
+        failed: dict[str | None, bool] = {}
+        until: dict[str | None, float] = {}
+        for position in range(len(self.spans) - 1, -1, -1):
+            span = self.spans[position]
+            if span.id in self._containers:
+                span = self.spans[position] = self._closed(span, failed.get(span.id), until.get(span.id))
+            bad = failed.get(span.id, False) if span.id in self._containers else span.status is Status.ERROR
+            failed.setdefault(span.parent_id, bad)
+            if span.started_at is not None:
+                end = span.started_at + (span.duration_ms or 0.0) / 1000
+                until[span.parent_id] = max(end, until.get(span.parent_id, end))
+
+    def _closed(self, span: Span, bad: bool | None, until: float | None) -> Span:
+        duration = span.duration_ms
+        if duration is None and until is not None and span.started_at is not None:
+            duration = max(0.0, until - span.started_at) * 1000
+        stand, note = _FINE, span.note
+        if span.id in self._unended:
+            stand, duration = (self.open_status, None, StatusSource.DERIVED), span.duration_ms
+        elif bad is None and span.operation is Operation.TURN:
+            stand, note = _SILENT, note or "no answer"
+        elif bad:
+            stand, note = (Status.UNKNOWN, None, StatusSource.DERIVED), note or "ended in an error"
+        return msgspec.structs.replace(span, note=note, duration_ms=duration, **_stand(stand))
+
+
+def _message(message: records.Item, role: str) -> dict[str, Any]:
+    made = _outcome(None, message.status)
+    text = records.text_of(message) or ("" if isinstance(message.content, list) else _preview(message.content))
+    note = _role_note(message, role)
+    return {
+        "name": role or "message",
+        "operation": Operation.MESSAGE,
+        "preview": text[:PREVIEW],
+        "note": note,
+        **made,
+    }
+
+
+def _role_note(message: records.Item, role: str) -> str:
+    if isinstance(message.role, str) or records.item_kind(message) != "message":
+        return ""
+    return "role unknown" if role == records.ROLE_UNKNOWN else "role inferred"
+
+
+def _called(call: records.Item, answer: ItemAt | None) -> dict[str, Any]:
+    status = call.status
+    if answer is not None and word(answer.record.status) is not None:
+        status = answer.record.status
+    return {
+        "name": word(call.name) or "function call",
+        "operation": Operation.EXECUTE_TOOL,
+        "preview": _preview(call.arguments),
+        "note": "no output" if answer is None else "",
+        **_outcome(None, status),
+    }
+
+
+def _outcome(error: Any, status: Any) -> dict[str, Any]:
+    """Status, its word and source, and error of a record: an error says more than a status."""
+    named = word(status)
+    if error is not None:
+        text = error if isinstance(error, str) else str(error)
+        return {
+            "status": Status.ERROR,
+            "status_word": named,
+            "status_source": StatusSource.EXPLICIT,
+            "error": Error(text),
+        }
+    return _stand(_SILENT if named is None else (status_of(named), named, StatusSource.EXPLICIT))
+
+
+def _stand(stand: Stand) -> dict[str, Any]:
+    return dict(zip(("status", "status_word", "status_source"), stand, strict=True))
+
+
+def _produced(item: records.Item) -> str:
+    if item.call_id is not None:
+        return f"→ {item.name} {_preview(item.arguments)}"
+    return records.text_of(item)[:PREVIEW]
+
+
+def _usage(found: Any) -> Usage | None:
+    """Tokens of one call; the total is their sum where the trace has none."""
+    if not isinstance(found, dict):
+        return None
+    given, made = records.count(found.get("num_prompt_tokens")), records.count(found.get("num_completion_tokens"))
+    total = records.count(found.get("total_tokens"))
+    if total is None and given is not None and made is not None:
+        total = given + made
+    usage = Usage(input_tokens=given, output_tokens=made, total_tokens=total)
+    return usage if usage else None
+
+
+def _preview(found: Any) -> str:
+    return "" if found is None else found[:PREVIEW] if isinstance(found, str) else str(found)[:PREVIEW]
+
+
+def _missing(result: Any) -> bool:
+    return result is None or (isinstance(result, msgspec.Raw) and bytes(result) == b"null")
+
+
+def _number(found: int | None) -> str:
+    return "?" if found is None else str(found)
+
+
+def _earlier(a: float | None, b: float | None) -> float | None:
+    return b if a is None else a if b is None else min(a, b)
+
+
+def _between(begin: Any, end: Any) -> float | None:
+    first, last = seconds(begin), seconds(end)
+    return None if first is None or last is None else max(0.0, last - first) * 1000
