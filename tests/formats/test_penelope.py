@@ -337,7 +337,7 @@ def test_the_cause_of_a_failed_run(
     assert cause is not None
     assert (cause.type, cause.span) == (kind, span)
     assert read(path).summary.first_error == cause
-    if word == "max_turns":
+    if kind == word:
         assert cause.message == "ended after 3 of 10 turns"
 
 

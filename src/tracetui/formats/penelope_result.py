@@ -25,8 +25,8 @@ GENERIC: Final = ("test_result", "trace", "execution_trace")
 """File stems that name no run: the folder does."""
 TURN_LIMIT: Final = ("max_turns", "max_iterations")
 """Words of a test that used all its turns, today's and the early one."""
-_HOLLOW: Final = re.compile(r"[✓✗] Test \w+$|Completed in \d+ turn\(s\)$")
-"""Findings that Penelope writes where it has none: the status and the number of turns again."""
+_HOLLOW: Final = re.compile(r"[✓✗] Test \w+$|(Test c|C)ompleted in \d+ turn\(s\)$|Confidence: |Failed criteria: ")
+"""Findings of Penelope's own making that only repeat other fields: the status, the number of turns …"""
 _USAGE: Final = (
     ("input_tokens", ("input_tokens", "prompt_tokens")),
     ("output_tokens", ("output_tokens", "completion_tokens")),
@@ -181,7 +181,7 @@ def _unmet(result: Result) -> FirstError | None:
 
 
 def _end(result: Result) -> FirstError:
-    """The end reason: that of the evaluation, else what was found, else the limit that was reached."""
+    """The end reason: that of the evaluation, else what was found, else how far it came."""
     reason = string(result.evaluation.get("reason"))
     if reason:
         return FirstError(reason, "goal not met")
@@ -191,6 +191,6 @@ def _end(result: Result) -> FirstError:
     used, limit = whole(result.root.get("turns_used")), whole(result.config.get("max_turns"))
     if telling:
         return FirstError("; ".join(telling), word)
-    if word.lower() in TURN_LIMIT and used is not None and limit is not None:
+    if used is not None and limit is not None:
         return FirstError(f"ended after {used} of {limit} turns", word)
     return FirstError(findings[0] if findings else word, word)
