@@ -146,6 +146,6 @@ def lock() -> int:
 
 
 if __name__ == "__main__":
-    if sys.version_info < (3, 11):
+    if sys.version_info < (3, 11):  # noqa: UP036 - this is where an older Python is told
         sys.exit(f"dev.py: needs Python 3.11 or newer, this is {sys.version.split()[0]}")
     sys.exit(main(sys.argv[1:]))

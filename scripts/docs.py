@@ -1,0 +1,119 @@
+"""Write the generated parts of docs/ from the code; with ``--check``, fail if one of them is stale.
+
+A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything else is written by hand.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
+STEPLOG: Final = DOCS / "examples" / "steplog"
+PART: Final = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.DOTALL)
+
+
+def main(arguments: list[str]) -> int:
+    """Bring every page up to date, or only say which are not."""
+    stale = []
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text("utf-8")
+        fresh = PART.sub(lambda match: f"{match[1]}\n{PARTS[match[2]]()}\n{match[3]}", text)
+        if fresh != text:
+            stale.append(page.name)
+            if "--check" not in arguments:
+                page.write_text(fresh, "utf-8")
+    if not stale:
+        print("docs: up to date")
+    elif "--check" in arguments:
+        print(f"docs: stale: {', '.join(stale)}; `python3 dev.py docs` writes them", file=sys.stderr)
+        return 1
+    else:
+        print(f"docs: wrote {', '.join(stale)}")
+    return 0
+
+
+def cli() -> str:
+    """The help of every command, as the program prints it."""
+    top = _help()
+    commands = re.findall(r"^ {4}(\w+) {2,}", top, re.MULTILINE)
+    sections = [f"```\n{top}```\n"]
+    sections += [f"## tracetui {command}\n\n```\n{_help(command)}```\n" for command in commands]
+    return "\n".join(sections)
+
+
+def _help(*command: str) -> str:
+    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
+    words = [sys.executable, "-m", "tracetui", *command, "--help"]
+    return subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout
+
+
+def formats() -> str:
+    """The built-in formats, and what each one's module says it reads."""
+    from tracetui.formats import registry
+
+    rows = ["| `--format` | name | reads |", "|---|---|---|"]
+    for name in registry.BUILT_IN:
+        found = registry.load(name)
+        about = " ".join((sys.modules[type(found).__module__].__doc__ or "").split("\n\n")[0].split())
+        rows.append(f"| `{name}` | {found.title} | {_cell(about.partition(': ')[2] or about)} |")
+    return "\n".join(rows) + "\n"
+
+
+def words() -> str:
+    """Every status word of every format, and what it means."""
+    from tracetui.model import Status
+    from tracetui.model.status import WORDS
+
+    rows = ["| status | words |", "|---|---|"]
+    for status in Status:
+        known = sorted(word for word, meaning in WORDS.items() if meaning is status)
+        rows.append(f"| **{status}** | {', '.join(f'`{word}`' for word in known)} |")
+    return "\n".join(rows) + "\n"
+
+
+def keys() -> str:
+    """Every command of the app, group by group, as the help screen has them."""
+    from tracetui.ui.commands import COMMANDS, EVERYWHERE, GROUPS, shown
+
+    sections = []
+    for group, title in GROUPS.items():
+        rows = [f"## {title}\n", "| keys | what it does | in |", "|---|---|---|"]
+        for command in (one for one in COMMANDS if one.group == group):
+            pressed = " ".join(f"`{_cell(shown(key))}`" for key in command.keys)
+            where = "every pane" if command.panes == EVERYWHERE else ", ".join(sorted(command.panes))
+            rows.append(f"| {pressed} | {_cell(command.help)} | {where} |")
+        sections.append("\n".join(rows) + "\n")
+    return "\n".join(sections)
+
+
+def example() -> str:
+    """The example format, as its file has it."""
+    return f"```python\n{(STEPLOG / 'tracetui_steplog.py').read_text('utf-8')}```\n"
+
+
+def package() -> str:
+    """What makes it a package."""
+    return f"```toml\n{(STEPLOG / 'pyproject.toml').read_text('utf-8')}```\n"
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "\\|")
+
+
+PARTS: Final[dict[str, Callable[[], str]]] = {
+    "cli": cli,
+    "example": example,
+    "formats": formats,
+    "keys": keys,
+    "package": package,
+    "words": words,
+}
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
