@@ -116,8 +116,8 @@ class Trace:
         self._event(kind, 10, **fields)
 
     def done(self, error: str | None = None, *, events: bool = True) -> Json:
-        """The finished document."""
-        seconds = (self.clock - self.started).total_seconds()
+        """The document; while a span is open, it has no total time."""
+        seconds = None if self.spans else round((self.clock - self.started).total_seconds(), 3)
         metadata = {
             "trace_id": self.ident,
             "source_type": "latticeflow",
@@ -125,7 +125,7 @@ class Trace:
             "model": self.model,
             "tags": list(self.tags),
             "created_at": zulu(self.started),
-            "total_time": round(seconds, 3),
+            "total_time": seconds,
             "total_tokens": self.tokens,
             "message_count": sum(item["type"] == "message" for item in self.items),
             "error": error,
