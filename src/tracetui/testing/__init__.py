@@ -1,0 +1,381 @@
+"""What every format must keep: the conformance checks, for the built-in formats and for those of other packages.
+
+::
+
+    from tracetui.testing import check_format
+    check_format(MyFormat(), "tests/myformat")
+
+A folder of cases holds ``<case>/input/…`` (files as a user has them) and ``<case>/expected.json`` (what was read, in
+normal form; with ``TRACETUI_GOLDEN=1`` in the environment it is written instead of compared: read the diff). An
+optional ``exceptions.txt`` names, one pattern a line (``steps.*.internal  # why``), the source values that are
+deliberately not shown. Every check raises `AssertionError` with the place that is wrong.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from fnmatch import fnmatchcase
+from functools import partial
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError, PluginError
+from tracetui.formats import registry
+from tracetui.formats.base import CERTAIN, NO, START, Format
+from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model.build import RunBuilder
+from tracetui.sources.local import LocalSource
+from tracetui.testing import hostile
+from tracetui.testing.normal import Shown, leaves, plain, plain_run, relative
+
+GOLDEN: Final = "TRACETUI_GOLDEN"
+MTIME: Final = 1_700_000_000
+"""Modification time of every file under test: long ago, so that no run counts as running."""
+ALLOWED: Final = (FormatError, OSError, sqlite3.Error)
+"""What a format may raise for a file that it cannot read."""
+UNKNOWN_FIELD: Final = "tracetui_unknown"
+
+
+def check_format(fmt: Format, cases_dir: str | os.PathLike[str], *, seed: int = 1) -> None:
+    """Run every check on every case below `cases_dir`. Raises `AssertionError`, also if there is no case."""
+    found = cases(cases_dir)
+    assert found, f"no <case>/input folder below {os.fspath(cases_dir)}"
+    for case in found:
+        check_sniff(fmt, case)
+        check_summaries(fmt, case)
+        check_expected(fmt, case)
+        check_nothing_lost(fmt, case)
+        check_unknown_fields(fmt, case)
+        check_hostile(fmt, case, seed=seed)
+        random = Random(seed)  # noqa: S311 - to cut files, not to keep secrets
+        for _ in range(5):
+            check_pieces(fmt, case, [random.random() for _ in range(random.randint(1, 6))])
+
+
+def cases(folder: str | os.PathLike[str]) -> list[Path]:
+    """The case folders directly below `folder`."""
+    return sorted(path.parent for path in Path(folder).glob("*/input") if any(path.iterdir()))
+
+
+def check_sniff(fmt: Format, case: Path) -> None:
+    """The format claims files of its case, and no other format claims one of them more surely."""
+    with copied(case) as root:
+        assert claimed(fmt, root), f"{fmt.name} claims no file of {case}"
+        for path in _files(root):
+            for other in _others(fmt):
+                with LocalSource().open(path) as mine, LocalSource().open(path) as theirs:
+                    score, rival = fmt.sniff(mine), other.sniff(theirs)
+                assert NO <= score <= CERTAIN, f"{fmt.name} scores {score} for {path}"
+                assert rival <= score, f"{other.name} claims {path} with {rival}, {fmt.name} with {score}"
+
+
+def check_summaries(fmt: Format, case: Path) -> None:
+    """Both stages of `summarize` agree with the summary of the whole run."""
+    with copied(case) as root:
+        for path in claimed(fmt, root):
+            _check_stages(fmt, path)
+
+
+def check_expected(fmt: Format, case: Path) -> None:
+    """What is read is what ``expected.json`` holds."""
+    with copied(case) as root:
+        found = relative(_everything(fmt, root), str(root))
+    expected = case / "expected.json"
+    text = json.dumps(found, indent=1, sort_keys=True) + "\n"
+    if os.environ.get(GOLDEN):
+        expected.write_text(text, encoding="utf-8")
+    assert expected.exists(), f"{expected} is missing: write it with {GOLDEN}=1 and read it"
+    assert json.loads(text) == json.loads(expected.read_text(encoding="utf-8")), (
+        f"{case} is read differently from its expected.json: if that is meant, write it anew with {GOLDEN}=1"
+    )
+
+
+def check_pieces(fmt: Format, case: Path, cuts: Sequence[float]) -> None:
+    """A file that grows (it ends at each of `cuts`, from 0 to 1, in turn) is read as one that was there at once."""
+    with copied(case) as root:
+        for path in claimed(fmt, root):
+            whole = Path(path).read_bytes()
+            expected = {ref: plain_run(read_run(fmt, ref)) for ref in _refs(fmt, path)[:5]}
+            readers = {ref: Growing(fmt, ref) for ref in expected}
+            sizes = sorted(round(cut * len(whole)) for cut in cuts)
+            for number, size in enumerate((*sizes, len(whole))):
+                _write(path, whole[:size], MTIME + number - len(sizes), again=number > 0)
+                for reader in readers.values():
+                    reader.read(whole=size == len(whole))
+            for ref, reader in readers.items():
+                _same(plain_run(reader.run()), expected[ref], f"{ref.address} cut at {sizes} of {len(whole)}")
+
+
+def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -> None:
+    """Broken variants of the files give problems or a `FormatError`, never anything else, and agreeing summaries."""
+    random = Random(seed)  # noqa: S311
+    with copied(case) as root:
+        for path in claimed(fmt, root):
+            variants = list(hostile.variants(Path(path), random, count))
+            for suffix in ("-wal", "-shm"):
+                Path(path + suffix).unlink(missing_ok=True)
+            for label, data in variants:
+                _write(path, data, MTIME)
+                try:
+                    _exercise(fmt, path)
+                except Exception as error:
+                    raise AssertionError(f"{fmt.name}, {case.name}, {label}: {error!r}") from error
+
+
+def check_nothing_lost(fmt: Format, case: Path) -> None:
+    """Every string and number of the source is shown somewhere, but for what ``exceptions.txt`` names."""
+    known = _exceptions(case)
+    with copied(case) as root:
+        paths = claimed(fmt, root)
+        shown = Shown(read_run(fmt, ref) for path in paths for ref in _refs(fmt, path))
+        for path in paths:
+            for where, value in _source_leaves(Path(path)):
+                if not any(fnmatchcase(where, pattern) for pattern in known):
+                    assert shown.has(value), f"{path}: {where} = {value!r} is not shown"
+
+
+def check_unknown_fields(fmt: Format, case: Path) -> None:
+    """A field that the format does not know, in any object of a JSON source, is shown all the same."""
+    known = _exceptions(case)
+    with copied(case) as root:
+        for path in claimed(fmt, root):
+            records, document = hostile.parse(Path(path).read_bytes())
+            objects = [item for item in _objects(records) if item]
+            for number, item in enumerate(objects):
+                item[UNKNOWN_FIELD] = f"unknown {number}."
+            if objects:
+                _write(path, hostile.dumps(records, document), MTIME)
+        refs = [ref for path in claimed(fmt, root) for ref in _refs(fmt, path)]
+        shown = Shown(read_run(fmt, ref) for ref in refs)
+        for path in claimed(fmt, root):
+            for where, value in _source_leaves(Path(path)):
+                if where.endswith(UNKNOWN_FIELD) and not any(fnmatchcase(where, pattern) for pattern in known):
+                    assert shown.has(value), f"{path}: the unknown field {where} is not shown"
+
+
+class Growing:
+    """Reads one run as its file grows, as the program does it."""
+
+    def __init__(self, fmt: Format, ref: RunRef) -> None:
+        self._format = fmt
+        self._ref = ref
+        self._builder = RunBuilder(ref, self._load)
+        self._cursor = START
+
+    def read(self, *, whole: bool = True) -> None:
+        """Read all that is there now. Only a file that is not `whole` may be unreadable."""
+        done = False
+        while not done:
+            with LocalSource().open(self._ref.path) as file:
+                try:
+                    chunk = self._format.read(file, self._ref, self._cursor)
+                except ALLOWED:
+                    if whole:
+                        raise
+                    return
+            if chunk.reset:
+                self._builder.reset()
+            self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+            self._cursor, done = chunk.cursor, chunk.done
+
+    def run(self) -> Run:
+        """The run as known so far."""
+        return self._builder.build(modified_at=MTIME, moving=False)
+
+    def _load(self, span: Span) -> Body:
+        with LocalSource().open(self._ref.path) as file:
+            return self._format.body(file, self._ref, span)
+
+
+def read_run(fmt: Format, ref: RunRef) -> Run:
+    """The whole run, read at once."""
+    growing = Growing(fmt, ref)
+    growing.read()
+    return growing.run()
+
+
+@contextmanager
+def copied(case: Path) -> Iterator[Path]:
+    """A private copy of the input of a case, with old modification times."""
+    with TemporaryDirectory(prefix="tracetui-case-") as folder:
+        root = Path(folder).resolve() / "input"
+        shutil.copytree(case / "input", root)
+        for path in root.rglob("*"):
+            os.utime(path, (MTIME, MTIME))
+        yield root
+
+
+def claimed(fmt: Format, root: Path) -> list[str]:
+    """Paths of the files below `root` that the format claims."""
+    found = []
+    for path in _files(root):
+        with LocalSource().open(path) as file:
+            if fmt.sniff(file) > NO:
+                found.append(path)
+    return found
+
+
+def _files(root: Path) -> list[str]:
+    return sorted(entry.path for entry in LocalSource().walk(str(root)) if entry.stat is not None)
+
+
+def _others(fmt: Format) -> Iterator[Format]:
+    for name in registry.names():
+        if name != fmt.name:
+            try:
+                yield registry.load(name)
+            except (PluginError, ImportError):
+                continue
+
+
+def _summaries(fmt: Format, path: str, *, deep: bool) -> tuple[list[RunSummary], list[Problem]]:
+    with LocalSource().open(path) as file:
+        fmt.sniff(file)  # as the program does it: what it leaves in the memo is used
+        items = list(fmt.summarize(file, deep=deep))
+    return [item for item in items if isinstance(item, RunSummary)], [i for i in items if isinstance(i, Problem)]
+
+
+def _refs(fmt: Format, path: str) -> list[RunRef]:
+    return [summary.ref for summary in _summaries(fmt, path, deep=False)[0]]
+
+
+def _check_stages(fmt: Format, path: str) -> None:
+    quick, deep = _summaries(fmt, path, deep=False)[0], _summaries(fmt, path, deep=True)[0]
+    assert len({one.ref for one in deep}) == len(deep), f"{path}: two runs share an address"
+    _same([one.ref for one in quick], [one.ref for one in deep], f"{path}: runs of both stages")
+    for first, second in zip(quick, deep, strict=True):
+        _typed(first)
+        _typed(second)
+        full = msgspec.structs.replace(read_run(fmt, second.ref).summary, modified_at=second.modified_at)
+        _same(plain(second), plain(full), f"{path}: summarize(deep=True) and the whole run")
+        _check_quick(first, second, path)
+
+
+def _check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
+    """What the list stage fills is right; None, 0, an empty text and an unknown status mean *not known yet*."""
+    for name in quick.__struct_fields__:
+        value, right = getattr(quick, name), getattr(deep, name)
+        if name == "deep" or value in (None, 0, "", Status.UNKNOWN) or (name == "time_zone" and not quick.started_at):
+            continue
+        if name == "first_error" and value.span is None and right is not None:
+            right = msgspec.structs.replace(right, span=None, name=value.name)
+        assert value == right, f"{path}: {name} is {value!r} in the list stage, {right!r} in truth"
+
+
+def _everything(fmt: Format, root: Path) -> dict[str, Any]:
+    runs: list[Any] = []
+    problems: list[Any] = []
+    for path in claimed(fmt, root):
+        try:
+            found, noted = _summaries(fmt, path, deep=False)
+        except FormatError as error:
+            problems.append(plain(Problem(path, error.where, error.reason)))
+            continue
+        problems.extend(plain(problem) for problem in noted)
+        runs.extend(plain_run(read_run(fmt, summary.ref)) for summary in found)
+    return {"runs": runs, "problems": problems}
+
+
+def _exercise(fmt: Format, path: str) -> None:
+    """Everything that the program may ask about a file; what the format raises must be allowed."""
+    with LocalSource().open(path) as file:
+        score = fmt.sniff(file)
+    assert isinstance(score, int), "sniff gives no number"
+    if _raises(lambda: _summaries(fmt, path, deep=False)) or _raises(lambda: _summaries(fmt, path, deep=True)):
+        return
+    runs = _summaries(fmt, path, deep=False)[0]
+    for summary in runs[:20]:
+        try:
+            run = read_run(fmt, summary.ref)
+        except ALLOWED:
+            continue
+        for item in (run.summary, run.body, *run.spans, *run.problems):
+            _typed(item)
+        for span in run.spans:
+            _raises(partial(_check_body, run, span))
+    if runs:
+        _check_stages(fmt, path)
+
+
+def _check_body(run: Run, span: Span) -> None:
+    _typed(run.load(span))
+
+
+def _raises(call: Callable[[], object]) -> bool:
+    try:
+        call()
+    except ALLOWED:
+        return True
+    return False
+
+
+def _typed(item: msgspec.Struct) -> None:
+    """The fields of a struct have the types that it declares, however the source was typed."""
+    if isinstance(item, Span):
+        item = msgspec.structs.replace(item, at=None)
+    try:
+        builtin = msgspec.to_builtins(item)
+    except RecursionError:  # a deep value, in a field that may hold anything
+        return
+    except (TypeError, ValueError, OverflowError) as error:
+        raise AssertionError(f"{type(item).__name__} holds what is no JSON value: {error}") from error
+    msgspec.convert(builtin, type(item))
+
+
+def _source_leaves(path: Path) -> Iterator[tuple[str, str | int | float]]:
+    data = path.read_bytes()
+    if data.startswith(b"SQLite format 3\0"):
+        for where, value in hostile.rows(path):
+            if isinstance(value, bytes):
+                yield from (leaf for record in hostile.parse(value)[0] for leaf in leaves(record, where))
+            else:
+                yield from leaves(value, where)
+    else:
+        for record in hostile.parse(data)[0]:
+            yield from leaves(record)
+
+
+def _objects(records: Iterable[Any]) -> list[dict[str, Any]]:
+    listed = list(records)
+    values = [*listed, *(where[key] for where, key in hostile.places(listed))]
+    return [value for value in {id(value): value for value in values}.values() if isinstance(value, dict)]
+
+
+def _exceptions(case: Path) -> list[str]:
+    path = case.parent / "exceptions.txt"
+    lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
+    return [pattern for line in lines if (pattern := line.partition("#")[0].strip())]
+
+
+def _write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
+    """Make the file hold `data`; `again`: by appending to what it holds, as a writer does."""
+    target = Path(path)
+    with target.open("ab" if again else "wb") as stream:
+        stream.write(data[target.stat().st_size :] if again else data)
+    os.utime(target, (mtime, mtime))
+
+
+def _same(found: Any, expected: Any, what: str) -> None:
+    """Equal, or an error that names the first difference."""
+    assert found == expected, f"{what}: {_difference(found, expected, '')}"
+
+
+def _difference(found: Any, expected: Any, path: str) -> str:
+    if isinstance(found, dict) and isinstance(expected, dict):
+        for key in [*expected, *found]:
+            if found.get(key) != expected.get(key):
+                return _difference(found.get(key), expected.get(key), f"{path}.{key}")
+    if isinstance(found, list) and isinstance(expected, list) and len(found) == len(expected):
+        for i, (one, other) in enumerate(zip(found, expected, strict=True)):
+            if one != other:
+                return _difference(one, other, f"{path}[{i}]")
+    return f"{path} is {str(found)[:300]!r}, expected {str(expected)[:300]!r}"

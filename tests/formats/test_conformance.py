@@ -1,0 +1,67 @@
+"""Every format keeps what `tracetui.testing` checks, on every case below ``tests/formats/<name>/``."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tracetui import testing
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+
+HERE = Path(__file__).parent
+
+
+def there_are(name: str) -> list[Path]:
+    """The cases of a format; none while its module is not there."""
+    module = registry.BUILT_IN[name].partition(":")[0]
+    return testing.cases(HERE / name) if find_spec(module) else []
+
+
+CASES = [pytest.param(name, case, id=f"{name}-{case.name}") for name in registry.BUILT_IN for case in there_are(name)]
+every_case = pytest.mark.parametrize(("name", "case"), CASES)
+
+
+def load(name: str) -> Format:
+    return registry.load(name)
+
+
+@every_case
+def test_sniff_claims_its_own_files_and_nobody_claims_them_more_surely(name: str, case: Path) -> None:
+    testing.check_sniff(load(name), case)
+
+
+@every_case
+def test_both_stages_of_summarize_agree_with_the_whole_run(name: str, case: Path) -> None:
+    testing.check_summaries(load(name), case)
+
+
+@every_case
+def test_reads_what_expected_json_holds(name: str, case: Path) -> None:
+    testing.check_expected(load(name), case)
+
+
+@every_case
+@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(cuts=st.lists(st.floats(0, 1), min_size=1, max_size=5))
+def test_read_in_pieces_is_read_at_once(name: str, case: Path, cuts: list[float]) -> None:
+    testing.check_pieces(load(name), case, cuts)
+
+
+@every_case
+def test_broken_files_become_problems(name: str, case: Path) -> None:
+    testing.check_hostile(load(name), case)
+
+
+@every_case
+def test_every_value_of_the_source_is_shown(name: str, case: Path) -> None:
+    testing.check_nothing_lost(load(name), case)
+
+
+@every_case
+def test_fields_that_the_format_does_not_know_are_shown(name: str, case: Path) -> None:
+    testing.check_unknown_fields(load(name), case)
