@@ -152,11 +152,11 @@ def _target_body(turn: Turn, place: int) -> Body:
     """A call that the target made."""
     item = turn.target_tools[place]
     call = function_of(mapping(item))
-    shown = [next((key for key in names if key in call), "") for names in (ARGUMENTS, _RESULTS)]
+    shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
     attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
     function = mapping(item).get("function")
     hidden = {k: v for k, v in function.items() if k in item} if isinstance(function, dict) else function
-    if hidden:
+    if hidden not in (None, {}):
         attributes["function"] = hidden
     return Body(
         input=first_of(call, ARGUMENTS),
