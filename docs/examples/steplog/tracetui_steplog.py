@@ -16,6 +16,7 @@ from tracetui.model import (
     Header,
     Operation,
     Problem,
+    RunBody,
     RunRef,
     RunSummary,
     Span,
@@ -49,27 +50,20 @@ class Steplog:
         again = identity != file.stat.inode or offset > file.stat.size
         if again:  # replaced or cut: forget what was read
             offset, number = 0, 1
-        spans, problems = [], []
-        header = Header(id=PurePath(file.path).stem, name=PurePath(file.path).stem, ended=False)
-        ended = False
+        spans, problems, body = [], [], None
+        header = header_of(file) if cursor is START or again else None
         for line in lines(file, offset, number):
             record = parse(line.data)
             if "step" in record:
                 spans.append(span_of(record, line))
             elif "end" in record:
-                header, ended = ended_with(header, record["end"]), True
+                header, body = header_of(file, record), RunBody(attributes=record)
             elif line.whole and line.data.strip():
                 problems.append(Problem(file.path, f"line {line.number}", "neither a step nor an end"))
             if line.whole:  # a half line waits in the file, and is read again when there is more of it
                 offset, number = line.next_offset, line.number + 1
-        first = cursor is START or again
-        return Chunk(
-            spans=spans,
-            header=header if first or ended else None,
-            problems=problems,
-            cursor=(file.stat.inode, offset, number),
-            reset=again,
-        )
+        cursor = (file.stat.inode, offset, number)
+        return Chunk(spans=spans, header=header, body=body, problems=problems, cursor=cursor, reset=again)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         raw = file.read(*span.at)
@@ -105,13 +99,10 @@ def span_of(record: dict[str, Any], line: Line) -> Span:
     )
 
 
-def ended_with(header: Header, word: Any) -> Header:
-    """The header of a run that has an end line."""
-    word = str(word)
-    return Header(
-        id=header.id,
-        name=header.name,
-        status=status_of(word),
-        status_word=word,
-        status_source=StatusSource.EXPLICIT,
-    )
+def header_of(file: File, end: dict[str, Any] | None = None) -> Header:
+    """What is known of the run as a whole: more, once there is an end line."""
+    stem = PurePath(file.path).stem
+    if end is None:
+        return Header(id=stem, name=stem, ended=False)
+    word = str(end["end"])
+    return Header(id=stem, name=stem, status=status_of(word), status_word=word, status_source=StatusSource.EXPLICIT)
