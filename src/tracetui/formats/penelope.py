@@ -28,7 +28,6 @@ from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 70
-_BOM: Final = b"\xef\xbb\xbf"
 _TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _REQUIRED: Final = (b"goal_achieved", b"turns_used")
 _TYPICAL: Final = frozenset(
