@@ -55,6 +55,7 @@ class Engine:
         self._lock = threading.Lock()
         self._mail = Mail()
         self._full = False
+        self._waiting = threading.Event()
         self._stop = threading.Event()
         self._generation = 0
         self._wanted_run: RunRef | None = None
@@ -98,7 +99,12 @@ class Engine:
         """Everything that arrived since the last call."""
         with self._lock:
             mail, self._mail, self._full = self._mail, Mail(stage=self._mail.stage), False
+            self._waiting.clear()
         return mail
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long for mail; True if there is some."""
+        return seconds > 0 and self._waiting.wait(seconds)
 
     def stop(self) -> None:
         """Tell the threads to end; does not wait for them (they are daemons)."""
@@ -205,6 +211,7 @@ class Engine:
     def _ring(self) -> None:
         with self._lock:
             ring, self._full = not self._full, True
+            self._waiting.set()
             notify = self._notify
         if ring and notify is not None:
             notify()

@@ -11,11 +11,14 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Final
 
+from rich.console import RenderableType
+from textual._compositor import LayoutUpdate
 from textual.app import App
 from textual.filter import LineFilter
 from textual.message import Message
+from textual.screen import Screen
 
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
@@ -26,9 +29,14 @@ from tracetui.ui.terminal import Wall, clipboard_sequence, write_crash_log
 from tracetui.ui.theme import PALETTES, Palette, textual_theme
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
-
 if TYPE_CHECKING:
     from textual.command import Provider
+
+
+FIRST_MAIL_SECONDS: Final = 0.06
+"""How long the first paint waits for something to show."""
+OPENING_SECONDS: Final = 0.05
+"""After the first layout: until then panes still learn their sizes."""
 
 
 class MailWaiting(Message):
@@ -69,6 +77,9 @@ class TraceApp(App[int]):
         self.total: int | None = None
         self.crash: BaseException | None = None
         self._wall = Wall()
+        self._opening = True
+        self._held_back = False
+        self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
         for each in PALETTES.values():
             self.register_theme(textual_theme(each))
         self.theme = textual_theme(self.palette).name
@@ -93,15 +104,44 @@ class TraceApp(App[int]):
         loop = asyncio.get_running_loop()
         for number in (signal.SIGTERM, signal.SIGHUP):
             loop.add_signal_handler(number, self._signalled, number)
+        self.set_timer(OPENING_SECONDS, self._opened)
+        self._take_first_mail()
         self.engine.bind(self._ring)
 
     def _ring(self) -> None:
         self.post_message(MailWaiting())
 
+    def _opened(self) -> None:
+        self._opening = False
+        if self._held_back:
+            self.screen.refresh()
+
+    def _display(self, screen: Screen[object], renderable: RenderableType | None) -> None:
+        """Paint — but while the screen opens only whole frames: every pane reports its size then, and each report would
+        paint most of the screen once more (five times as many bytes, on a slow line a visible stutter).
+        """
+        if self._opening:
+            self._held_back = not isinstance(renderable, LayoutUpdate)
+            if self._held_back:
+                return
+        super()._display(screen, renderable)
+
     def _signalled(self, number: signal.Signals) -> None:
         self.exit(128 + number, return_code=128 + number)
 
+    def _take_first_mail(self) -> None:
+        """Let the first paint show the first rows, the run under the cursor and its detail.
+
+        Waits a few hundredths of a second at most: painting an empty frame first would take longer.
+        """
+        end = time.monotonic() + FIRST_MAIL_SECONDS
+        while self.engine.wait(end - time.monotonic()):
+            self.on_mail_waiting()
+            if self.main.settled:
+                break
+
     def on_mail_waiting(self) -> None:
+        """Take in what the engine left in its mailbox."""
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure

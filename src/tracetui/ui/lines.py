@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from textual.geometry import Region
+from textual.containers import Container
+from textual.geometry import Region, Size
+from textual.reactive import Reactive
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -16,6 +18,8 @@ class LineWidget(Widget):
     """Something drawn line by line, in the app's palette, without Textual's box model."""
 
     DEFAULT_CSS = "LineWidget { height: 1fr; background: $background; }"
+
+    virtual_size = Reactive(Size(0, 0), layout=False)  # ours follows the size: a second layout would change nothing
 
     @property
     def palette(self) -> Palette:
@@ -40,6 +44,12 @@ class LineWidget(Widget):
                 strip = strip.apply_filter(line_filter, ground)
             strips.append(strip if crop.width == width else strip.crop(crop.x, crop.right))
         return strips
+
+
+class Box(Container):
+    """Lays out what is in it, and never scrolls."""
+
+    virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
 
 
 class LineBar(LineWidget):

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
-from textual.containers import Container
+from textual.geometry import Size
+from textual.reactive import Reactive
 from textual.screen import Screen
 from textual.widget import Widget
 
@@ -19,7 +20,7 @@ from tracetui.ui.actions import Actions
 from tracetui.ui.commands import DETAIL, RUNS, STEPS, Command, Keys, typed
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import LineBar
+from tracetui.ui.lines import Box, LineBar
 from tracetui.ui.panes.detail import Detail
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
@@ -39,6 +40,7 @@ class MainScreen(Screen[None]):
     """Runs, steps and detail. `level` says how far in the reader is: the list, a run, or its detail."""
 
     app: TraceApp
+    virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,6 +57,8 @@ class MainScreen(Screen[None]):
         """A run that was asked for, and the span to go to in it: the error walk waits for it."""
         self.said: Line = ()
         self._arranged = -1
+        self._laid_out_for = Size(0, 0)
+        self._steps_height: float | str = "1fr"
         self._prompt: Prompt | None = None
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
@@ -69,9 +73,9 @@ class MainScreen(Screen[None]):
         self._classes_for(self.app.size.width, self.app.size.height)
         yield self._header
         yield self._sentence
-        with Container(id="body"):
+        with Box(id="body"):
             yield self.runs
-            with Container(id="side"):
+            with Box(id="side"):
                 yield self.steps
                 yield self.detail
         yield self._footer
@@ -79,6 +83,7 @@ class MainScreen(Screen[None]):
     def on_mount(self) -> None:
         self.runs.focus()
         self.set_interval(30, self.refresh_list)
+        self._laid_out_for = self.app.size
 
     # ---- data arrives
 
@@ -171,6 +176,13 @@ class MainScreen(Screen[None]):
         run = self.store.opened(self.ref)
         return run.summary if run is not None else self.store.runs.get(self.ref)
 
+    @property
+    def settled(self) -> bool:
+        """True if nothing that is shown is still on its way."""
+        if self.ref is None:
+            return bool(self.runs.rows)
+        return self.detail.run is not None and self.detail.run.summary.ref == self.ref
+
     # ---- the frame
 
     def refresh_frame(self) -> None:
@@ -222,16 +234,18 @@ class MainScreen(Screen[None]):
         if not stacked or (self.level == 2 and self.has_class("narrow")):
             wanted: float | str = "1fr"
         else:
-            height = max(1, self.size.height - 3)
+            height = max(1, self.app.size.height - 3)
             need = self.steps.wanted_height + 1
             wanted = max(8, min(need, int(height * (0.62 if self.has_class("middle") else 0.58))))
-        if getattr(self, "_steps_height", None) != wanted:
+        if self._steps_height != wanted:
             self._steps_height = wanted
             self.steps.styles.height = wanted
 
     def on_resize(self, event: events.Resize) -> None:
-        self.arrange_panes()
-        self.call_after_refresh(self._resized)
+        if event.size != self._laid_out_for:  # the first one tells what compose() knew already
+            self._laid_out_for = event.size
+            self.arrange_panes()
+            self.call_after_refresh(self._resized)
 
     def _resized(self) -> None:
         if self.ref is not None:
