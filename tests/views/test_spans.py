@@ -10,7 +10,8 @@ from tracetui.model import Criterion, Limit, Operation, Run, RunBody, Status
 from tracetui.views import walk
 from tracetui.views.glyphs import ASCII
 from tracetui.views.headline import heading
-from tracetui.views.spans import END, Fold, SpanRows
+from tracetui.views.rows import Fold
+from tracetui.views.spans import END, SpanRows
 
 
 def test_the_timeline_leaves_containers_out() -> None:

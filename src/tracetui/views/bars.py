@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
+from math import inf, isfinite
 from typing import Final, NamedTuple
 
 from tracetui.text import Clean, duration
@@ -153,10 +154,10 @@ def amount(
     """A share of `full` as a thin line over its track, with an upright where the threshold lies."""
     if width <= 0:
         return []
-    share = 0.0 if value is None or full <= 0 else min(1.0, max(0.0, value / full))
+    share = min(1.0, max(0.0, value / full)) if value is not None and full > 0 and isfinite(value) else 0.0
     filled = max(1, round(share * width)) if share > 0 else 0
     pieces = [Piece(Clean(glyphs.amount * filled), style), Piece(Clean(glyphs.rest * (width - filled)), "line")]
-    if threshold is None or full <= 0 or not 0 <= threshold <= full:
+    if threshold is None or full <= 0 or not 0 <= threshold <= full < inf:
         return [piece for piece in pieces if piece.text]
     at = min(width - 1, int(threshold / full * width))
     return [*_slice(pieces, 0, at), Piece(glyphs.threshold, "text"), *_slice(pieces, at + 1, width)]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from array import array
+from functools import cached_property
+from itertools import accumulate
 from math import nan
 from typing import Final
 
@@ -108,6 +110,27 @@ class Chart:
         if span.duration_ms is None and span.status is Status.RUNNING and self._now and span.started_at:
             return max(0.0, self._now - span.started_at) * 1000
         return span.duration_ms
+
+    def tokens(self, position: int) -> int | None:
+        """Tokens of a span; of a container that states none, the sum of what is in it; None where nobody says."""
+        own = tokens_of(self._run.spans[position].usage)
+        if own is not None or self._run.sizes[position] == 1:
+            return own
+        sums, known = self._tokens_before
+        end = position + self._run.sizes[position]
+        return sums[end] - sums[position] if known[end] > known[position] else None
+
+    @property
+    def has_tokens(self) -> bool:
+        """True if any span says how many tokens it took."""
+        return self._tokens_before[1][-1] > 0
+
+    @cached_property
+    def _tokens_before(self) -> tuple[list[int], list[int]]:
+        """Tokens, and how many spans state them, of all leaves before each position."""
+        stated = [None if span.operation in CONTAINERS else tokens_of(span.usage) for span in self._run.spans]
+        sums = accumulate((count or 0 for count in stated), initial=0)
+        return list(sums), list(accumulate((count is not None for count in stated), initial=0))
 
     def pieces(
         self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False

@@ -121,19 +121,27 @@ def _facts(summary: RunSummary, width: int, now: float | None, zone: tzinfo, gly
 def moment(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
     """When a run started: ``13:09:22Z, 3m ago``; the date where it is not today's; empty where nobody knows."""
     start = summary.started_at
-    if start is None:
+    text = clock(start, summary.time_zone, now=now, zone=zone)
+    if start is None or now is None or summary.time_zone is None or not text:
+        return text
+    return Clean(f"{text}, {_ago(now - start)}")
+
+
+def clock(at: float | None, time_zone: str | None, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:
+    """A moment on the clock of `zone` (``Z`` marks UTC), with the date where it is not that of `now`.
+
+    A naive time (`time_zone` None) is printed as the trace has it, and said to be one. Empty for None.
+    """
+    if at is None:
         return Clean("")
-    naive = summary.time_zone is None
+    naive = time_zone is None
     try:
-        when = datetime.fromtimestamp(start, UTC if naive else zone)
+        when = datetime.fromtimestamp(at, UTC if naive else zone)
         today = now is not None and datetime.fromtimestamp(now, zone).date() == when.date()
     except (OverflowError, ValueError, OSError):
-        return Clean("time out of range")
+        return Clean("a time out of range")
     text = when.strftime("%H:%M:%S" if today else "%Y-%m-%d %H:%M:%S")
-    if naive:
-        return Clean(f"{text} local, zone unknown")
-    text += "Z" if zone is UTC else ""
-    return Clean(text if now is None else f"{text}, {_ago(now - start)}")
+    return Clean(f"{text} local, zone unknown" if naive else f"{text}Z" if zone is UTC else text)
 
 
 def _ago(seconds: float) -> str:

@@ -181,3 +181,21 @@ def fill(line: Iterable[Piece], width: int) -> list[Piece]:
 def column(text: Clean, width: int, style: str, *, right: bool = False) -> Piece:
     """A cell of a table: exactly `width` cells."""
     return Piece(pad(text, width, right=right), style)
+
+
+class Fold(NamedTuple):
+    """A row that opens and folds: the key that says so in a set of toggled keys, and whether it is open now.
+
+    A key in such a set means *the other way than it comes*: toggling is ``keys ^ {fold.key}``.
+    """
+
+    key: Hashable
+    open: bool
+
+
+class Jump(NamedTuple):
+    """Key of a row that leads somewhere: to spans of the same run, or to another run by its raw id."""
+
+    place: Hashable
+    spans: tuple[str, ...] = ()
+    run: str | None = None

@@ -16,10 +16,10 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, count, duration, one_line, pad, tokens
 from tracetui.views.bars import axis
-from tracetui.views.chart import Chart, tokens_of
+from tracetui.views.chart import Chart
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.headline import ending
-from tracetui.views.rows import Line, Piece, fill, fit, width_of
+from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
 END: Final = ("end of run",)
 """Key of the row that says where a run ended. Span ids are strings, so it is nobody's."""
@@ -42,13 +42,6 @@ class Columns(NamedTuple):
     tokens: int
     time: int
     bar: int
-
-
-class Fold(NamedTuple):
-    """A row that can be folded: the key that stands for it, and whether it is open now."""
-
-    key: Hashable
-    open: bool
 
 
 class SpanRows:
@@ -77,7 +70,6 @@ class SpanRows:
         self._now = now
         self._errors_only = errors_only
         self._chart = chart
-        self._tokens: bool | None = None
         self._failures: array[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
@@ -158,7 +150,7 @@ class SpanRows:
             pieces += (Piece(pad(number, columns.number, right=True), "status.error" if failed else "dim"), _BLANK)
         pieces += fill(self._what(position, span, columns.what), columns.what)
         if columns.tokens:
-            pieces += (_BLANK, Piece(pad(self._token_count(span), 5, right=True), "sec"))
+            pieces += (_BLANK, Piece(pad(self._token_count(position), 5, right=True), "sec"))
         if columns.time:
             pieces += (_BLANK, self._time(span))
         if columns.bar:
@@ -220,15 +212,13 @@ class SpanRows:
     def _layout(self, width: int) -> Columns:
         if self._columns is not None and self._columns[0] == width:
             return self._columns[1]
-        if self._tokens is None:
-            self._tokens = any(tokens_of(span.usage) is not None for span in self.run.spans)
         steps = self.run.steps
         largest = max((len(_step(step.number)) for step in (steps[0], steps[-1])), default=1) if steps else 1
         number = max(3, min(largest, 6)) if width >= _NUMBER_FROM else 0
         bar = 0
         if width >= _BAR_FROM and self.chart.total_ms > 0:
             bar = max(12, int(width * (0.35 if width < 90 else 0.42)))
-        tok = 5 if width >= _TOKENS_FROM and self._tokens else 0
+        tok = 5 if width >= _TOKENS_FROM and self.chart.has_tokens else 0
         time = 5 if width >= _TIME_FROM else 0
         taken = sum(size + 1 for size in (number, tok, time, bar) if size)
         columns = Columns(number, max(0, width - taken), tok, time, bar)
@@ -297,8 +287,8 @@ class SpanRows:
             pieces.append(Piece(Clean(f"{mark} "), "dim"))
         return pieces
 
-    def _token_count(self, span: Span) -> Clean:
-        number = tokens_of(span.usage)
+    def _token_count(self, position: int) -> Clean:
+        number = self.chart.tokens(position)
         return self._glyphs.unsaid if number is None else tokens(number)
 
     def _time(self, span: Span) -> Piece:

@@ -1,0 +1,250 @@
+"""A JSON value or a text of any size as rows: a tree that opens and folds, formatted only where somebody looks."""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from tracetui.text import Clean, grouped
+from tracetui.views import values
+from tracetui.views.block import Block
+from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.rows import Fold, Line, Piece, fit, width_of
+from tracetui.views.stack import TextRows
+
+Path = tuple[Hashable, ...]
+
+_SMALL: Final = 60
+"""Entries of a container up to which those in it may come open."""
+_FEW: Final = 20
+_OPEN_DEPTH: Final = 2
+_MAX_INDENT: Final = 40
+
+
+class Place(NamedTuple):
+    """Key of a row of a document: the path of a value in the document called `name`; `row` ≥ 0 in an opened text."""
+
+    name: Hashable
+    path: Path
+    row: int = -1
+
+
+class _Entries(NamedTuple):
+    """Neighbouring entries of one container of which only the last may be open: one row each."""
+
+    container: Any
+    keys: Sequence[Any]
+    first: int
+    stop: int
+    path: Path
+    depth: int
+    bare: bool = False
+
+
+class _Text(NamedTuple):
+    """An opened text."""
+
+    block: Block
+    path: Path
+    depth: int
+
+
+class DocumentRows:
+    """Rows of a JSON value; see `tracetui.views.rows.Rows`.
+
+    Small containers and short texts come open, the rest folded; `opened` holds the keys of those that were toggled.
+    `plain` of a folded row is all that is folded into it, so a search over `plain` reaches everything.
+    """
+
+    def __init__(
+        self,
+        value: Any,
+        *,
+        width: int,
+        name: Hashable = "value",
+        opened: frozenset[Hashable] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+    ) -> None:
+        self._width, self._name, self._glyphs = width, name, glyphs
+        self._toggled: dict[Path, set[Hashable]] = {}
+        for place in opened:
+            if isinstance(place, Place) and place.name == name and place.path:
+                self._toggled.setdefault(place.path[:-1], set()).add(place.path[-1])
+        self._segments: list[_Entries | _Text] = []
+        self._starts: list[int] = [0]
+        self._open: set[Path] = set()
+        if values.is_container(value) and value:
+            self._add_container(value, (), 0)
+        else:
+            self._add(_Entries([value], range(1), 0, 1, (), 0, bare=True), 1)
+
+    # ---- building: segments only, never a row
+
+    def _add(self, segment: _Entries | _Text, rows: int) -> None:
+        if rows:
+            self._segments.append(segment)
+            self._starts.append(self._starts[-1] + rows)
+
+    def _add_container(self, container: Any, path: Path, depth: int) -> None:
+        keys: Sequence[Any] = list(container) if isinstance(container, Mapping) else range(len(container))
+        first = 0
+        for i in self._may_open(keys, path):
+            inner = container[keys[i]]
+            below = (*path, keys[i])
+            comes_open = len(keys) <= _SMALL and _comes_open(inner, depth)
+            if comes_open == (keys[i] in self._toggled.get(path, ())):
+                continue
+            self._add(_Entries(container, keys, first, i + 1, path, depth), i + 1 - first)
+            first = i + 1
+            self._open.add(below)
+            if isinstance(inner, str):
+                block = Block(inner, max(8, self._width - self._indent(depth + 1) - 2))
+                self._add(_Text(block, below, depth + 1), len(block))
+            elif values.is_container(inner):
+                self._add_container(inner, below, depth + 1)
+        self._add(_Entries(container, keys, first, len(keys), path, depth), len(keys) - first)
+
+    def _may_open(self, keys: Sequence[Any], path: Path) -> Sequence[int]:
+        """Entries that may be open: all of a small container; of a large one only those that were toggled."""
+        if len(keys) <= _SMALL:
+            return range(len(keys))
+        return sorted(keys.index(name) for name in self._toggled.get(path, ()) if name in keys)
+
+    def _indent(self, depth: int) -> int:
+        return min(depth * 2, _MAX_INDENT)
+
+    # ---- the rows
+
+    def _at(self, index: int) -> tuple[_Entries | _Text, int]:
+        number = bisect_right(self._starts, index) - 1
+        return self._segments[number], index - self._starts[number]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def key(self, index: int) -> Hashable:
+        segment, i = self._at(index)
+        if isinstance(segment, _Text):
+            return Place(self._name, segment.path, i)
+        return Place(self._name, (*segment.path, segment.keys[segment.first + i]))
+
+    def index(self, key: Hashable) -> int | None:
+        if not isinstance(key, Place) or key.name != self._name or not key.path:
+            return None
+        for segment, start in zip(self._segments, self._starts, strict=False):
+            if isinstance(segment, _Text):
+                if segment.path == key.path and 0 <= key.row < len(segment.block):
+                    return start + key.row
+            elif key.row < 0 and segment.path == key.path[:-1] and key.path[-1] in segment.keys:
+                position = segment.keys.index(key.path[-1])
+                if segment.first <= position < segment.stop:
+                    return start + position - segment.first
+        return None
+
+    def line(self, index: int, width: int) -> Line:
+        segment, i = self._at(index)
+        indent = Clean(" " * self._indent(segment.depth))
+        if isinstance(segment, _Text):
+            return tuple(fit([Piece(Clean(f"{indent}  "), "line"), Piece(segment.block.row(i), "json.string")], width))
+        name = segment.keys[segment.first + i]
+        value = segment.container[name]
+        if segment.bare:
+            return tuple(self._bare(value, width))
+        fold = self.fold(index)
+        mark = "  " if fold is None else f"{self._glyphs.unfolded if fold.open else self._glyphs.folded} "
+        style = "json.key" if isinstance(segment.container, Mapping) else "dim"
+        label = values.key(name, max(8, width // 2))[0].text
+        pieces = [Piece(Clean(indent + mark), "dim"), Piece(label, style), Piece(Clean(": "), "json.punct")]
+        room = max(0, width - width_of(tuple(pieces)))
+        if fold is not None and fold.open:
+            pieces.append(Piece(self._extent(value), "dim"))
+        else:
+            pieces += values.short(value, room, self._glyphs)
+        return tuple(fit(pieces, width))
+
+    def _bare(self, value: Any, width: int) -> list[Piece]:
+        if value is None:
+            return fit([Piece(self._glyphs.unsaid, "dim")], width)
+        return values.short(value, width, self._glyphs)
+
+    def _extent(self, value: Any) -> Clean:
+        if isinstance(value, str):
+            lines = value.count("\n") + 1
+            return Clean(f"{grouped(lines)} line{'' if lines == 1 else 's'}")
+        what = "key" if isinstance(value, Mapping) else "item"
+        return Clean(f"{grouped(len(value))} {what}{'' if len(value) == 1 else 's'}")
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        return None
+
+    def plain(self, index: int) -> str:
+        segment, i = self._at(index)
+        if isinstance(segment, _Text):
+            return segment.block.row(i)
+        name = segment.keys[segment.first + i]
+        if segment.bare:
+            return values.whole_text(segment.container[name])
+        if (*segment.path, name) in self._open:
+            return str(name)
+        return f"{name}: {values.whole_text(segment.container[name])}"
+
+    def fold(self, index: int) -> Fold | None:
+        """What opening or folding this row means; None for short scalars."""
+        segment, i = self._at(index)
+        if isinstance(segment, _Text):
+            return Fold(Place(self._name, segment.path), True)
+        if segment.bare:
+            return None
+        name = segment.keys[segment.first + i]
+        value = segment.container[name]
+        path = (*segment.path, name)
+        if isinstance(value, str):
+            room = self._width - self._indent(segment.depth) - len(str(name)) - 6
+            foldable = len(value) > room or "\n" in value
+        else:
+            foldable = values.is_container(value) and len(value) > 0
+        return Fold(Place(self._name, path), path in self._open) if foldable else None
+
+    def parent(self, index: int) -> int | None:
+        """The row of the container (or of the text) that this row is in."""
+        segment, _ = self._at(index)
+        return self.index(Place(self._name, segment.path)) if segment.path else None
+
+    def find(self, pattern: re.Pattern[str]) -> Iterator[int]:
+        """Rows that match, in order; a folded row matches when anything in it does. Lazy: stop when you have enough."""
+        for index in range(len(self)):
+            segment, i = self._at(index)
+            if isinstance(segment, _Text):
+                found = pattern.search(segment.block.row(i)) is not None
+            else:
+                name = segment.keys[segment.first + i]
+                found = not segment.bare and pattern.search(str(name)) is not None
+                if not found and (*segment.path, name) not in self._open:
+                    found = any(pattern.search(leaf) for leaf in values.leaves(segment.container[name]))
+            if found:
+                yield index
+
+
+def _comes_open(value: Any, depth: int) -> bool:
+    if isinstance(value, str):
+        return len(value) <= 4000 and 0 < value.count("\n") < _FEW
+    return values.is_container(value) and 0 < len(value) <= _FEW and depth < _OPEN_DEPTH
+
+
+def document(
+    value: Any,
+    *,
+    width: int,
+    name: Hashable = "value",
+    opened: frozenset[Hashable] = frozenset(),
+    glyphs: Glyphs = UNICODE,
+) -> DocumentRows | TextRows:
+    """The rows of any value: text as text, everything else as a tree."""
+    if isinstance(value, str) and value:
+        return TextRows(value, width, name=name, glyphs=glyphs)
+    return DocumentRows(value, width=width, name=name, opened=opened, glyphs=glyphs)

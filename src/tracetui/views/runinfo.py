@@ -1,0 +1,313 @@
+"""What a trace says about the run as a whole: the tabs *run* and *goal*."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from datetime import UTC, tzinfo
+from typing import Final
+
+from tracetui.model import (
+    Criterion,
+    Limit,
+    Metric,
+    Problem,
+    Run,
+    RunBody,
+    RunSummary,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+)
+from tracetui.text import Clean, clean, cost, duration, grouped, one_line, pad, tokens
+from tracetui.views.bars import amount
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.headline import moment, number
+from tracetui.views.rows import Piece
+from tracetui.views.sheet import Sheet
+from tracetui.views.stack import Stack
+
+SOURCES: Final = {
+    StatusSource.EXPLICIT: "explicit: a field of the trace says so",
+    StatusSource.POLICY: "policy: a recorded violation says so",
+    StatusSource.EXIT: "exit code: the recorded one is not 0",
+    StatusSource.DERIVED: "derived: no field says so; from how it ended",
+    None: "the trace does not say why",
+}
+"""Where a status comes from, in words."""
+
+_BAR: Final = 20
+_MOST: Final = 8
+_TURNS: Final = 60
+
+
+def run_rows(
+    run: Run,
+    *,
+    width: int,
+    opened: frozenset[Hashable] = frozenset(),
+    glyphs: Glyphs = UNICODE,
+    now: float | None = None,
+    zone: tzinfo = UTC,
+) -> Stack:
+    """The *run* tab: everything that the trace says about the run, and what of it did not add up."""
+    sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
+    _status(sheet, run)
+    _origin(sheet, run.summary, now, zone)
+    usage(sheet, run.summary.usage)
+    _counts(sheet, run.summary)
+    totals(sheet, run.body.totals)
+    sheet.blank()
+    limits(sheet, run.body.limits)
+    if has_goal(run.body):
+        sheet.blank()
+        _goal(sheet, run)
+    _texts(sheet, run.body)
+    if run.body.attributes:
+        sheet.title("Attributes", "under the trace's own names")
+        sheet.tree(run.body.attributes)
+    _problems(sheet, run.problems)
+    return sheet.rows()
+
+
+def goal_rows(run: Run, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Stack:
+    """The *goal* tab: the goal, each criterion with its evidence and its turns, metrics, findings."""
+    sheet = Sheet("goal", width, opened=opened, glyphs=glyphs)
+    _goal(sheet, run)
+    return sheet.rows()
+
+
+def has_goal(body: RunBody) -> bool:
+    """True where the trace holds a goal and how it was judged."""
+    return bool(body.criteria or body.metrics or body.findings or body.goal)
+
+
+# ---- sections
+
+
+def _status(sheet: Sheet, run: Run) -> None:
+    summary = run.summary
+    sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
+    sheet.fact("", Piece(Clean(SOURCES[summary.status_source]), "dim"))
+    error = summary.first_error
+    if run.body.error is not None:
+        kind = run.body.error.type
+        sheet.prose("error", f"{kind}: {run.body.error.message}" if kind else run.body.error.message, most=_MOST)
+    elif error is not None:
+        words = ": ".join(word for word in (error.type, error.message) if word) or error.name or ""
+        spans = (error.span,) if error.span is not None else ()
+        style = "status.error" if summary.status is Status.ERROR else "sec"
+        sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(words), style), spans=spans)
+    if summary.errors and summary.status is Status.OK:
+        sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run went on"), "status.warn"))
+
+
+def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piece]:
+    """A status with the trace's own word for it."""
+    sign, style = status_glyph(status, glyphs)
+    pieces = [Piece(Clean(f"{sign} {status.value}"), style)]
+    if word is not None and word.lower() != status.value:
+        pieces += [Piece(Clean("  the trace's word: "), "dim"), Piece(one_line(word, 80), "sec")]
+    return pieces
+
+
+def _origin(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:
+    unsaid = sheet.glyphs.unsaid
+    started = moment(run, now=now, zone=zone)
+    sheet.fact("started", Piece(started or unsaid, "sec" if started else "dim"))
+    took = unsaid if run.duration_ms is None else duration(run.duration_ms)
+    sheet.fact("time", Piece(took, "sec"))
+    for label, text in (("id", run.id), ("name", run.name), ("agent", run.agent), ("model", run.model)):
+        sheet.fact(label, Piece(clean(text, 500) if text else unsaid, "sec" if text else "dim"))
+    sheet.fact("format", Piece(clean(run.ref.format), "sec"))
+    sheet.prose("address", run.ref.address, "sec")
+    if run.replay_of is not None:
+        words = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
+        sheet.fact(run.relation or "replay", Piece(words, "accent"), run=run.replay_of)
+    if run.parent is not None:
+        sheet.fact("parent", Piece(clean(run.parent, 200), "accent"), run=run.parent)
+
+
+def usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
+    """Tokens and cost, those that the trace does not give as ``—``."""
+    unsaid = sheet.glyphs.unsaid
+    if used is None:
+        sheet.fact(label, Piece(unsaid, "dim"), Piece(Clean("  not recorded"), "dim"))
+        return
+    parts = [("in", used.input_tokens), ("out", used.output_tokens), ("total", used.total_tokens)]
+    parts += [("cache read", used.cache_read_tokens), ("cache written", used.cache_creation_tokens)]
+    parts += [("reasoning", used.reasoning_tokens)]
+    pieces = []
+    for name, count in parts:
+        if count is not None or name in ("in", "out", "reasoning"):
+            value = unsaid if count is None else tokens(count)
+            pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
+    sheet.fact(label, *pieces)
+    price = Piece(unsaid if used.cost_usd is None else cost(used.cost_usd), "dim" if used.cost_usd is None else "sec")
+    sheet.fact("cost", price)
+
+
+def _counts(sheet: Sheet, run: RunSummary) -> None:
+    counted = (
+        ("steps", run.steps),
+        ("spans", run.spans),
+        ("model calls", run.llm_calls),
+        ("tool calls", run.tool_calls),
+        ("errors", run.errors),
+    )
+    pieces = []
+    for name, count in counted:
+        value = sheet.glyphs.unsaid if count is None else grouped(count)
+        style = "status.error" if name == "errors" and count else "sec"
+        word = name[:-1] if count == 1 else name
+        pieces += [Piece(Clean(f"{value} "), style), Piece(Clean(f"{word}  "), "dim")]
+    sheet.fact("counted", *pieces)
+
+
+def totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
+    """What the trace declares beside what was counted; a difference shows both, in yellow."""
+    for i, total in enumerate(declared):
+        name = Piece(Clean(f"{one_line(total.name, 40)} "), "dim")
+        says = number(total.declared, sheet.glyphs)
+        found = number(total.counted, sheet.glyphs)
+        if total.differs:
+            words = Piece(Clean(f"{says} declared, {found} counted"), "status.warn")
+            sheet.fact("" if i else "declared", name, words)
+        elif total.counted is None or total.declared is None:
+            words = Piece(Clean(f"{says} declared, {found} counted"), "dim")
+            sheet.fact("" if i else "declared", name, words)
+        else:
+            sign = Piece(Clean(f" {sheet.glyphs.ok}"), "status.ok")
+            sheet.fact("" if i else "declared", name, Piece(says, "sec"), sign, Piece(Clean(" as counted"), "dim"))
+
+
+def limits(sheet: Sheet, policy: tuple[Limit, ...]) -> None:
+    """How far the run came against each limit of its policy."""
+    size = max((len(one_line(limit.name, 24)) for limit in policy), default=0)
+    for i, limit in enumerate(policy):
+        name = Piece(Clean(pad(one_line(limit.name, 24), size) + "  "), "sec")
+        sheet.fact("" if i else "policy", name, *_limit(limit, sheet))
+        if limit.message:
+            sheet.prose("", limit.message, "status.error" if limit.violated else "dim", most=3)
+        if limit.details:
+            sheet.value("", limit.details, most=3)
+
+
+def _limit(limit: Limit, sheet: Sheet) -> list[Piece]:
+    current, most = limit.current, limit.limit
+    reached = current is not None and most is not None and current >= most
+    bar = "bar.error" if limit.violated else "bar.running" if reached else "bar.agent"
+    style = "status.error bold" if limit.violated else "status.warn bold" if reached else "text"
+    pieces = amount(current, most, _bar_width(sheet), bar, glyphs=sheet.glyphs) if most and current is not None else []
+    if pieces:
+        pieces.append(Piece(Clean("  ")))
+    pieces += [Piece(number(current, sheet.glyphs), style), Piece(Clean(f" / {number(most, sheet.glyphs)}"), "dim")]
+    if limit.violated or reached:
+        word = "violated" if limit.violated else "at limit"
+        pieces.append(Piece(Clean(f"  {word}"), "status.error" if limit.violated else "status.warn"))
+    return pieces
+
+
+def _bar_width(sheet: Sheet) -> int:
+    return max(4, min(_BAR, sheet.width // 4))
+
+
+def _goal(sheet: Sheet, run: Run) -> None:
+    body = run.body
+    if body.goal:
+        sheet.prose("goal", body.goal, "text bold", most=_MOST)
+    if body.reason:
+        sheet.prose("why", body.reason, "sec", most=_MOST)
+    if body.criteria:
+        met = sum(criterion.met is True for criterion in body.criteria)
+        sheet.title("Criteria", f"{met} of {len(body.criteria)} met")
+    for i, criterion in enumerate(body.criteria):
+        _criterion(sheet, run, i + 1, criterion)
+    if body.metrics:
+        sheet.title("Metrics")
+    width = max((len(one_line(metric.name, 30)) for metric in body.metrics), default=0)
+    for metric in body.metrics:
+        _metric(sheet, metric, width)
+    if body.findings:
+        sheet.title("Findings", grouped(len(body.findings)))
+    for finding in body.findings:
+        sheet.bullet(finding, "sec", most=_MOST)
+
+
+def _criterion(sheet: Sheet, run: Run, position: int, criterion: Criterion) -> None:
+    status = {True: Status.OK, False: Status.ERROR, None: Status.UNKNOWN}[criterion.met]
+    sign, style = status_glyph(status, sheet.glyphs)
+    spans = _spans_of(run, criterion.steps)
+    if position > 1:
+        sheet.blank()
+    head = (Piece(sign, style), Piece(Clean(f" {position} "), "dim"))
+    sheet.line(*head, Piece(one_line(criterion.text, 2000), "text bold"), spans=spans)
+    if len(criterion.text) > sheet.width - 5:
+        sheet.prose("", criterion.text, "sec")
+    if criterion.evidence:
+        sheet.prose("", criterion.evidence, "sec", most=_MOST)
+    if criterion.steps:
+        sheet.fact("turns", *_turns(run, criterion, style, sheet.glyphs), spans=spans)
+
+
+def _spans_of(run: Run, numbers: tuple[int, ...]) -> tuple[str, ...]:
+    wanted = set(numbers)
+    return tuple(step.span for step in run.steps if step.number in wanted)
+
+
+def _turns(run: Run, criterion: Criterion, style: str, glyphs: Glyphs) -> list[Piece]:
+    """Every turn of the run, those that the criterion names by number: ``· · 3 4 ·``."""
+    named = set(criterion.steps)
+    steps = [step.number for step in run.steps if step.number is not None]
+    if len(steps) > _TURNS or not named <= set(steps):
+        return [Piece(Clean(" ".join(map(str, criterion.steps[:_TURNS]))), f"{style} bold")]
+    return [
+        Piece(Clean(f"{step} "), f"{style} bold") if step in named else Piece(Clean(f"{glyphs.zero} "), "dim")
+        for step in steps
+    ]
+
+
+def _metric(sheet: Sheet, metric: Metric, width: int) -> None:
+    status = {True: Status.OK, False: Status.ERROR, None: None}[metric.passed]
+    sign, style = status_glyph(status, sheet.glyphs) if status else (sheet.glyphs.zero, "dim")
+    pieces = [Piece(sign, style), Piece(Clean(" " + pad(one_line(metric.name, 30), width) + "  "), "text")]
+    if metric.score is not None:
+        top = next((scale for scale in (1, 10, 100) if max(metric.score, metric.threshold or 0) <= scale), metric.score)
+        bar = "bar.error" if metric.passed is False else "bar.agent"
+        pieces += amount(metric.score, top, _bar_width(sheet), bar, threshold=metric.threshold, glyphs=sheet.glyphs)
+        pieces.append(Piece(Clean("  ")))
+    pieces.append(Piece(number(metric.score, sheet.glyphs), f"{style} bold" if metric.passed is False else "text"))
+    if metric.threshold is not None:
+        pieces.append(Piece(Clean(f" {sheet.glyphs.at_least} {number(metric.threshold)}"), "dim"))
+    sheet.line(*pieces)
+    if metric.reason:
+        sheet.prose("", metric.reason, "sec", most=3)
+    if metric.details:
+        sheet.value("", metric.details, most=3)
+
+
+def _texts(sheet: Sheet, body: RunBody) -> None:
+    shown = (
+        ("input", body.input),
+        ("output", body.output),
+        ("system", body.system_prompt),
+        ("user", body.last_user),
+        ("answer", body.last_assistant),
+    )
+    sheet.blank()
+    for label, value in shown:
+        if value is not None:
+            sheet.value(label, value, most=_MOST)
+    if body.tags:
+        sheet.fact("tags", Piece(one_line(", ".join(body.tags)), "sec"))
+
+
+def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:
+    if not problems:
+        return
+    sheet.title("Notes", f"{grouped(len(problems))} · what could not be read, or does not add up")
+    for problem in problems:
+        where = Piece(Clean(f"{one_line(problem.where, 60)}  " if problem.where else ""), "sec")
+        sheet.line(
+            Piece(sheet.glyphs.note, "status.warn bold"), Piece(Clean(" ")), where, Piece(one_line(problem.reason))
+        )

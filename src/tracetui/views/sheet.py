@@ -1,0 +1,126 @@
+"""A sheet of facts: labels at the left, values beside them, one below the other. The detail tabs are made of it."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, Final
+
+from tracetui.text import Clean, clean, pad
+from tracetui.views import values
+from tracetui.views.document import document
+from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, fit, width_of
+from tracetui.views.stack import Margin, Stack, TextRows
+
+LABEL: Final = 9
+"""Cells of the label column, with the blank after it."""
+
+
+class Cut(ListRows):
+    """Finished lines, cut to the width they are drawn in."""
+
+    def line(self, index: int, width: int) -> Line:
+        return tuple(fit(super().line(index, width), width))
+
+
+class Sheet:
+    """Collects facts in the order in which they are read; `rows` makes rows of them."""
+
+    def __init__(
+        self, name: str, width: int, *, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE
+    ) -> None:
+        self.width, self.glyphs = width, glyphs
+        self.label = LABEL if width >= 30 else 0
+        self._name, self._opened = name, opened
+        self._parts: list[Rows] = []
+        self._lines: list[Line] = []
+        self._keys: list[Hashable] = []
+        self._headings: list[int] = []
+        self._count = 0
+
+    @property
+    def room(self) -> int:
+        """Cells that a value has beside its label."""
+        return max(8, self.width - self.label)
+
+    def line(self, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None, heading: bool = False) -> None:
+        """One line; it leads to `spans` or another `run` where they are given."""
+        self._count += 1
+        place = (self._name, self._count)
+        self._keys.append(Jump(place, tuple(spans), run) if spans or run is not None else place)
+        if heading:
+            self._headings.append(len(self._lines))
+        self._lines.append(pieces)
+
+    def blank(self) -> None:
+        """An empty line, unless there is one already or nothing above."""
+        if (self._lines and self._lines[-1]) or (not self._lines and self._parts):
+            self.line(heading=True)
+
+    def title(self, text: str, note: str = "") -> None:
+        """The heading of a section."""
+        self.blank()
+        head = [Piece(clean(text), "sec bold"), Piece(clean(f" {note} " if note else " "), "sec")]
+        used = width_of(tuple(head))
+        self.line(*head, Piece(Clean(self.glyphs.rule * max(0, self.width - used)), "line"), heading=True)
+
+    def fact(self, label: str, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None) -> None:
+        """A labelled value in one line."""
+        self.line(*self._labelled(label), *pieces, spans=spans, run=run)
+
+    def value(self, label: str, value: Any, most: int = 4) -> None:
+        """A labelled value in a few lines: prose as text, the rest compact."""
+        if isinstance(value, str) and value:
+            self.prose(label, value, most=most)
+            return
+        if value is None:
+            self.fact(label, Piece(self.glyphs.unsaid, "dim"))
+            return
+        for i, row in enumerate(values.several(value, self.room, most, self.glyphs)):
+            self.fact(label if i == 0 else "", *row)
+
+    def prose(self, label: str | None, text: str, style: str = "text", most: int | None = None) -> None:
+        """A text, wrapped, beside its label (at the edge for None); what is longer than `most` rows can be opened."""
+        if label is None:
+            self._text((), (), text, style, most)
+        else:
+            self._text(self._labelled(label), self._labelled(""), text, style, most)
+
+    def bullet(self, text: str, style: str = "text", most: int | None = None) -> None:
+        """A text as one of a list."""
+        first, rest = Piece(Clean(f"{self.glyphs.dot} "), "dim"), Piece(Clean("  "))
+        self._text((first,), (rest,), text, style, most)
+
+    def _text(self, first: Line, rest: Line, text: str, style: str, most: int | None) -> None:
+        self._count += 1
+        width = max(8, self.width - width_of(first))
+        name = (self._name, self._count)
+        rows = TextRows(text, width, name=name, style=style, most=most, opened=self._opened, glyphs=self.glyphs)
+        self.add(Margin(rows, first, rest) if first else rows)
+
+    def tree(self, value: Any) -> None:
+        """A value that can be unfolded to its last leaf."""
+        name = (self._name, self._count)
+        self._count += 1
+        self.add(document(value, width=self.width, name=name, opened=self._opened, glyphs=self.glyphs))
+
+    def add(self, rows: Rows) -> None:
+        """Any other rows."""
+        self._flush()
+        self._parts.append(rows)
+
+    def rows(self) -> Stack:
+        """Everything collected."""
+        self._flush()
+        return Stack(self._parts)
+
+    def _labelled(self, label: str) -> Line:
+        if not self.label:
+            return ()
+        text = clean(label)
+        return (Piece(pad(text, self.label) if len(text) < self.label else Clean(f"{text} "), "dim"),)
+
+    def _flush(self) -> None:
+        if self._lines:
+            self._parts.append(Cut(self._lines, keys=self._keys, headings=self._headings))
+            self._lines, self._keys, self._headings = [], [], []

@@ -1,0 +1,213 @@
+"""Rows made of rows: texts with a margin, one above the other, each part with keys of its own."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import accumulate
+from typing import Final, NamedTuple, Protocol, runtime_checkable
+
+from tracetui.text import Clean, grouped, size
+from tracetui.views.block import Block
+from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.rows import Fold, Jump, Line, Piece, Rows, fit, width_of
+
+_HEAD: Final = 1 << 16
+"""Characters of a long text that are looked at while it is folded."""
+
+
+@runtime_checkable
+class Folding(Protocol):
+    """Rows that open and fold."""
+
+    def fold(self, index: int) -> Fold | None:
+        """What opening or folding that row means; None where it does neither."""
+        ...
+
+    def parent(self, index: int) -> int | None:
+        """The row that this one is folded into; None at the top."""
+        ...
+
+
+def fold(rows: Rows, index: int) -> Fold | None:
+    """What opening or folding a row means; None where it does neither. Toggle with ``opened ^ {fold.key}``."""
+    return rows.fold(index) if isinstance(rows, Folding) else None
+
+
+def parent(rows: Rows, index: int) -> int | None:
+    """The row that a row is folded into."""
+    return rows.parent(index) if isinstance(rows, Folding) else None
+
+
+def target(rows: Rows, index: int) -> str | None:
+    """Id of the span that a row leads to (the first, where it names several)."""
+    key = rows.key(index)
+    return key.spans[0] if isinstance(key, Jump) and key.spans else None
+
+
+def target_run(rows: Rows, index: int) -> str | None:
+    """Raw id of the other run that a row leads to."""
+    key = rows.key(index)
+    return key.run if isinstance(key, Jump) else None
+
+
+class TextPlace(NamedTuple):
+    """Key of a row of text: the n-th of the text called `name`; the row that opens the rest is number -1."""
+
+    name: Hashable
+    row: int
+
+
+class TextRows:
+    """A text in rows. With `most`, what is longer comes folded after that many rows; its fold key opens it in full."""
+
+    def __init__(
+        self,
+        text: str,
+        width: int,
+        *,
+        name: Hashable = "text",
+        style: str = "text",
+        most: int | None = None,
+        opened: frozenset[Hashable] = frozenset(),
+        glyphs: Glyphs = UNICODE,
+    ) -> None:
+        self._name, self._style, self._glyphs = name, style, glyphs
+        self._more = Clean("")
+        self._foldable = False
+        whole = most is None or TextPlace(name, -1) in opened
+        self._block = Block(text if whole or len(text) <= _HEAD else text[:_HEAD], width)
+        self._shown = len(self._block)
+        if most is None:
+            return
+        hidden = len(text) > _HEAD and not whole
+        self._foldable = hidden or len(self._block) > most + 1
+        if self._foldable and not whole:
+            self._shown = min(len(self._block), most)
+            rest = len(self._block) - most
+            self._more = Clean(f"all of {size(len(text))}" if hidden else f"{grouped(rest)} more lines")
+        self._text = text
+
+    def __len__(self) -> int:
+        return self._shown + (1 if self._more else 0)
+
+    def key(self, index: int) -> Hashable:
+        return TextPlace(self._name, -1 if index >= self._shown else index)
+
+    def index(self, key: Hashable) -> int | None:
+        if not isinstance(key, TextPlace) or key.name != self._name:
+            return None
+        if key.row < 0:
+            return len(self) - 1 if self._foldable else None
+        return key.row if key.row < self._shown else None
+
+    def line(self, index: int, width: int) -> Line:
+        if index >= self._shown:
+            return tuple(fit([Piece(Clean(f"{self._glyphs.folded} {self._more}"), "dim")], width))
+        return tuple(fit([Piece(self._block.row(index), self._style)], width))
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        return None
+
+    def plain(self, index: int) -> str:
+        if index < self._shown:
+            return self._block.row(index)
+        return self._text  # so that a search finds what is folded away
+
+    def fold(self, index: int) -> Fold | None:
+        return Fold(TextPlace(self._name, -1), not self._more) if self._foldable else None
+
+    def parent(self, index: int) -> int | None:
+        return None
+
+
+class Margin:
+    """Rows with something at their left: `first` before the first row, `rest` before the others, both equally wide."""
+
+    def __init__(self, rows: Rows, first: Line, rest: Line) -> None:
+        self._rows, self._first, self._rest = rows, first, rest
+        self._width = width_of(first)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def key(self, index: int) -> Hashable:
+        return self._rows.key(index)
+
+    def index(self, key: Hashable) -> int | None:
+        return self._rows.index(key)
+
+    def line(self, index: int, width: int) -> Line:
+        margin = self._rest if index else self._first
+        if width <= self._width:
+            return tuple(fit(margin, width))
+        return (*margin, *self._rows.line(index, width - self._width))
+
+    def selectable(self, index: int) -> bool:
+        return self._rows.selectable(index)
+
+    def mark(self, index: int) -> str | None:
+        return self._rows.mark(index)
+
+    def plain(self, index: int) -> str:
+        margin = "" if index else "".join(piece.text for piece in self._first).strip()
+        return f"{margin} {self._rows.plain(index)}".lstrip()
+
+    def fold(self, index: int) -> Fold | None:
+        return fold(self._rows, index)
+
+    def parent(self, index: int) -> int | None:
+        return parent(self._rows, index)
+
+
+class Stack:
+    """Rows one above the other. Their keys must differ: each part has a name of its own in its keys."""
+
+    def __init__(self, parts: Iterable[Rows]) -> None:
+        self._parts = [part for part in parts if len(part)]
+        self._starts: Sequence[int] = list(accumulate(map(len, self._parts), initial=0))
+
+    def _at(self, index: int) -> tuple[Rows, int]:
+        number = bisect_right(self._starts, index) - 1
+        return self._parts[number], index - self._starts[number]
+
+    def __len__(self) -> int:
+        return self._starts[-1]
+
+    def key(self, index: int) -> Hashable:
+        part, i = self._at(index)
+        return part.key(i)
+
+    def index(self, key: Hashable) -> int | None:
+        for part, start in zip(self._parts, self._starts, strict=False):
+            if (found := part.index(key)) is not None:
+                return start + found
+        return None
+
+    def line(self, index: int, width: int) -> Line:
+        part, i = self._at(index)
+        return part.line(i, width)
+
+    def selectable(self, index: int) -> bool:
+        part, i = self._at(index)
+        return part.selectable(i)
+
+    def mark(self, index: int) -> str | None:
+        part, i = self._at(index)
+        return part.mark(i)
+
+    def plain(self, index: int) -> str:
+        part, i = self._at(index)
+        return part.plain(i)
+
+    def fold(self, index: int) -> Fold | None:
+        part, i = self._at(index)
+        return fold(part, i)
+
+    def parent(self, index: int) -> int | None:
+        part, i = self._at(index)
+        above = parent(part, i)
+        return None if above is None else index - i + above
