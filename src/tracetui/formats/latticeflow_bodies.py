@@ -16,14 +16,28 @@ def body(file: File, at: At) -> Body:
     """Everything about a span. Raises `FormatError` if its bytes are not what they were."""
     found, raw = records.fetch(file, at.place)
     also: dict[str, Any] = {}
-    shown = found.get("item") if isinstance(found, dict) else None
+    known = found if isinstance(found, dict) else {}
     for label, place in at.also:
-        value = records.fetch(file, place)[0]
-        if value != shown:
+        value = _unsaid(records.fetch(file, place)[0], known)
+        if value is not None:
             _add(also, label, value)
     made = _event(found, at.role) if at.is_event else _item(found, at.role, also)
     attributes = {**made.pop("attributes", {}), **also}
     return Body(**made, attributes=attributes, links=at.links, raw=raw)
+
+
+def _unsaid(given: Any, event: dict[str, Any]) -> Any:
+    """What a given item says beyond the event that shows it, None if that is nothing."""
+    if not isinstance(given, dict):
+        return given
+    if given == event.get("item") or given in _list(event.get("output_items")):
+        return None
+    same = {"arguments": event.get("arguments"), "output": event.get("result")} if "function" in event else {}
+    return {key: given[key] for key in given if same.get(key) is None or given[key] != same[key]}
+
+
+def _list(found: Any) -> list[Any]:
+    return found if isinstance(found, list) else []
 
 
 def _add(attributes: dict[str, Any], name: str, value: Any) -> None:

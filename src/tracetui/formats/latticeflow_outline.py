@@ -11,7 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats import latticeflow_records as records
 from tracetui.formats.latticeflow_files import Document
-from tracetui.formats.latticeflow_records import Event, Item, Piece, Place, word
+from tracetui.formats.latticeflow_records import Event, Item, Piece, Place, ident
 from tracetui.model import Problem
 
 Order = tuple[int, int, int]
@@ -32,7 +32,7 @@ class EventAt(msgspec.Struct):
     @property
     def level(self) -> str | None:
         """Id of the span that it belongs to."""
-        return word(self.record.span_id)
+        return ident(self.record.span_id)
 
 
 class ItemAt(msgspec.Struct):
@@ -42,6 +42,7 @@ class ItemAt(msgspec.Struct):
     record: Item
     place: Place
     role: str = ""
+    index: int = 0
     order: Order | None = None
     """Where among the events it is shown; None where an event shows it."""
 
@@ -125,7 +126,7 @@ def _scope(events: list[EventAt], begins: dict[str, EventAt]) -> str | None:
     content = ("message_event", "function_call_event", "model_call_event")
     if any(event.level is None for event in events if event.kind in content):
         return None
-    tops = [span for span, begin in begins.items() if word(begin.record.parent_span_id) not in begins]
+    tops = [span for span, begin in begins.items() if ident(begin.record.parent_span_id) not in begins]
     return tops[0] if len(tops) == 1 else None
 
 
@@ -222,11 +223,12 @@ def _arrange(items: list[ItemAt], events: list[EventAt], *, given: bool) -> None
     known = _Known(events)
     anchors: list[int | None] = []
     for k, item in enumerate(items):
+        item.index = k
         shown, anchor = known.match(item)
         anchors.append(anchor)
         if shown is not None:
             if given:
-                shown.also = [*shown.also, ("item", item.place)]
+                shown.also = [*shown.also, (item.kind or "item", item.place)]
         else:
             item.order = (anchor, 1, k) if anchor is not None else (LAST, 0, k)
     following = LAST if any(anchor is not None for anchor in anchors) else -1
@@ -269,8 +271,7 @@ class _Known:
         if item.kind in ("function_call", "function_call_output"):
             call_id = str(item.record.call_id)
             call, asked = self._calls.get(call_id), self._asked.get(call_id)
-            anchor = call or asked
-            return call, None if anchor is None else anchor.index
+            return call, min((event.index for event in (call, asked) if event is not None), default=None)
         for key in _marks(item.record, item.role):
             for number, event in self._said.get(key, ()):
                 if number not in self._used:
@@ -281,6 +282,6 @@ class _Known:
 
 def _marks(item: Item, role: str) -> list[tuple[bool, str]]:
     """By what a message is known again: its id where it has one, else the assistant's or another's text."""
-    name = word(item.id)
+    name = ident(item.id)
     text = (role == "assistant", "text " + (records.text_of(item) or str(item.content)[:1000]))
     return [text] if name is None else [(False, "id " + name), text]

@@ -14,6 +14,7 @@ from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
 import msgspec
+import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, decode_value
@@ -334,12 +335,27 @@ def milliseconds(found: Any) -> float | None:
     """A duration in seconds, as milliseconds; None for what is no duration."""
     if isinstance(found, bool) or not isinstance(found, int | float) or not 0 <= found < 1e15:
         return None
-    return float(found) * 1000
+    return round(float(found) * 1000, 3)
+
+
+def said(found: Any) -> str:
+    """A value as text: itself, or JSON where that can say it."""
+    if isinstance(found, str):
+        return found
+    try:
+        return orjson.dumps(found).decode()
+    except TypeError:  # what JSON cannot say, or too deep
+        return type(found).__name__
 
 
 def count(found: Any) -> int | None:
     """A whole number that is not negative; None for anything else."""
     return found if isinstance(found, int) and not isinstance(found, bool) and found >= 0 else None
+
+
+def ident(found: Any) -> str | None:
+    """An id as text; None where there is none."""
+    return str(found) if isinstance(found, int) and not isinstance(found, bool) else word(found)
 
 
 def word(found: Any) -> str | None:

@@ -11,7 +11,7 @@ from tracetui.errors import FormatError
 from tracetui.formats import latticeflow_records as records
 from tracetui.formats.latticeflow_files import Document, trace_id_of
 from tracetui.formats.latticeflow_outline import ItemAt, Outline, as_item
-from tracetui.formats.latticeflow_records import PREVIEW, milliseconds, seconds, word
+from tracetui.formats.latticeflow_records import PREVIEW, Item, milliseconds, seconds, word
 from tracetui.formats.latticeflow_spans import Woven
 from tracetui.model import (
     Error,
@@ -24,8 +24,8 @@ from tracetui.model import (
     StatusSource,
     Total,
     Usage,
-    status_of,
 )
+from tracetui.model.build import CONTAINERS
 
 
 class About(msgspec.Struct):
@@ -38,7 +38,7 @@ class About(msgspec.Struct):
     def error(self) -> str | None:
         """`metadata.error` as text."""
         found = self.metadata.get("error")
-        return None if found is None or found == "" else found if isinstance(found, str) else str(found)
+        return None if found is None or found == "" else records.said(found)
 
     @property
     def ended(self) -> bool:
@@ -64,7 +64,10 @@ def quick_header(document: Document, known: About) -> Header | None:
     has_all = all(word(meta.get(name)) for name in ("agent", "model")) and seconds(meta.get("created_at")) is not None
     if prompt is None or (document.fields.get("events") is not None and not has_all):
         return None
-    return _header(known, prompt, agent=None, model=None, started=None)
+    made = _header(known, prompt, agent=None, model=None, started=None)
+    if document.fields.get("events") is None:
+        return made
+    return msgspec.structs.replace(made, error=None)  # which span it was is not known yet
 
 
 def _first_prompt(document: Document) -> str | None:
@@ -76,30 +79,50 @@ def _first_prompt(document: Document) -> str | None:
         items = [as_item(piece) for piece in found[:upto]]
         named = records.roles(items)
         sure = len(items) if upto >= len(found) else len(items) - 1
-        if "user" in named[:sure]:
-            return records.text_of(items[named.index("user")])[:PREVIEW]
+        for one, role in zip(items[:sure], named, strict=False):
+            if role == "user" or records.item_kind(one) == "custom_task_input_message":
+                return _prompt(one)
     return ""
+
+
+def _prompt(asked: Item) -> str:
+    """The beginning of what was asked: a user's text, or the payload of a custom task."""
+    return (records.text_of(asked) or records.said(asked.content))[:PREVIEW]
 
 
 def header(known: About, sorted_out: Outline, woven: Woven) -> Header:
     """The whole header."""
-    users = [item for item in sorted_out.items if item.role == "user"]
-    begin = next((one for one in sorted_out.begins.values() if one.record.span_type == "agent"), None)
+    asked = (item for item in sorted_out.items if item.role == "user" or item.kind == "custom_task_input_message")
+    prompt = next((_prompt(item.record) for item in asked), "")
+    handed = {records.ident(one.record.agent_span_id) for one in sorted_out.events}
+    agents = [one for one in sorted_out.begins.values() if one.record.span_type == "agent" and one.level not in handed]
+    tops = [one for one in agents if records.ident(one.record.parent_span_id) is None]
     model = next((word(one.record.model) for one in sorted_out.events if one.kind == "model_call_event"), None)
     stamps = [one.record.timestamp for one in sorted_out.events]
     made = _header(
         known,
-        records.text_of(users[0].record)[:PREVIEW] if users else "",
-        agent=None if begin is None or begin.record.parent_span_id else word(begin.record.name),
+        prompt,
+        agent=word(tops[0].record.name) if tops else None,
         model=model,
         started=next((stamp for stamp in stamps if seconds(stamp) is not None), None),
     )
+    if made.error is not None:
+        made = msgspec.structs.replace(made, error=_located(made.error, woven.spans))
     if made.status is None:
-        made = msgspec.structs.replace(made, **_ending(sorted_out.items, woven, known))
+        made = msgspec.structs.replace(made, **_ending(woven, known))
     declared = records.count(known.metadata.get("total_tokens"))
     if declared is not None and not any(span.usage for span in woven.spans):
         made = msgspec.structs.replace(made, usage=Usage(total_tokens=declared))
     return made
+
+
+def _located(error: FirstError, spans: list[Span]) -> FirstError:
+    """The run's error with the last span that failed with the same words."""
+    for span in reversed(spans):
+        message = span.error.message if span.error is not None else ""
+        if message and (message in error.message or error.message in message):
+            return FirstError(error.message, error.type, span.id, span.name)
+    return error
 
 
 def _header(known: About, prompt: str, *, agent: str | None, model: str | None, started: Any) -> Header:
@@ -122,13 +145,14 @@ def _header(known: About, prompt: str, *, agent: str | None, model: str | None, 
     )
 
 
-def _ending(items: list[ItemAt], woven: Woven, known: About) -> dict[str, Any]:
-    """How a trace ended that names no error: open spans mean not at all, a last item that is incomplete says so."""
-    last = word(items[-1].record.status) if items else None
-    if not known.ended and (woven.is_open or (last is not None and status_of(last) is Status.RUNNING)):
+def _ending(woven: Woven, known: About) -> dict[str, Any]:
+    """How a trace ended that names no error: open spans mean not at all, a last record that is incomplete says so."""
+    last = next((span for span in reversed(woven.spans) if span.operation not in CONTAINERS), None)
+    going_on = woven.is_open or (last is not None and last.status is Status.RUNNING)
+    if going_on and not known.ended:
         return {"ended": False}
-    if last is not None and status_of(last) is Status.UNKNOWN:
-        return {"status": Status.UNKNOWN, "status_word": last, "status_source": StatusSource.EXPLICIT}
+    if last is not None and last.status is Status.UNKNOWN and last.status_word is not None:
+        return {"status": Status.UNKNOWN, "status_word": last.status_word, "status_source": StatusSource.EXPLICIT}
     return {}
 
 

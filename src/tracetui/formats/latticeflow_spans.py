@@ -9,7 +9,7 @@ import msgspec
 
 from tracetui.formats import latticeflow_records as records
 from tracetui.formats.latticeflow_outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
-from tracetui.formats.latticeflow_records import PREVIEW, Place, milliseconds, seconds, word
+from tracetui.formats.latticeflow_records import PREVIEW, Place, ident, milliseconds, seconds, word
 from tracetui.model import Error, Link, Operation, Problem, Span, Status, StatusSource, Usage, status_of
 
 Stand = tuple[Status, str | None, StatusSource | None]
@@ -82,7 +82,7 @@ class _Weaver:
         return enumerate(self.outline.events)
 
     def _claim(self, own: Any, otherwise: str) -> str:
-        name = word(own) or otherwise
+        name = ident(own) or otherwise
         if name in self._used or len(name) > 200:
             name = otherwise or name[:200]
         while name in self._used:
@@ -104,7 +104,7 @@ class _Weaver:
         """The call that started each sub-agent, by the agent's span."""
         found: dict[str, EventAt] = {}
         for event in self.outline.events:
-            span = word(event.record.agent_span_id) if event.kind == "function_call_event" else None
+            span = ident(event.record.agent_span_id) if event.kind == "function_call_event" else None
             if span is not None and span in self.outline.begins and span != event.level:
                 found.setdefault(span, event)
         return found
@@ -118,12 +118,12 @@ class _Weaver:
             if event.kind not in ("message_event", "function_call_event"):
                 continue
             record = event.record
-            model = models.get(word(record.model_call_id) or "")
+            model = models.get(ident(record.model_call_id) or "")
             if event.kind == "message_event":
                 item = record.item.get("id") if isinstance(record.item, dict) else None
-                model, label = model or by_output.get(word(item) or ""), "message"
+                model, label = model or by_output.get(ident(item) or ""), "message"
             else:
-                model, label = model or by_output.get(word(record.call_id) or ""), f"tool call {record.function}"
+                model, label = model or by_output.get(ident(record.call_id) or ""), f"tool call {record.function}"
             if model is not None:
                 links[own].append(Link("model call", model))
                 links[model].append(Link(label, own))
@@ -141,10 +141,10 @@ class _Weaver:
             if event.kind != "model_call_event":
                 continue
             own = self._ids[event.index]
-            if (name := word(event.record.id)) is not None:
+            if (name := ident(event.record.id)) is not None:
                 models.setdefault(name, own)
             for item in outputs(event):
-                if (name := word(item.call_id) or word(item.id)) is not None:
+                if (name := ident(item.call_id) or ident(item.id)) is not None:
                     by_output.setdefault(name, own)
         return models, by_output
 
@@ -156,18 +156,18 @@ class _Weaver:
         places += [(item.order, item) for item in self.outline.items if item.order is not None]
         places.sort(key=lambda placed: placed[0])
         paired = {id(item) for found in self._results.values() for item in found}
-        for number, (_, one) in enumerate(places):
+        for _, one in places:
             if isinstance(one, EventAt):
                 self._event(one)
             elif id(one) not in paired:
-                self._item(one, number)
+                self._item(one)
         for call_id in sorted(self._results):
             for item in self._results[call_id]:
-                self._item(item, len(places))
+                self._item(item)
 
     def _order(self, event: EventAt) -> Order:
         """A call that started a sub-agent comes before the agent, though it is recorded after it."""
-        agent = self.outline.begins.get(word(event.record.agent_span_id) or "")
+        agent = self.outline.begins.get(ident(event.record.agent_span_id) or "")
         if agent is None or self._handed.get(agent.level or "") is not event:
             return (event.index, 0, 0)
         return (min(agent.index, event.index), -1, LAST)
@@ -211,8 +211,8 @@ class _Weaver:
             call = self._handed.get(event.level or "")
             if call is not None and self.outline.begins.get(event.level or "") is event:
                 return self._ids[call.index]
-            return self._inside(word(event.record.parent_span_id), event)
-        return self._inside(event.level, event)
+            return self._inside(ident(event.record.parent_span_id), event)
+        return self._turn if event.kind == "span_end" else self._inside(event.level, event)
 
     def _inside(self, span: str | None, event: EventAt) -> str | None:
         if span == self.outline.scope and self._turn is not None:
@@ -265,7 +265,7 @@ class _Weaver:
         record = event.record
         agent = word(record.agent)
         began = None
-        handed = self.outline.begins.get(word(record.agent_span_id) or "")
+        handed = self.outline.begins.get(ident(record.agent_span_id) or "")
         if handed is not None and self._handed.get(handed.level or "") is event:
             agent = agent or word(handed.record.name) or "sub-agent"
             began = _earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
@@ -301,7 +301,8 @@ class _Weaver:
         own = self._ids[event.index]
         self._containers.add(own)
         if span is None or self.outline.begins.get(span) is not event:
-            self._problem(f"events[{event.index}]", f"span {str(span)[:80]!r} begins a second time")
+            how = "begins without an id" if span is None else "begins a second time"
+            self._problem(f"events[{event.index}]", f"span {(span or '')[:80]!r} {how}")
         end = self.outline.ends.get(span or "")
         if end is None:
             self._unended.add(own)
@@ -331,12 +332,13 @@ class _Weaver:
         if event.kind == "custom":
             return {"name": word(event.record.name) or "custom", **_stand(_FINE)}
         if event.kind == "span_end":
-            self._problem(f"events[{event.index}]", f"span {str(event.level)[:80]!r} ends, but never begins")
+            how = "ends a second time" if event.level in self.outline.begins else "ends, but never begins"
+            self._problem(f"events[{event.index}]", f"span {(event.level or '')[:80]!r} {how}")
             return {"name": "span end", "note": "no begin", **_stand(_SILENT)}
         return {"name": event.kind[:PREVIEW] or "event", "note": "unknown event", **_stand(_SILENT)}
 
-    def _item(self, item: ItemAt, number: int) -> None:
-        own = self._claim(item.record.id, f"item-{number}")
+    def _item(self, item: ItemAt) -> None:
+        own = self._claim(item.record.id, f"item-{item.index}")
         if item.kind == "message" and item.role == "user":
             self._open_turn(item, own)
             return
@@ -347,7 +349,7 @@ class _Weaver:
             also = () if answer is None else (("function_call_output", answer.place),)
             made = _called(item.record, answer)
         elif item.kind == "function_call_output":
-            self._problem("items", f"output of call {str(item.record.call_id)[:80]!r}, but no such call")
+            self._problem(f"items[{item.index}]", f"output of call {str(item.record.call_id)[:80]!r}, but no such call")
             made = {"name": "tool output", "note": "no call", **_outcome(None, item.record.status)}
         elif item.kind == "message":
             made = _message(item.record, item.role)
@@ -382,7 +384,7 @@ class _Weaver:
     def _closed(self, span: Span, bad: bool | None, until: float | None) -> Span:
         duration = span.duration_ms
         if duration is None and until is not None and span.started_at is not None:
-            duration = max(0.0, until - span.started_at) * 1000
+            duration = _span_of(span.started_at, until)
         stand, note = _FINE, span.note
         if span.id in self._unended:
             stand, duration = (self.open_status, None, StatusSource.DERIVED), span.duration_ms
@@ -429,7 +431,7 @@ def _outcome(error: Any, status: Any) -> dict[str, Any]:
     """Status, its word and source, and error of a record: an error says more than a status."""
     named = word(status)
     if error is not None:
-        text = error if isinstance(error, str) else str(error)
+        text = records.said(error)
         return {
             "status": Status.ERROR,
             "status_word": named,
@@ -462,7 +464,7 @@ def _usage(found: Any) -> Usage | None:
 
 
 def _preview(found: Any) -> str:
-    return "" if found is None else found[:PREVIEW] if isinstance(found, str) else str(found)[:PREVIEW]
+    return "" if found is None else records.said(found)[:PREVIEW]
 
 
 def _missing(result: Any) -> bool:
@@ -479,4 +481,9 @@ def _earlier(a: float | None, b: float | None) -> float | None:
 
 def _between(begin: Any, end: Any) -> float | None:
     first, last = seconds(begin), seconds(end)
-    return None if first is None or last is None else max(0.0, last - first) * 1000
+    return None if first is None or last is None else _span_of(first, last)
+
+
+def _span_of(first: float, last: float) -> float:
+    """Milliseconds between two times, to the microsecond (their floats hold no more)."""
+    return round(max(0.0, last - first) * 1000, 3)
