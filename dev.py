@@ -106,12 +106,14 @@ def make_environment() -> None:
     if STAMP.exists() and STAMP.read_text() == wanted and PYTHON.exists():
         return
     print("Making .venv from requirements/dev.txt (once, about half a minute) …", file=sys.stderr, flush=True)
-    python = [sys.executable, "-m", "venv", "--clear", str(VENV)]
-    if subprocess.call(python) != 0:
-        raise SystemExit("dev.py: this Python cannot make environments; on Debian and Ubuntu: apt install python3-venv")
     pip = [str(PYTHON), "-m", "pip", "--disable-pip-version-check", "install", "--quiet"]
-    subprocess.check_call([*pip, "--require-hashes", "-r", str(LOCK)])
-    subprocess.check_call([*pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)])
+    for hint, *command in (
+        ("on Debian and Ubuntu, `apt install python3-venv`", sys.executable, "-m", "venv", "--clear", str(VENV)),
+        ("is the package index reachable?", *pip, "--require-hashes", "-r", str(LOCK)),
+        ("see above", *pip, "--no-deps", "--no-build-isolation", "--editable", str(ROOT)),
+    ):
+        if subprocess.call(command) != 0:
+            raise SystemExit(f"dev.py: could not make .venv; {hint}")
     STAMP.write_text(wanted)
 
 
