@@ -9,7 +9,9 @@ ones*, never filtered, so that nothing hides: filtering of escape sequences has 
 from __future__ import annotations
 
 import re
+from itertools import groupby
 from typing import Final, NewType
+from unicodedata import category
 
 from rich.cells import cell_len, chop_cells
 
@@ -20,19 +22,20 @@ TAB_SIZE: Final = 4
 MAX_COMBINING: Final = 4
 _ELLIPSIS: Final = "…"
 
-# Everything that a terminal may act upon or that does not show. One class, so that clean text costs one scan.
-# Control (C0, DEL, C1), soft hyphen, Arabic letter mark and other Cf format characters, fillers, bidi controls,
-# zero-width characters, line and paragraph separators, variation selectors, surrogates, non-characters, private
-# use is kept (fonts), tags.
-_UNSAFE: Final = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+UNSAFE: Final = re.compile(
+    "[\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\ufdd0-\ufdef\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff\U0001fffe\U0001ffff\U0002fffe\U0002ffff\U000efffe-\U000effff\U000ffffe\U000fffff"
-    "\U0010fffe\U0010ffff]"
+    "\U000e0000-\U000e0fff"
+    + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000))
+    + "]"
 )
-_COMBINING: Final = re.compile("[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]{5,}")
-_ZERO_WIDTH_MARKS: Final = re.compile("[\u0e31\u0e34-\u0e3a\u0e47-\u0e4e]{5,}")
+"""Every character that a terminal may act upon or that does not show, as one class: clean text costs one scan.
+
+Control (C0, DEL, C1), Cf format characters (soft hyphen, bidi controls, tags …), fillers, zero-width characters, line
+and paragraph separators, variation selectors, surrogates, non-characters. Private use is kept: fonts fill it.
+"""
+_MARKS: Final = re.compile("[^\\w\\s\x00-\u02ff]{5,}")  # letters are \w, so that long runs are marks, symbols or emoji
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -47,8 +50,13 @@ def _visible(match: re.Match[str]) -> str:
 
 
 def _cap_marks(match: re.Match[str]) -> str:
-    run = match.group()
-    return f"{run[:MAX_COMBINING]}<+{len(run) - MAX_COMBINING} marks>"
+    """A run that may hold too many combining marks, each pile of them cut to `MAX_COMBINING`."""
+    kept: list[str] = []
+    for is_mark, pile in groupby(match.group(), key=lambda character: category(character)[0] == "M"):
+        marks = "".join(pile)
+        more = len(marks) - MAX_COMBINING
+        kept.append(f"{marks[:MAX_COMBINING]}<+{more} marks>" if is_mark and more > 0 else marks)
+    return "".join(kept)
 
 
 def clean(text: str, limit: int | None = None) -> Clean:
@@ -62,10 +70,8 @@ def clean(text: str, limit: int | None = None) -> Clean:
     if text.isascii():
         if text.isprintable():
             return Clean(text)
-        return Clean(_UNSAFE.sub(_visible, text))
-    text = _UNSAFE.sub(_visible, text)
-    text = _COMBINING.sub(_cap_marks, text)
-    return Clean(_ZERO_WIDTH_MARKS.sub(_cap_marks, text))
+        return Clean(UNSAFE.sub(_visible, text))
+    return Clean(_MARKS.sub(_cap_marks, UNSAFE.sub(_visible, text)))
 
 
 def clean_lines(text: str) -> list[Clean]:

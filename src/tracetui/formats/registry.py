@@ -39,6 +39,14 @@ def names() -> list[str]:
     return [*BUILT_IN, *_plugins()]
 
 
+def origin(name: str) -> str:
+    """Where a format comes from: ``built in``, or the package and object of a plug-in."""
+    point = _plugins().get(name)
+    if point is None:
+        return "built in"
+    return f"{point.dist.name} {point.dist.version}: {point.value}" if point.dist else point.value
+
+
 @cache
 def load(name: str) -> Format:
     """The format of that name. Raises `UsageError` if there is none, `PluginError` if it cannot be imported."""

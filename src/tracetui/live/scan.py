@@ -29,8 +29,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     problems: tuple[Problem, ...] = ()
     reason: str = ""
     """Why it was ignored, in words."""
-    folder: bool = False
-    """True for a folder that could not be walked (not counted as a file)."""
+    skipped: bool = False
+    """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
 
     @property
     def kind(self) -> str:
@@ -47,7 +47,7 @@ def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | Non
             if entry.stat is not None:
                 identity = (entry.stat.device, entry.stat.inode)
                 if identity in seen:
-                    yield Found(path=entry.path, reason="the same file as one before it")
+                    yield Found(path=entry.path, reason="the same file as one before it", skipped=True)
                     continue
                 seen.add(identity)
             found, last = look(source, entry, deep=deep, last=last, only=only)
@@ -61,7 +61,7 @@ def look(
     if entry.stat is None:
         reason = entry.skipped or ""
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
-        return Found(path=entry.path, problems=problems, reason=reason), last
+        return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
     with source.open(entry.path, entry.stat) as file:
         try:
             chosen = only or registry.detect(file, last)

@@ -29,7 +29,7 @@ def quote_key(key: str) -> str:
 
 
 class Problem(msgspec.Struct, frozen=True, gc=False):
-    """Something that could not be read: in which file, where in it (``line 3``, ``byte 812``, ``steps[2]``), and why."""
+    """Something that could not be read: in which file, where in it (``line 3``, ``byte 812``, ``steps[2]``), why."""
 
     path: str
     where: str
@@ -192,6 +192,8 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True):
     """All the rest under the trace's own names: environment, extensions, versions, working directory, metadata …"""
     layout: str = ""
     """``RunLog`` or ``Workflow`` where the format's document lays out a table under that name."""
+    extent: tuple[int, int] | None = None
+    """Offset and length in bytes of the run's own record, in a file that holds several; None: no such range."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

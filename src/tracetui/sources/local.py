@@ -24,10 +24,12 @@ _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 class LocalFile:
     """A regular file; see `tracetui.sources.base.File`."""
 
-    __slots__ = ("_fd", "_head", "_memo", "_stat", "_tables", "path")
+    __slots__ = ("_at", "_fd", "_head", "_memo", "_stat", "_tables", "path")
 
-    def __init__(self, path: str, stat: Stat | None = None) -> None:
+    def __init__(self, path: str, stat: Stat | None = None, at: str | None = None) -> None:
+        """The file at `path`; `at` is where its bytes really are, if not there."""
         self.path = path
+        self._at = at or path
         self._stat = stat
         self._fd = -1
         self._head: bytes | None = None
@@ -101,13 +103,13 @@ class LocalFile:
             from tracetui.sources import sqlite
 
             is_database = self.head.startswith(_SQLITE_MAGIC)
-            self._tables = sqlite.tables(self.path) if is_database else frozenset()
+            self._tables = sqlite.tables(self._at) if is_database else frozenset()
         return self._tables
 
     def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
         from tracetui.sources import sqlite
 
-        return sqlite.connect(self.path, follow=follow)
+        return sqlite.connect(self._at, follow=follow)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -115,7 +117,7 @@ class LocalFile:
             self._fd = -1
 
     def _open(self) -> int:
-        fd = os.open(self.path, _FLAGS)
+        fd = os.open(self._at, _FLAGS)
         found = os.fstat(fd)
         if not modes.S_ISREG(found.st_mode):
             os.close(fd)

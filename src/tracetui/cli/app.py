@@ -1,0 +1,63 @@
+"""``tracetui`` without a command: the app; without a terminal, the list."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+
+import tracetui
+from tracetui.cli.output import complain
+from tracetui.cli.parser import THEMES, add_paths, roots
+from tracetui.errors import UsageError
+from tracetui.sources.spool import STDIN
+from tracetui.store import address
+
+HELP = "Open a folder of AI-agent traces in the terminal: see which runs failed and why, read any of them."
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of the app."""
+    parser.add_argument("--version", action="version", version=f"tracetui {tracetui.__version__}")
+    add_paths(parser)
+    add_looks(parser)
+
+
+def add_looks(parser: argparse.ArgumentParser) -> None:
+    """How the app looks."""
+    parser.add_argument("--theme", choices=THEMES, help="colours; NO_COLOR is respected")
+    parser.add_argument("--ascii", action="store_true", help="draw with ASCII characters only")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run the app until the user quits. Without a terminal on standard output, print what ``ls`` prints."""
+    if not sys.stdout.isatty():
+        return _list(args)
+    places, target = _opened(args)
+    if STDIN in places:
+        raise UsageError("the app reads keys from standard input; `tracetui show -` reads a trace from there")
+    if os.environ.get("TERM") == "dumb" or not sys.stdin.isatty():
+        raise UsageError("the app needs a terminal that it can draw on and read keys from; `tracetui ls` does not")
+    from tracetui.ui.app import run_app
+
+    return run_app(places, format=args.format, theme=args.theme, ascii_glyphs=args.ascii, target=target)
+
+
+def _list(args: argparse.Namespace) -> int:
+    from tracetui.cli.ls import print_listing
+    from tracetui.export.listing import triage
+
+    args.json = False
+    found = print_listing(args)
+    sys.stdout.flush()
+    complain(triage(found.runs, len({problem.path for problem in found.problems})))
+    return 0
+
+
+def _opened(args: argparse.Namespace) -> tuple[list[str], str | None]:
+    """The places to open, and the address to go to: ``tracetui runs.db#wf-1/3`` opens the file there."""
+    places = roots(args)
+    if len(places) != 1 or os.path.exists(places[0]):
+        return places, None
+    parsed = address.parse(places[0], os.path.isfile)
+    return (places, None) if parsed is None else ([parsed.path], places[0])

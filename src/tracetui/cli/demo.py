@@ -1,0 +1,23 @@
+"""``tracetui demo``: the app on built-in sample runs."""
+
+from __future__ import annotations
+
+import argparse
+
+from tracetui.cli import app
+
+HELP = "open built-in sample runs of every format"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``demo``."""
+    app.add_looks(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Open the samples, in a private folder that goes when the app ends."""
+    from tracetui.demo import temporary
+
+    with temporary() as folder:
+        args.paths, args.trace_dir, args.format = [str(folder)], [], None
+        return app.run(args)

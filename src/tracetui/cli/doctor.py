@@ -1,0 +1,106 @@
+"""``tracetui doctor``: every file, which format claimed it and why, or why it was skipped."""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from tracetui.cli.output import write_bytes, write_lines
+from tracetui.cli.parser import add_paths, roots
+from tracetui.cli.reading import found_in, only, source_of
+from tracetui.export.json import encode, problem_value
+from tracetui.formats import registry
+from tracetui.live.scan import Found
+from tracetui.sources.base import Source
+from tracetui.text import Clean, clean, one_line
+
+HELP = "tell what every file is taken for, and why"
+EXAMPLES = """\
+examples:
+  tracetui doctor traces/
+  tracetui doctor traces/odd.json --json
+"""
+CLASSES = ("listed", "problem", "ignored")
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """One file: what it turned out to be, and how surely each format claims it."""
+
+    found: Found
+    scores: dict[str, int]
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``doctor``."""
+    add_paths(parser)
+    parser.add_argument("--json", action="store_true", help="as data: tracetui/doctor/1, see docs/json.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the diagnosis; exit status 1 if no run could be read."""
+    places = roots(args)
+    counts: Counter[str] = Counter()
+    with source_of(places) as source:
+        found = _counted(_diagnoses(source, found_in(source, places, only(args), deep=True)), counts)
+        if args.json:
+            write_bytes(_document(found, counts))
+        else:
+            write_lines(_lines(found, counts))
+    return 0 if counts["listed"] else 1
+
+
+def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
+    for found in files:
+        yield Diagnosis(found, {} if found.skipped else _scores(source, found.path))
+
+
+def _scores(source: Source, path: str) -> dict[str, int]:
+    try:
+        with source.open(path) as file:
+            return registry.scores(file)
+    except OSError:
+        return {}
+
+
+def _counted(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[Diagnosis]:
+    for one in found:
+        counts[one.found.kind] += 1
+        yield one
+
+
+def _document(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[bytes]:
+    yield b'{"schema":"tracetui/doctor/1","files":['
+    before = b"\n"
+    for one in found:
+        yield before + encode(_value(one))
+        before = b",\n"
+    yield b"]," + encode({**{name: counts[name] for name in CLASSES}, "seen": counts.total()})[1:] + b"\n"
+
+
+def _value(one: Diagnosis) -> dict[str, Any]:
+    return {
+        "path": one.found.path,
+        "class": one.found.kind,
+        "format": one.found.format,
+        "scores": one.scores,
+        "runs": len(one.found.runs),
+        "reason": one.found.reason or None,
+        "problems": [problem_value(problem) for problem in one.found.problems],
+    }
+
+
+def _lines(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[Clean]:
+    for one in found:
+        claims = sorted(((score, name) for name, score in one.scores.items() if score), reverse=True)
+        scores = ", ".join(f"{name} {score}" for score, name in claims) or "no claim"
+        runs = len(one.found.runs)
+        what = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
+        yield clean(f"{one.found.kind:<8} {one.found.path}  {what.get(one.found.kind, one.found.reason)}")
+        for problem in one.found.problems:
+            yield one_line(f"{'':<9}{problem.where + ': ' if problem.where else ''}{problem.reason}")
+    words = " + ".join(f"{counts[name]} {name}" for name in CLASSES)
+    yield Clean(f"{words} = {counts.total()} files seen")

@@ -1,0 +1,45 @@
+"""``tracetui formats``: which trace formats there are."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from typing import Any
+
+from tracetui.cli.output import write_bytes, write_lines
+from tracetui.errors import PluginError
+from tracetui.export.json import encode
+from tracetui.formats import registry
+from tracetui.text import Clean, clean
+
+HELP = "list the formats that can be read, plug-ins included"
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``formats``."""
+    parser.add_argument("--json", action="store_true", help="as data: tracetui/formats/1, see docs/json.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the formats; one that cannot be loaded is listed with the reason."""
+    found = [_described(name) for name in registry.names()]
+    if args.json:
+        write_bytes([encode({"schema": "tracetui/formats/1", "formats": found}), b"\n"])
+    else:
+        write_lines(_lines(found))
+    return 0
+
+
+def _described(name: str) -> dict[str, Any]:
+    try:
+        title, broken = registry.load(name).title, None
+    except PluginError as error:
+        title, broken = None, str(error)
+    return {"name": name, "title": title, "origin": registry.origin(name), "broken": broken}
+
+
+def _lines(found: list[dict[str, Any]]) -> Iterator[Clean]:
+    width = max(len(one["name"]) for one in found)
+    for one in found:
+        words = f"broken: {one['broken']}" if one["broken"] else one["title"]
+        yield clean(f"{one['name']:<{width}}  {words}  ({one['origin']})")

@@ -1,0 +1,95 @@
+"""The commands and their options. Completions and the documentation are made from these parsers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Sequence
+from importlib import import_module
+from types import ModuleType
+from typing import Final, NoReturn
+
+from tracetui.cli.output import complain
+from tracetui.errors import UsageError
+
+COMMANDS: Final = ("ls", "show", "doctor", "formats", "demo", "completions")
+"""Names of the modules in this package that are commands."""
+THEMES: Final = ("dark", "light", "high-contrast", "ansi")
+
+EXAMPLES: Final = """\
+examples:
+  tracetui                              open $PAPRIKA_TRACE_DIR, else ~/.paprika/traces
+  tracetui traces/ runs.db              open a folder and a file
+  tracetui ls traces/ --json            every run as data
+  tracetui show traces/0690.json/3      step 3 of one run
+  tracetui show 0690 --json             a run by the beginning of its id
+  cat run.jsonl | tracetui show -       a trace from standard input
+  tracetui demo                         built-in sample runs
+"""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser whose errors are one sentence with the next step."""
+
+    def __init__(self, prog: str, description: str, epilog: str | None) -> None:
+        super().__init__(
+            prog=prog,
+            description=description,
+            epilog=epilog,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+            allow_abbrev=False,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        complain(UsageError(f"{message}; `{self.prog} --help` shows the usage"))
+        raise SystemExit(2)
+
+
+def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """The arguments of the command that `argv` begins with, else of the app; ``run`` is what to call with them."""
+    name = argv[0] if argv and argv[0] in COMMANDS else None
+    module = _module(name or "app")
+    args = parser_of(name).parse_args(argv[1:] if name else argv)
+    args.run = module.run
+    return args
+
+
+def parser_of(name: str | None) -> Parser:
+    """The parser of a command; None for the app's own."""
+    module = _module(name or "app")
+    parser = Parser(
+        prog="tracetui" if name is None else f"tracetui {name}",
+        description=module.HELP,
+        epilog=_commands_help() + EXAMPLES if name is None else getattr(module, "EXAMPLES", None),
+    )
+    module.arguments(parser)
+    return parser
+
+
+def add_paths(parser: argparse.ArgumentParser) -> None:
+    """Where to look: PATH…, --trace-dir and --format."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders and files with traces; - for standard input")
+    add_place(parser)
+
+
+def add_place(parser: argparse.ArgumentParser) -> None:
+    """--trace-dir and --format."""
+    parser.add_argument("--trace-dir", metavar="DIR", action="append", default=[], help="the same as PATH")
+    parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
+
+
+def roots(args: argparse.Namespace) -> list[str]:
+    """The places to look in: those named, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``."""
+    named = [*getattr(args, "paths", ()), *args.trace_dir]
+    if named:
+        return named
+    return [os.environ.get("PAPRIKA_TRACE_DIR") or os.path.join(os.path.expanduser("~"), ".paprika", "traces")]
+
+
+def _module(name: str) -> ModuleType:
+    return import_module(f"tracetui.cli.{name}")
+
+
+def _commands_help() -> str:
+    lines = [f"  {name:<12} {_module(name).HELP}" for name in COMMANDS]
+    return "commands (each has its own --help):\n" + "\n".join(lines) + "\n\n"

@@ -1,0 +1,116 @@
+"""What the commands read with: the source, one whole scan, and the run that an address means."""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import msgspec
+
+from tracetui.cli.output import nothing
+from tracetui.cli.parser import roots
+from tracetui.errors import NothingReadable
+from tracetui.export.listing import newest_first
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+from tracetui.live.scan import Found, look, scan
+from tracetui.model import Problem, RunSummary
+from tracetui.sources.base import Entry, Source
+from tracetui.sources.local import LocalSource
+from tracetui.sources.spool import STDIN, Spool
+from tracetui.store import address
+from tracetui.store.relations import Relations
+
+
+class Listing(msgspec.Struct, frozen=True):
+    """Everything that was found: runs newest first, and the problems of files."""
+
+    runs: list[RunSummary]
+    problems: list[Problem]
+
+
+@contextmanager
+def source_of(paths: Sequence[str]) -> Iterator[Source]:
+    """The file system, with standard input under ``-`` where that is asked for."""
+    if STDIN not in paths:
+        yield LocalSource()
+        return
+    with Spool(sys.stdin.buffer) as spool:
+        yield spool
+
+
+def only(args: argparse.Namespace) -> Format | None:
+    """The format that ``--format`` forces."""
+    return registry.load(args.format) if args.format else None
+
+
+def found_in(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Iterator[Found]:
+    """Every file below `paths`. Garbage collection rests: summaries are many, small and acyclic."""
+    gc.disable()
+    try:
+        yield from scan(source, paths, deep=deep, only=forced)
+    finally:
+        gc.enable()
+
+
+def listing_of(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Listing:
+    """All runs and problems below `paths`."""
+    runs: list[RunSummary] = []
+    problems: list[Problem] = []
+    for found in found_in(source, paths, forced, deep=deep):
+        runs.extend(found.runs)
+        problems.extend(found.problems)
+    return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path))
+
+
+def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:
+    """The run that an address, a bare id or a prefix of one means, and the parts that follow it.
+
+    Raises `NothingReadable` if there is none, `UsageError` if several are meant.
+    """
+    forced = only(args)
+    parsed = address.parse(text, lambda path: path == STDIN or os.path.isfile(path))
+    if parsed is not None:
+        runs = runs_in(source, parsed.path, forced)
+        return address.pick(runs, parsed.key, parsed.path), parsed.parts
+    places = [text] if os.path.isdir(text) else roots(args)
+    listing = listing_of(source, places, forced, deep=False)
+    if not listing.runs:
+        if places != [text] and os.sep in text:
+            raise NothingReadable(f"there is no file {text}")
+        raise nothing(places, listing.problems)
+    if places == [text]:
+        return address.pick(listing.runs, None, text), ()
+    return address.find(text, listing.runs, ", ".join(places))
+
+
+def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummary, ...]:
+    """The runs of one file, as its list stage tells. Raises `NothingReadable` with the reason if there are none."""
+    entry = next(iter(source.walk(path)), Entry(path, skipped="no such file"))
+    found, _ = look(source, entry, deep=False, only=forced)
+    if not found.runs:
+        reason = found.problems[0].reason if found.problems else found.reason
+        raise NothingReadable(f"no run could be read in {path}: {reason}; `tracetui doctor` tells more")
+    return found.runs
+
+
+def replay_address(source: Source, run: RunSummary, forced: Format | None) -> str | None:
+    """`replay_of_address` of one run: its original is looked for in its own folder."""
+    if run.replay_of is None and run.replay_of_path is None:
+        return None
+    path = run.ref.path
+    folder = path if path == STDIN else os.path.dirname(run.replay_of_path or path) or os.curdir
+    near = listing_of(source, [folder], forced, deep=False).runs
+    if folder == os.curdir:
+        near = [_without_dot(one) for one in near]
+    return Relations([run, *(one for one in near if one.ref != run.ref)]).replay_addresses()[run.ref]
+
+
+def _without_dot(run: RunSummary) -> RunSummary:
+    """A run found below ``.`` under the path that the user would write."""
+    path = run.ref.path.removeprefix(os.curdir + os.sep)
+    return msgspec.structs.replace(run, ref=msgspec.structs.replace(run.ref, path=path))

@@ -1,0 +1,142 @@
+"""``tracetui show``: one run, step, span or value."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+from tracetui.cli.output import write_bytes, write_lines
+from tracetui.cli.parser import add_place
+from tracetui.cli.reading import only, replay_address, run_at, source_of
+from tracetui.errors import UsageError
+from tracetui.export import json, text
+from tracetui.export.values import value_lines
+from tracetui.live.load import read_run
+from tracetui.model import Run, RunRef, Span
+from tracetui.sources.base import Source
+from tracetui.store.address import Target, follow, target
+
+HELP = "print one run, or a step, span or value of it"
+EXAMPLES = """\
+An address is what `tracetui ls` prints, or the id of a run, or the beginning of an id;
+/STEP, /SPAN and the names of fields may follow.
+
+examples:
+  tracetui show traces/0690.json            the run as text
+  tracetui show traces/0690.json --json     the run as data
+  tracetui show runs.db#wf-1/3              step 3 of a run in a database
+  tracetui show 0690/3/output               one value
+  tracetui show runs.db#wf-1 --state 2      what had accumulated after step 2
+"""
+_CHUNK = 1 << 20
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``show``."""
+    parser.add_argument("address", metavar="ADDRESS", help="as printed by ls, or a run id, or the beginning of one")
+    add_place(parser)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--json", action="store_true", help="as data: tracetui/run/1, see docs/json.md")
+    how.add_argument("--raw", action="store_true", help="the exact bytes of the source record")
+    parser.add_argument("--state", metavar="N", type=int, help="the accumulated state of a graph after step N")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what the address means."""
+    with source_of([args.address.split("/")[0]]) as source:
+        summary, parts = run_at(source, args.address, args)
+        opened = read_run(source, summary.ref)
+        wanted = target(opened, parts)
+        if args.state is not None:
+            _value(_state(opened, args.state), wanted.keys, "the state", args)
+        elif args.raw:
+            _raw(source, opened, wanted)
+        elif wanted.keys or wanted.span is not None:
+            _part(opened, wanted, args)
+        elif args.json:
+            replay = replay_address(source, opened.summary, only(args))
+            write_bytes(json.run_document(opened, replay, _node_stats(opened)))
+        else:
+            write_lines(text.run_lines(opened))
+    return 0
+
+
+def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
+    """A span, or a value in it or in the run."""
+    if wanted.span is None:
+        whole = {**json.run_value(run.summary, None), **json.run_body_value(run.body)}
+        _value(whole, wanted.keys, "the run", args)
+        return
+    position = run.index[wanted.span.id]
+    if wanted.keys or args.json:
+        _value(json.span_document(run, position), wanted.keys, f"span {wanted.span.id}", args)
+    else:
+        write_lines(text.one_span_lines(run, position))
+
+
+def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:
+    found = follow(value, keys, what)
+    if args.json:
+        write_bytes([json.encode(found), b"\n"])
+    else:
+        write_lines(value_lines(found))
+
+
+def _state(run: Run, number: int) -> dict[str, Any]:
+    """The state after step `number`: of the last span of that step that has one."""
+    for span in reversed(run.spans):
+        if span.step == number and (state := run.load(span).state) is not None:
+            return state
+    raise UsageError(f"no accumulated state after step {number} in {run.summary.ref.address}; only graphs have it")
+
+
+def _node_stats(run: Run) -> dict[str, Any]:
+    if not run.body.layout:
+        return {}
+    from tracetui.views.nodes import node_stats
+
+    return {"node_stats": node_stats(run)}
+
+
+# ---- raw
+
+
+def _raw(source: Source, run: Run, wanted: Target) -> None:
+    """The source record: as it is into a pipe or file, through the gate onto a terminal."""
+    if wanted.keys:
+        raise UsageError("--raw takes the address of a run, step or span; leave out the field")
+    records = _run_record(source, run) if wanted.span is None else _span_record(run, wanted.span)
+    if sys.stdout.isatty():
+        write_lines(value_lines(b"".join(records).decode("utf-8", "replace")))
+    else:
+        write_bytes(records)
+
+
+def _span_record(run: Run, span: Span) -> Iterator[bytes]:
+    raw = run.load(span).raw
+    if not raw:
+        raise UsageError(
+            f"span {span.id} has no record of its own in {run.summary.ref.path}; try its parent, or the run"
+        )
+    yield raw
+
+
+def _run_record(source: Source, run: Run) -> Iterator[bytes]:
+    """The bytes of a run: its file, its range of the file, or (databases) the rows of its steps, one a line."""
+    ref, extent = run.summary.ref, run.body.extent
+    if extent is None and ref.key is not None:
+        for position, depth in enumerate(run.depths):
+            if depth == 0 and (raw := run.load(run.spans[position]).raw):
+                yield raw + b"\n"
+        return
+    yield from _bytes(source, ref, *(extent or (0, None)))
+
+
+def _bytes(source: Source, ref: RunRef, offset: int, length: int | None) -> Iterator[bytes]:
+    with source.open(ref.path) as file:
+        end = None if length is None else offset + length
+        while data := file.read(offset, _CHUNK if end is None else min(_CHUNK, end - offset)):
+            yield data
+            offset += len(data)

@@ -1,0 +1,255 @@
+"""Runs, spans and problems as JSON: what `--json` prints, and the program's public contract (docs/json.md).
+
+Values are exact. Characters that a terminal may act upon or that do not show are written as ``\\uXXXX``, so that the
+output may go anywhere. What orjson refuses (depth, lone surrogates, integers over 64 bits, keys that are no strings)
+goes through an encoder that does not recurse and takes its words from the standard library.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64encode
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from enum import Enum
+from math import isfinite
+from typing import Any, Final
+
+import msgspec
+import orjson
+
+from tracetui.model import Body, FirstError, Problem, Run, RunBody, RunSummary, Span, Usage
+from tracetui.text import UNSAFE
+
+RUNS: Final = "tracetui/runs/1"
+RUN: Final = "tracetui/run/1"
+
+_EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+_NO_USAGE: Final = Usage()
+
+
+def runs_document(
+    runs: Iterable[RunSummary], problems: Iterable[Problem], replays: Mapping[Any, str | None]
+) -> Iterator[bytes]:
+    """What ``ls --json`` prints, one run a line; `replays` holds the `replay_of_address` of each `RunRef`."""
+    yield b'{"schema":' + encode(RUNS) + b',"runs":['
+    yield from _listed(run_value(run, replays.get(run.ref)) for run in runs)
+    yield b'],"problems":['
+    yield from _listed(problem_value(problem) for problem in problems)
+    yield b"]}\n"
+
+
+def run_document(run: Run, replay: str | None, extra: Mapping[str, Any] | None = None) -> Iterator[bytes]:
+    """What ``show --json`` prints, one span a line; `extra` is added to the run."""
+    whole = {**run_value(run.summary, replay), **run_body_value(run.body), **(extra or {})}
+    yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
+    yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
+    yield b'],"spans":['
+    yield from _listed(span_document(run, position) for position in range(len(run.spans)))
+    yield b'],"problems":['
+    yield from _listed(problem_value(problem) for problem in run.problems)
+    yield b"]}\n"
+
+
+def _listed(values: Iterable[Any]) -> Iterator[bytes]:
+    before = b"\n"
+    for value in values:
+        yield before + encode(value)
+        before = b",\n"
+
+
+# ---- values
+
+
+def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
+    """One run as ``ls`` lists it."""
+    return {
+        "address": run.ref.address,
+        "path": run.ref.path,
+        "format": run.ref.format,
+        "id": run.id,
+        "name": run.name,
+        "agent": run.agent,
+        "model": run.model,
+        "status": run.status,
+        "status_word": run.status_word,
+        "status_source": run.status_source,
+        "started_at": moment(run.started_at, zone=run.time_zone),
+        "time_zone": None if run.started_at is None else run.time_zone,
+        "duration_ms": run.duration_ms,
+        "steps": run.steps,
+        "spans": run.spans,
+        "llm_calls": run.llm_calls,
+        "tool_calls": run.tool_calls,
+        "errors": run.errors,
+        "usage": msgspec.structs.asdict(run.usage or _NO_USAGE),
+        "replay_of": run.replay_of,
+        "replay_of_address": replay,
+        "relation": run.relation,
+        "parent": run.parent,
+        "first_error": _first_error(run.first_error),
+        "problems": run.problems,
+    }
+
+
+def _first_error(error: FirstError | None) -> dict[str, Any] | None:
+    return None if error is None else {"span": error.span, "type": error.type, "message": error.message}
+
+
+def run_body_value(body: RunBody) -> dict[str, Any]:
+    """What ``show`` adds to a run."""
+    found = msgspec.structs.asdict(body)
+    del found["layout"], found["extent"]
+    return found
+
+
+def span_document(run: Run, position: int) -> dict[str, Any]:
+    """One span of a run, its body included."""
+    span = run.spans[position]
+    return span_value(span, run.depths[position], run.load(span), zone=run.summary.time_zone)
+
+
+def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") -> dict[str, Any]:
+    """One span as ``show`` prints it."""
+    given, attributes = body.input, dict(body.attributes)
+    if given is None:
+        given = body.input_messages or None
+    elif body.input_messages:
+        attributes["gen_ai.input.messages"] = body.input_messages
+    made = body.output
+    if made is None:
+        made = body.output_messages or None
+    elif body.output_messages:
+        attributes["gen_ai.output.messages"] = body.output_messages
+    attributes.update(_derived(span, body))
+    return {
+        "id": span.id,
+        "parent_id": span.parent_id,
+        "depth": depth,
+        "step": span.step,
+        "name": span.name,
+        "operation": span.operation,
+        "status": span.status,
+        "status_word": span.status_word,
+        "status_source": span.status_source,
+        "started_at": moment(span.started_at, zone=zone),
+        "duration_ms": span.duration_ms,
+        "usage": msgspec.structs.asdict(span.usage or _NO_USAGE),
+        "input": given,
+        "output": made,
+        "error": span.error,
+        "input_hash": span.input_hash,
+        "attributes": attributes,
+    }
+
+
+def _derived(span: Span, body: Body) -> dict[str, Any]:
+    """What tracetui worked out and the contract has no field for, under names that no trace uses."""
+    found = {
+        "note": span.note,
+        "bindings": body.bindings,
+        "links": body.links,
+        "checks": body.checks,
+        "state": body.state,
+        "traceback": body.traceback,
+    }
+    return {f"tracetui.{name}": value for name, value in found.items() if value not in ((), "", None)}
+
+
+def problem_value(problem: Problem) -> dict[str, Any]:
+    """One thing that could not be read."""
+    return {"path": problem.path, "where": problem.where, "reason": problem.reason}
+
+
+def moment(seconds: float | None, *, zone: str | None = "UTC") -> str | None:
+    """Seconds since the epoch as ISO 8601: with ``Z``, or without it where `zone` is None (a naive time).
+
+    None for None and for what no calendar has (before the year 1, after 9999).
+    """
+    if seconds is None:
+        return None
+    try:
+        when = _EPOCH + timedelta(seconds=seconds)
+    except (OverflowError, ValueError):
+        return None
+    return when.replace(tzinfo=None).isoformat() + ("" if zone is None else "Z")
+
+
+# ---- bytes
+
+
+def encode(value: Any) -> bytes:
+    """`value` as one line of JSON. Takes whatever the model holds; never raises for its content."""
+    try:
+        data = orjson.dumps(value, default=plain)
+    except TypeError:  # orjson's error for everything that it refuses
+        return "".join(_pieces(value)).encode("ascii")
+    if data.isascii() and b"\x7f" not in data:
+        return data
+    return UNSAFE.sub(_escape, data.decode()).encode()
+
+
+def _escape(match: re.Match[str]) -> str:
+    return json.dumps(match.group())[1:-1] if match.group() != "\x7f" else "\\u007f"
+
+
+def plain(value: Any) -> Any:
+    """What is not JSON by itself, one level deep."""
+    if isinstance(value, msgspec.Struct):
+        fields = {name: getattr(value, name) for name in value.__struct_fields__}
+        tag = type(value).__struct_config__.tag
+        return fields if tag is None else {"type": tag, **fields}
+    if isinstance(value, bytes | bytearray | memoryview):
+        return {"base64": b64encode(value).decode()}
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Iterable) and not isinstance(value, str):
+        return list(value)
+    return str(value)
+
+
+def _pieces(value: Any) -> Iterator[str]:
+    """JSON text of `value`, without recursion. All of it is ASCII."""
+    todo: list[Any] = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, _Done):
+            yield item
+        elif item is None or isinstance(item, str | int | float):
+            yield _scalar(item)
+        elif isinstance(item, dict):
+            todo.append(_Done("}"))
+            _push(todo, [(_Done(f"{_key(key)}:"), below) for key, below in item.items()])
+            yield "{"
+        elif isinstance(item, list | tuple):
+            todo.append(_Done("]"))
+            _push(todo, [(below,) for below in item])
+            yield "["
+        else:
+            todo.append(plain(item))
+
+
+class _Done(str):
+    """Text that is JSON already."""
+
+    __slots__ = ()
+
+
+def _push(todo: list[Any], groups: Sequence[tuple[Any, ...]]) -> None:
+    for place in range(len(groups) - 1, -1, -1):
+        todo.extend(reversed(groups[place]))
+        if place:
+            todo.append(_Done(","))
+
+
+def _key(key: Any) -> str:
+    return json.dumps(key if isinstance(key, str) else str(key)).replace("\x7f", "\\u007f")
+
+
+def _scalar(item: Any) -> str:
+    if isinstance(item, Enum):
+        item = item.value
+    if isinstance(item, float) and not isfinite(item):
+        return "null"  # as orjson: JSON has no word for NaN and the infinities
+    return json.dumps(item).replace("\x7f", "\\u007f")

@@ -1,0 +1,65 @@
+"""The table that ``ls`` prints: one run or unreadable file a row, cleaned, in columns as wide as what is in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from tracetui.model import Problem, RunSummary, Status
+from tracetui.text import Clean, cells, clean, count, duration, one_line, pad, tokens
+from tracetui.views.chart import tokens_of
+from tracetui.views.headline import moment
+from tracetui.views.runs import outcome
+
+HEADING = ("STATUS", "STARTED", "TIME", "STEPS", "TOKENS", "AGENT", "ADDRESS", "OUTCOME")
+_NUMBERS = frozenset({2, 3, 4})
+_WIDEST = (10, 20, 6, 5, 6, 28, 400)
+
+
+def listing(runs: Sequence[RunSummary], problems: Sequence[Problem]) -> Iterator[Clean]:
+    """The lines of the table. The address is never cut, so that it can be used."""
+    rows = [tuple(map(Clean, HEADING)), *map(_run_cells, runs), *map(_problem_cells, problems)]
+    widths = [min(widest, max(cells(row[i]) for row in rows)) for i, widest in enumerate(_WIDEST)]
+    for row in rows:
+        yield Clean("  ".join((*_padded(row, widths), row[-1])).rstrip())
+
+
+def _padded(row: Sequence[Clean], widths: Sequence[int]) -> Iterator[Clean]:
+    for i, width in enumerate(widths):
+        yield row[i] if cells(row[i]) > width else pad(row[i], width, right=i in _NUMBERS)
+
+
+def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
+    return (
+        Clean(run.status.value),
+        started(run),
+        duration(run.duration_ms),
+        count(run.steps),
+        tokens(tokens_of(run.usage)),
+        one_line(run.agent or run.name, 26),
+        clean(run.ref.address),
+        Clean("".join(piece.text for piece in outcome(run))),
+    )
+
+
+def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
+    reason = f"{problem.where}: {problem.reason}" if problem.where else problem.reason
+    unsaid = Clean("—")
+    return (Clean("unreadable"), *[unsaid] * 5, clean(problem.path), one_line(reason, 200))
+
+
+def started(run: RunSummary) -> Clean:
+    """When a run started, to the second; ``—`` where the trace does not say."""
+    return Clean((moment(run) or "—").removesuffix(" local, zone unknown"))
+
+
+def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
+    """The order of every list: by start, newest first; runs without one last; then by address."""
+    return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
+
+
+def triage(runs: Iterable[RunSummary], unreadable: int) -> str:
+    """The sentence that turns a list into an action: ``7 of 40 failed``. Counts runs that no other run started."""
+    top = [run for run in runs if run.parent is None]
+    failed = sum(run.status is Status.ERROR for run in top)
+    words = f"{failed} of {len(top)} failed"
+    return words if not unreadable else f"{words}, {unreadable} unreadable"

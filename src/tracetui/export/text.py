@@ -1,0 +1,267 @@
+"""A run as text that reads well in a chat: how it ended and why first, then what happened, one span after the other.
+
+Every line that leaves here passed the gate. What is too long is cut with its length, and the last line says how to
+see all of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import chain
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.export.json import encode, moment
+from tracetui.export.values import messages_lines, one_of_messages, value_lines
+from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
+from tracetui.views.chart import tokens_of
+from tracetui.views.headline import measured
+
+SHORT: Final = 240
+"""Characters of an input or output that are shown among other spans."""
+LABEL: Final = 11
+
+_MARKS: Final = {True: "met", False: "UNMET", None: "not judged"}
+
+
+def run_lines(run: Run) -> Iterator[Clean]:
+    """The whole run."""
+    yield from _head(run)
+    yield from _judged(run)
+    yield from _facts(run)
+    yield from _said(run)
+    yield Clean("")
+    if run.body.layout:
+        from tracetui.views import nodes
+
+        yield from nodes.table(run)
+        yield nodes.summary_line(run)
+        yield Clean("")
+    shortened = False
+    for position in range(len(run.spans)):
+        for line in span_lines(run, position):
+            shortened = shortened or line.endswith("characters]")
+            yield line
+    if shortened:
+        address = run.summary.ref.address
+        yield Clean("")
+        yield clean(f"Cut values in full: tracetui show '{address}/STEP' (or /SPAN-ID, then /input, /output …)")
+
+
+# ---- the run
+
+
+def _head(run: Run) -> Iterator[Clean]:
+    summary = run.summary
+    who = " · ".join(dict.fromkeys(one_line(part, 100) for part in (summary.agent, summary.name) if part))
+    yield Clean(who or one_line(summary.id, 100))
+    yield from _labelled("status", [_status(run)])
+    if (error := summary.first_error) is not None:
+        label = "cause" if summary.status is Status.ERROR else "inside"
+        kind, message = one_line(error.type or "", 80), clean_lines(error.message)
+        first = ": ".join(part for part in (_place(run, error.span), kind, message[0]) if part)
+        yield from _labelled(label, [Clean(first), *message[1:]])
+
+
+def _status(run: Run) -> Clean:
+    summary = run.summary
+    said = [f"the trace says {one_line(summary.status_word, 80)!r}"] if summary.status_word else []
+    said += [summary.status_source.value] if summary.status_source else []
+    words = summary.status.value + (f" ({', '.join(said)})" if said else "")
+    if summary.status is Status.OK and summary.errors:
+        words += f" · {summary.errors} failed inside"
+    return Clean(words)
+
+
+def _place(run: Run, span_id: str | None) -> Clean:
+    span = run.span(span_id) if span_id is not None else None
+    if span is None:
+        return Clean("")
+    return Clean(f"step {span.step} {one_line(span.name, 80)}" if span.step is not None else one_line(span.name, 80))
+
+
+def _judged(run: Run) -> Iterator[Clean]:
+    """Goal, limits, findings and criteria, the unmet ones first with their evidence."""
+    body = run.body
+    if body.goal:
+        yield from _labelled("goal", clean_lines(body.goal))
+    for limit in body.limits:
+        words = f"{one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip()
+        words += " VIOLATED" if limit.violated else ""
+        yield from _labelled("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
+    for finding in body.findings:
+        yield from _labelled("finding", clean_lines(finding))
+    for criterion in sorted(body.criteria, key=lambda one: one.met is not False):
+        turns = f" (turns {', '.join(map(str, criterion.steps))})" if criterion.steps else ""
+        lines = clean_lines(f"{_MARKS[criterion.met]}: {criterion.text}{turns}")
+        yield from _labelled("criterion", [*lines, *(clean_lines(criterion.evidence) if criterion.evidence else [])])
+    if body.reason:
+        yield from _labelled("reason", clean_lines(body.reason))
+    for metric in body.metrics:
+        passed = {True: " passed", False: " FAILED", None: ""}[metric.passed]
+        score = "—" if metric.score is None else f"{metric.score:.4g}"
+        limit_words = "" if metric.threshold is None else f" of {metric.threshold:.4g}"
+        yield from _labelled("metric", [Clean(f"{one_line(metric.name, 60)} {score}{limit_words}{passed}")])
+
+
+def _facts(run: Run) -> Iterator[Clean]:
+    summary, usage = run.summary, run.summary.usage
+    counts = [
+        f"{grouped(number)} {word}"
+        for number, word in (
+            (summary.steps, "steps"),
+            (summary.llm_calls, "model calls"),
+            (summary.tool_calls, "tool calls"),
+            (summary.errors, "failed"),
+        )
+        if number
+    ]
+    yield from _labelled("model", [one_line(summary.model, 100)] if summary.model else [])
+    yield from _labelled("counts", [Clean(" · ".join(counts))] if counts else [])
+    if usage is not None:
+        fields = msgspec.structs.asdict(usage)
+        words = [f"{grouped(value)} {name.removesuffix('_tokens')}" for name, value in fields.items() if _count(value)]
+        words += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
+        yield from _labelled("tokens", [Clean(" · ".join(words))])
+    when = moment(summary.started_at, zone=summary.time_zone)
+    took = [f"took {duration(summary.duration_ms)}"] if summary.duration_ms is not None else []
+    naive = ["local, zone unknown"] if when and summary.time_zone is None else []
+    yield from _labelled("started", [Clean(" · ".join([when, *naive, *took]))] if when else [])
+    yield from _labelled("took", [duration(summary.duration_ms)] if took and not when else [])
+    yield from _labelled(
+        summary.relation or "replay", [one_line(f"of {summary.replay_of}")] if summary.replay_of else []
+    )
+    yield from _labelled("parent", [one_line(summary.parent)] if summary.parent else [])
+    for total in run.body.totals:
+        if total.differs:
+            words_ = f"{one_line(total.name, 60)}: the trace says {total.declared:g}, counted {total.counted:g}"
+            yield from _labelled("total", [Clean(words_)])
+    for problem in run.problems:
+        yield from _labelled("problem", [one_line(f"{problem.where} {problem.reason}".strip())])
+    yield from _labelled("id", [one_line(summary.id, 300)])
+    yield from _labelled("address", [clean(summary.ref.address)])
+
+
+def _count(value: object) -> bool:
+    return isinstance(value, int)
+
+
+def _said(run: Run) -> Iterator[Clean]:
+    """Run-level values, shortened."""
+    body, cause = run.body, run.summary.first_error
+    for name in ("system_prompt", "input", "output", "error", "tags", "attributes"):
+        value = getattr(body, name)
+        told = name == "error" and cause is not None and value is not None and value.message == cause.message
+        if not told and value not in (None, (), {}, ""):
+            yield from _labelled(name.replace("_prompt", ""), [short(value)])
+
+
+def _labelled(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
+    head = f"{clean(label):<{LABEL}}"
+    for line in lines:
+        yield Clean(head + line)
+        head = " " * LABEL
+
+
+# ---- spans
+
+
+def span_lines(run: Run, position: int) -> Iterator[Clean]:
+    """One span among others: its line, its errors, and what went in and out, shortened."""
+    span, indent = run.spans[position], "  " * run.depths[position]
+    body = run.load(span)
+    number = f"{span.step}. " if span.is_step and span.step is not None else "- "
+    given, made = _given(body), _made(body)
+    facts = [*span_facts(span)]
+    yield Clean(indent + number + " · ".join([one_line(span.name or "(no name)", 120), *facts]))
+    indent += "   "
+    if span.error is not None:
+        kind = f"{one_line(span.error.type, 80)}: " if span.error.type else ""
+        for line in clean_lines(span.error.message):
+            yield Clean(f"{indent}! {kind}{line}")
+            kind = ""
+    if span.operation is Operation.TURN and run.sizes[position] > 1:
+        return  # what it holds follows, call by call
+    for label, value in (("in ", given), ("out", made)):
+        if value:
+            yield Clean(f"{indent}{label}: {value}")
+
+
+def span_facts(span: Span) -> Iterator[Clean]:
+    """What there is to say about a span beside its name: status where it is not ok, note, time, tokens."""
+    if span.status not in (Status.OK, Status.UNKNOWN):
+        word = f" ({one_line(span.status_word, 40)})" if span.status_word and span.status_word != span.status else ""
+        yield Clean(span.status.value + word)
+    if span.note:
+        yield one_line(span.note, 80)
+    if span.duration_ms is not None:
+        yield duration(span.duration_ms)
+    if (total := tokens_of(span.usage)) is not None:
+        yield Clean(f"{tokens(total)} tok")
+
+
+def _given(body: Body) -> Clean:
+    """What went in: of a conversation its last message, which is what is new."""
+    if body.input_messages:
+        before = len(body.input_messages) - 1
+        more = f" (after {before} message{'s' if before > 1 else ''})" if before else ""
+        return Clean(short_text(one_of_messages(body.input_messages[-1:])) + more)
+    return short(body.input) if body.input is not None else Clean("")
+
+
+def _made(body: Body) -> Clean:
+    if body.output_messages:
+        return short_text(one_of_messages(body.output_messages))
+    return short(body.output) if body.output is not None else Clean("")
+
+
+def short(value: Any) -> Clean:
+    """A value on one line, cut after `SHORT` characters with its length."""
+    return short_text(value if isinstance(value, str) else encode(value).decode())
+
+
+def short_text(text: str) -> Clean:
+    if len(text) <= SHORT:
+        return one_line(text, SHORT)
+    return Clean(f"{one_line(text[:SHORT], SHORT)} … [{grouped(len(text))} characters]")
+
+
+def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
+    """One span alone: everything that the trace says about it, uncut."""
+    span, body = run.spans[position], run.load(run.spans[position])
+    yield Clean(" · ".join([one_line(span.name or "(no name)", 200), span.operation.value, *span_facts(span)]))
+    said = [one_line(span.status_word, 80)] if span.status_word else []
+    said += [Clean(span.status_source.value)] if span.status_source else []
+    yield from _labelled("status", [Clean(span.status.value + (f" ({', '.join(said)})" if said else ""))])
+    if (when := moment(span.started_at, zone=run.summary.time_zone)) is not None:
+        yield from _labelled("started", [Clean(when)])
+    yield from _labelled("id", [one_line(span.id, 300)])
+    yield from _labelled("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
+    yield from _labelled("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
+    if span.error is not None:
+        kind = f"{span.error.type}: " if span.error.type else ""
+        yield from _section("error", clean_lines(kind + span.error.message))
+    yield from _section("traceback", clean_lines(body.traceback) if body.traceback else [])
+    yield from _section("input", _messages_or_value(body.input_messages, body.input))
+    yield from _section("output", _messages_or_value(body.output_messages, body.output))
+    for name in ("bindings", "checks", "links", "state", "attributes"):
+        value = getattr(body, name)
+        yield from _section(name, value_lines(value) if value not in ((), {}, None) else [])
+    below = [run.spans[child] for child in run.children(position)]
+    yield from _section("below", [one_line(f"{child.name}  …/{quote_key(child.id)}", 400) for child in below])
+
+
+def _messages_or_value(messages: tuple[Message, ...], value: Any) -> Iterable[Clean]:
+    """The conversation where there is one, else the value; both where they differ is what ``--json`` is for."""
+    if messages:
+        return messages_lines(messages)
+    return value_lines(value) if value is not None else []
+
+
+def _section(title: str, lines: Iterable[Clean]) -> Iterator[Clean]:
+    found = iter(lines)
+    first = next(found, None)
+    if first is not None:
+        yield from chain((Clean(""), Clean(title.upper()), first), found)

@@ -1,0 +1,43 @@
+"""Standard input as a file: formats seek, so it is copied into a private folder first."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from types import TracebackType
+from typing import BinaryIO, Final
+
+from tracetui.sources.base import Entry, Stat
+from tracetui.sources.local import LocalFile, LocalSource
+
+STDIN: Final = "-"
+
+
+class Spool(LocalSource):
+    """Local files, and under the path ``-`` what `stream` holds. A context manager: the copy goes at the end."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._folder = tempfile.mkdtemp(prefix="tracetui-")
+        self._copy = os.path.join(self._folder, "stdin")
+        with os.fdopen(os.open(self._copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+            shutil.copyfileobj(stream, copy, 1 << 20)
+
+    def __enter__(self) -> Spool:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+        return LocalFile(path, stat, self._copy) if path == STDIN else super().open(path, stat)
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        if root != STDIN:
+            yield from super().walk(root)
+            return
+        with self.open(STDIN) as file:
+            yield Entry(STDIN, file.stat)
