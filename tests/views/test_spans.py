@@ -133,6 +133,7 @@ def test_with_durations_only_spans_lie_end_to_end() -> None:
     chart = SpanRows(run, tree=False).chart
     assert chart.end_to_end
     assert chart.total_ms == 400
+    assert "0 end to end" in text_of_line(SpanRows(run, tree=False).header(80))
     assert chart.extent(1) == (100.0, 400.0)
 
 

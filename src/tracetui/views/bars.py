@@ -109,8 +109,11 @@ class Axis(NamedTuple):
     ticks: tuple[int, ...]
 
 
-def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE) -> Axis:
-    """Three to five round ticks and the total; a tick whose label would come too near to the total has none."""
+def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE, *, note: str = "") -> Axis:
+    """Three to five round ticks and the total; a tick whose label would come too near to the total has none.
+
+    A `note` takes the place of the labels where there is room for it.
+    """
     if width <= 0:
         return Axis((), ())
     step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), total_ms / 4)
@@ -119,6 +122,8 @@ def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE) -> Axis:
     cells = [" "] * width
     free = _write(cells, 0, "0", 0)
     total_at = width - len(end)
+    if note and free + len(note) < total_at:
+        free = _write(cells, free, note, free)
     for cell, ms in marks:
         label = _tick_label(ms)
         if max(cell + len(label), cell + _NEAR_TOTAL) <= total_at and cell >= free:

@@ -23,8 +23,8 @@ from tracetui.text import Clean, clean, cost, duration, grouped, one_line, pad, 
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.headline import moment, number
-from tracetui.views.rows import Piece
-from tracetui.views.sheet import Sheet
+from tracetui.views.rows import Line, Piece
+from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
 
 SOURCES: Final = {
@@ -98,6 +98,8 @@ def _status(sheet: Sheet, run: Run) -> None:
         spans = (error.span,) if error.span is not None else ()
         style = "status.error" if summary.status is Status.ERROR else "sec"
         sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(words), style), spans=spans)
+    if summary.outcome:
+        sheet.fact("outcome", Piece(one_line(summary.outcome), "sec"))
     if summary.errors and summary.status is Status.OK:
         sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run went on"), "status.warn"))
 
@@ -305,9 +307,10 @@ def _texts(sheet: Sheet, body: RunBody) -> None:
 def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:
     if not problems:
         return
-    sheet.title("Notes", f"{grouped(len(problems))} · what could not be read, or does not add up")
-    for problem in problems:
-        where = Piece(Clean(f"{one_line(problem.where, 60)}  " if problem.where else ""), "sec")
-        sheet.line(
-            Piece(sheet.glyphs.note, "status.warn bold"), Piece(Clean(" ")), where, Piece(one_line(problem.reason))
-        )
+    sheet.title("Notes", f"{grouped(len(problems))} {sheet.glyphs.dot} what could not be read, or does not add up")
+    sheet.add(Each("problems", len(problems), lambda i: _problem(problems[i], sheet.glyphs)))
+
+
+def _problem(problem: Problem, glyphs: Glyphs) -> Line:
+    where = Piece(Clean(f"{one_line(problem.where, 60)}  " if problem.where else ""), "sec")
+    return (Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), where, Piece(one_line(problem.reason)))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from tracetui.text import Clean, clean, pad
@@ -21,6 +21,36 @@ class Cut(ListRows):
 
     def line(self, index: int, width: int) -> Line:
         return tuple(fit(super().line(index, width), width))
+
+
+class Each:
+    """Lines that are made when they are looked at: `make(i)` for each of `count` things."""
+
+    def __init__(self, name: Hashable, count: int, make: Callable[[int], Line]) -> None:
+        self._name, self._count, self._make = name, count, make
+
+    def __len__(self) -> int:
+        return self._count
+
+    def key(self, index: int) -> Hashable:
+        return (self._name, index)
+
+    def index(self, key: Hashable) -> int | None:
+        if isinstance(key, tuple) and len(key) == 2 and key[0] == self._name and key[1] in range(self._count):
+            return int(key[1])
+        return None
+
+    def line(self, index: int, width: int) -> Line:
+        return tuple(fit(self._make(index), width))
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        return None
+
+    def plain(self, index: int) -> str:
+        return "".join(piece.text for piece in self._make(index))
 
 
 class Sheet:

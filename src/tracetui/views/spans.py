@@ -172,7 +172,8 @@ class SpanRows:
         if columns.time:
             pieces.append(Piece(Clean("  time"), "dim"))
         if columns.bar:
-            pieces += (_BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs).heading)
+            note = "end to end" if self.chart.end_to_end else ""
+            pieces += (_BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs, note=note).heading)
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
