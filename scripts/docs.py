@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -40,17 +39,12 @@ def main(arguments: list[str]) -> int:
 
 def cli() -> str:
     """The help of every command, as the program prints it."""
-    top = _help()
-    commands = re.findall(r"^ {4}(\w+) {2,}", top, re.MULTILINE)
-    sections = [f"```\n{top}```\n"]
-    sections += [f"## tracetui {command}\n\n```\n{_help(command)}```\n" for command in commands]
-    return "\n".join(sections)
+    from tracetui.cli.parser import COMMANDS, parser_of
 
-
-def _help(*command: str) -> str:
-    environment = {**os.environ, "COLUMNS": "100", "NO_COLOR": "1", "TERM": "dumb"}
-    words = [sys.executable, "-m", "tracetui", *command, "--help"]
-    return subprocess.run(words, env=environment, check=True, capture_output=True, text=True).stdout
+    os.environ.update(COLUMNS="100", NO_COLOR="1")
+    helps = [parser_of(name).format_help() for name in (None, *COMMANDS)]
+    titles = ["", *(f"## tracetui {name}\n\n" for name in COMMANDS)]
+    return "\n".join(f"{title}```\n{text}```\n" for title, text in zip(titles, helps, strict=True))
 
 
 def formats() -> str:
