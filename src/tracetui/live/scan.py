@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import registry
 from tracetui.formats.base import Format
-from tracetui.formats.decode import decode
+from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import Entry, File, Source
-
-CANDIDATES: Final = (".json", ".jsonl", ".ndjson", ".db", ".sqlite", ".sqlite3")
-"""Endings under which a file that cannot be read is a problem; under another it is no trace of ours."""
-PROBE_LIMIT: Final = 64 << 20
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,16 +84,7 @@ def _summarize(file: File, chosen: Format, *, deep: bool) -> Found:
 
 
 def _unclaimed(file: File) -> Found:
-    """A file that no format claims: broken (a problem), or simply something else (ignored)."""
-    if not file.name.lower().endswith(CANDIDATES):
-        return Found(path=file.path, reason="no format claims it")
-    if file.stat.size > PROBE_LIMIT:
-        return Found(
-            path=file.path, problems=(Problem(file.path, "", "no format claims it, and it is too large to tell why"),)
-        )
     try:
-        if file.name.lower().endswith(".json"):
-            decode(file.read_all())
+        return Found(path=file.path, reason=stray.why(file))
     except FormatError as error:
         return Found(path=file.path, problems=(problem_of(file.path, error),))
-    return Found(path=file.path, reason="readable, but no format claims it")

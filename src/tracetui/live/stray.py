@@ -1,0 +1,93 @@
+"""Files that no format claims: broken, which is a problem, or simply something else, which is ignored.
+
+Only files with the ending of a trace are looked into. What cannot be read to its end, or holds nothing at all, was
+probably meant to be a trace; a readable file of another kind (a configuration, a data set) is none of our business.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from sqlite3 import Error as SqliteError
+from typing import Any, Final
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode
+from tracetui.sources.base import HEAD_SIZE, File
+
+PROBE_LIMIT: Final = 64 << 20
+"""Bytes of a JSON document up to which it is decoded to tell whether it is broken."""
+PROBE_LINES: Final = 20
+_DATABASE: Final = b"SQLite format 3\0"
+
+
+def why(file: File) -> str:
+    """Why nobody claims `file`, if it is something else. Raises `FormatError` if it is broken or empty."""
+    ending = file.name.lower().rpartition(".")[2]
+    probe = _PROBES.get(ending)
+    if probe is None:
+        return "no format claims it"
+    if not file.stat.size:
+        raise FormatError("empty file", "byte 0")
+    probe(file)
+    return "readable, but no format claims it"
+
+
+def _document(file: File) -> None:
+    if file.stat.size > PROBE_LIMIT:
+        raise FormatError("no format claims it, and it is too large to tell why")
+    value, _ = decode(file.read_all())
+    if not isinstance(value, dict | list):
+        raise FormatError(f"holds no object, but {_kind(value)}")
+    if not value:
+        raise FormatError(
+            "holds nothing: an empty object" if isinstance(value, dict) else "holds nothing: an empty list"
+        )
+    if isinstance(value, dict) and "__proto__" in value:
+        raise FormatError("holds the name __proto__, which attacks careless readers and is in no trace")
+
+
+def _kind(value: Any) -> str:
+    return {str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
+
+
+def _lines(file: File) -> None:
+    """At least one of the first lines must be JSON."""
+    *whole, last = file.head.split(b"\n")
+    if len(file.head) < HEAD_SIZE:
+        whole.append(last)
+    elif not whole:
+        raise FormatError("no format claims it, and its first line is too long to tell why", "line 1")
+    failure = FormatError("nothing but white space")
+    for number, line in enumerate(whole[:PROBE_LINES], 1):
+        if not line.strip():
+            continue
+        try:
+            decode(line)
+        except FormatError as error:
+            failure = failure if failure.where else FormatError(error.reason, f"line {number}")
+        else:
+            return
+    raise failure
+
+
+def _database(file: File) -> None:
+    if not file.head.startswith(_DATABASE):
+        raise FormatError("not a SQLite database", "byte 0")
+    try:
+        with file.database() as connection:
+            count = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
+    except SqliteError as error:
+        raise FormatError(f"cannot be read as a SQLite database ({error})") from error
+    if not count:
+        raise FormatError("a SQLite database without tables")
+
+
+_PROBES: Final[dict[str, Callable[[File], None]]] = {
+    "json": _document,
+    "jsonl": _lines,
+    "ndjson": _lines,
+    "db": _database,
+    "sqlite": _database,
+    "sqlite3": _database,
+}
+"""How to look into a file, by its ending. Under any other ending it is no trace of ours."""
