@@ -17,7 +17,7 @@ import msgspec
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found, look
+from tracetui.live.scan import Found, entries, look
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.sources.base import Entry, Source
 
@@ -142,24 +142,17 @@ class Engine:
         limit = FIRST_BATCH
         seen = 0
         last: Format | None = None
-        identities: set[tuple[int, int]] = set()
-        for root in self._roots:
-            for entry in self._source.walk(root):
-                if self._stop.is_set() or generation != self._generation:
-                    return None
-                if entry.stat is not None:
-                    identity = (entry.stat.device, entry.stat.inode)
-                    if identity in identities:
-                        continue
-                    identities.add(identity)
-                found, last = look(self._source, entry, deep=False, last=last, only=self._only)
-                batch.append(found)
-                seen += 1
-                if any(not run.deep for run in found.runs):
-                    shallow.append((entry, found.format or ""))
-                if len(batch) >= limit:
-                    self._deliver(batch, "list", seen, None)
-                    batch, limit = [], BATCH
+        for entry in entries(self._source, self._roots):
+            if self._stop.is_set() or generation != self._generation:
+                return None
+            found, last = look(self._source, entry, deep=False, last=last, only=self._only)
+            batch.append(found)
+            seen += 1
+            if any(not run.deep for run in found.runs):
+                shallow.append((entry, found.format or ""))
+            if len(batch) >= limit:
+                self._deliver(batch, "list", seen, None)
+                batch, limit = [], BATCH
         self._deliver(batch, "deep" if shallow else "", seen, seen)
         return shallow
 

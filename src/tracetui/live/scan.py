@@ -35,18 +35,28 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
     """Every file below `roots`, in walking order. `only` forces one format instead of detection."""
-    seen: set[tuple[int, int]] = set()
     last: Format | None = None
+    for entry in entries(source, roots):
+        found, last = look(source, entry, deep=deep, last=last, only=only)
+        yield found
+
+
+def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
+    """Every name below `roots`; a file that an earlier root led to already is there to be skipped.
+
+    Hard links below one root are two names of a file and both are read: each has an address of its own.
+    """
+    before: set[tuple[int, int]] = set()
     for root in roots:
+        here: set[tuple[int, int]] = set()
         for entry in source.walk(root):
-            if entry.stat is not None:
-                identity = (entry.stat.device, entry.stat.inode)
-                if identity in seen:
-                    yield Found(path=entry.path, reason="the same file as one before it", skipped=True)
-                    continue
-                seen.add(identity)
-            found, last = look(source, entry, deep=deep, last=last, only=only)
-            yield found
+            if entry.stat is None:
+                yield entry
+                continue
+            identity = (entry.stat.device, entry.stat.inode)
+            here.add(identity)
+            yield Entry(entry.path, skipped="the same file as one before it") if identity in before else entry
+        before |= here
 
 
 def look(

@@ -165,7 +165,7 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
         if item.name.startswith("."):
             return (None, False) if item.is_dir(follow_symlinks=False) else (Entry(item.path, skipped="hidden"), False)
         if item.is_symlink():
-            return Entry(item.path, skipped="symbolic link, not followed"), False
+            return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file()), False
         if item.is_dir(follow_symlinks=False):
             return None, True
         if not item.is_file(follow_symlinks=False):
