@@ -7,14 +7,16 @@ from typing import TYPE_CHECKING, Literal, cast
 
 from tracetui.model import RunRef, Status
 from tracetui.text import size
-from tracetui.ui.commands import DETAIL, RUNS, STEPS
+from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
 from tracetui.views import runs, walk
 
 if TYPE_CHECKING:
+    from tracetui.ui.panes.detail import Detail
+    from tracetui.ui.panes.facts import Facts
     from tracetui.ui.screens.main import MainScreen
 
 Kin = Literal["tool", "sibling", "model"]
-PANES: tuple[str, ...] = (RUNS, STEPS, DETAIL)
+PANES: tuple[str, ...] = (RUNS, STEPS, DETAIL, FACTS)
 SIDEWAYS = 8
 
 
@@ -36,15 +38,17 @@ class Actions:
         self._screen.view.action_edge(argument == "1")
 
     def do_pane(self, argument: str) -> None:
+        screen = self._screen
+        shown = [name for name in PANES if screen.views[name].is_on_screen]
         if argument in ("next", "previous"):
-            step = 1 if argument == "next" else -1
-            names = PANES[1:] if self._screen.level and not self._screen.has_class("wide") else PANES
-            if self._screen.has_class("narrow") and not self._screen.level:
-                names = PANES[:1]
-            here = names.index(self._screen.pane) if self._screen.pane in names else 0
-            self._screen.focus_pane(names[(here + step) % len(names)])
-        else:
-            self._screen.focus_pane(PANES[int(argument) - 1])
+            here = shown.index(screen.pane) if screen.pane in shown else 0
+            screen.focus_pane(shown[(here + (1 if argument == "next" else -1)) % len(shown)])
+            return
+        name = PANES[int(argument) - 1]
+        if name == FACTS and name not in shown:
+            name = DETAIL
+            screen.detail.choose("run")
+        screen.focus_pane(name)
 
     # ---- in and out
 
@@ -57,8 +61,12 @@ class Actions:
                 self._screen.level = 2
                 self._screen.arrange_panes()
             self._screen.detail.focus()
-        elif not self._screen.detail.toggle():
+        elif not self._folding.toggle():
             self.do_jump("")
+
+    @property
+    def _folding(self) -> Detail | Facts:
+        return self._screen.facts if self._screen.pane == FACTS else self._screen.detail
 
     def enter(self, ref: RunRef, span: str | None = None) -> None:
         """Open a run."""
@@ -104,7 +112,9 @@ class Actions:
     def do_fold(self, argument: str) -> None:
         if self._screen.pane == STEPS:
             self._fold_span()
-        elif self._screen.pane != DETAIL or not self._screen.detail.toggle(open_=False):
+        elif self._screen.pane == RUNS or not (
+            self._folding.toggle(open_=False) or (self._screen.pane == DETAIL and self._screen.detail.to_parent())
+        ):
             self._screen.view.action_sideways(-SIDEWAYS)
 
     def _fold_span(self) -> None:
@@ -119,8 +129,8 @@ class Actions:
             self._screen.steps.move_to_key(run.spans[parent].id)
 
     def do_unfold(self, argument: str) -> None:
-        if self._screen.pane == DETAIL:
-            if not self._screen.detail.toggle(open_=True):
+        if self._screen.pane in (DETAIL, FACTS):
+            if not self._folding.toggle(open_=True):
                 self._screen.view.action_sideways(SIDEWAYS)
             return
         run, span = self._screen.steps.run, self._screen.steps.span
@@ -251,7 +261,7 @@ class Actions:
             self._screen.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
 
     def do_jump(self, argument: str) -> None:
-        target = self._screen.detail.target
+        target = self._folding.target
         if target is not None and self._screen.steps.move_to_key(target):
             self._screen.steps.focus()
 

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-RUNS, STEPS, DETAIL = "runs", "steps", "detail"
-EVERYWHERE: Final = frozenset({RUNS, STEPS, DETAIL})
-RUN: Final = frozenset({STEPS, DETAIL})
+RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
+"""Names of the panes, in the order of their numbers."""
+EVERYWHERE: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
+RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 
 
 class Command(NamedTuple):
@@ -72,12 +73,13 @@ COMMANDS: Final = (
     Command("pane-1", ("1",), "runs", "Focus the run list.", "pane:1", group="look"),
     Command("pane-2", ("2",), "steps", "Focus the steps.", "pane:2", group="look"),
     Command("pane-3", ("3",), "detail", "Focus the detail.", "pane:3", group="look"),
+    Command("pane-4", ("4",), "run facts", "Focus what is known of the whole run; on a narrow screen, its tab.", "pane:4", group="look"),
     Command("zoom", ("z",), "zoom", "Give the focused pane the whole screen, or take it back.", "zoom", hint=6, group="look"),
     Command("tree", ("t",), "tree/timeline", "Show the spans as a tree, or as a timeline with one line a step.", "tree", RUN, hint=5, group="look"),
     Command("next-tab", (">",), "next tab", "Next tab of the detail; in the list, scroll right.", "tab:1", hint=8, group="look"),
     Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab:-1", group="look"),
     Command("raw", ("r",), "raw", "Show the source's own text.", "raw", RUN, group="look"),
-    Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL}), hint=4, group="go"),
+    Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
     Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy:address", group="take"),

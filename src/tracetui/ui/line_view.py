@@ -16,6 +16,7 @@ from textual.geometry import Region
 from textual.message import Message
 from textual.selection import Selection
 from textual.strip import Strip
+from textual.widget import Widget
 
 from tracetui.text import Clean
 from tracetui.ui.drawing import invert, mark, skip, to_strip
@@ -86,16 +87,17 @@ class LineView(LineWidget, can_focus=True):
 
         `heading` makes the lines between title and rows for a width.
         """
-        anchor = key
+        anchor, top = key, self.top
+        if anchor is None and keep:
+            anchor = self.cursor
+            top = -1  # the row stays where it is on the screen, whatever came above it
         offset = self.position - self.top
-        if anchor is None and keep and self.rows and self.position < len(self.rows):
-            anchor = self.rows.key(self.position)
         self.rows = rows
         self._strips.clear()
         self._heading = None
         found = rows.index(anchor) if anchor is not None else None
         if found is not None:
-            self.position, self.top = found, max(0, found - offset)
+            self.position, self.top = found, top if top >= 0 else max(0, found - offset)
         elif not keep:
             self.position = self.top = self.left = 0
         if title is not None:
@@ -119,6 +121,11 @@ class LineView(LineWidget, can_focus=True):
     def cursor(self) -> Hashable | None:
         """Key of the row under the cursor, None where there are no rows."""
         return self.rows.key(self.position) if self.position < len(self.rows) else None
+
+    @property
+    def is_on_screen(self) -> bool:
+        """True if neither it nor what it is in is hidden."""
+        return all(node.display for node in self.ancestors_with_self if isinstance(node, Widget))
 
     @property
     def page(self) -> int:

@@ -346,7 +346,7 @@ def _grouped(
         order.insert(0, "live")
     items: list[RunSummary | Problem | tuple[str, int]] = []
     for name in order:
-        items.append((name, len(groups[name])))
+        items.append((name, sum(not isinstance(one, RunSummary) or one.parent is None for one in groups[name])))
         items.extend(groups[name])
     return items
 

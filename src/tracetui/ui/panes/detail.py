@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tracetui.model import Body, Run, Span
+from tracetui.model import Body, Run, Span, Status
 from tracetui.text import Clean, clean
 from tracetui.ui.line_view import LineView
 from tracetui.views import detail
@@ -28,6 +28,7 @@ class Detail(LineView):
         self.preferred = ""
         """The tab that the reader chose; kept from span to span where there is one."""
         self.opened: frozenset[Hashable] = frozenset()
+        """Folds that differ from how they come."""
         self._glyphs: Glyphs | None = None
         self._drawn_width = 0
 
@@ -43,7 +44,7 @@ class Detail(LineView):
         if self.preferred in self.tabs:
             self.tab = self.preferred
         elif not same or self.tab not in self.tabs:
-            self.tab = self.tabs[0] if self.tabs else ""
+            self.tab = self._telling_tab(run)
         self._draw_tab(keep=same)
 
     def nothing(self, lines: list[Line] | None = None) -> None:
@@ -51,6 +52,11 @@ class Detail(LineView):
         self.run = self.span = self.body = None
         self.tabs = []
         self.show(ListRows(lines or []), title=(), title_right=(), keep=False)
+
+    def _telling_tab(self, run: Run) -> str:
+        """The first tab, but where a run failed without a failing span what the run itself says of it."""
+        failed_whole = run.summary.status is Status.ERROR and not run.summary.errors
+        return "goal" if failed_whole and "goal" in self.tabs else "run" if failed_whole else self.tabs[0]
 
     def choose(self, tab: str) -> bool:
         """Show that tab; False if this span has none of that name."""
@@ -67,15 +73,19 @@ class Detail(LineView):
 
     def toggle(self, *, open_: bool | None = None) -> bool:
         """Unfold or fold the row under the cursor; False if it does neither."""
-        if self.cursor is None or not detail.foldable(self.rows, self.position):
+        fold = detail.fold(self.rows, self.position) if self.position < len(self.rows) else None
+        if fold is None or fold.open == open_:
             return False
-        key = detail.fold_key(self.rows, self.position)
-        if open_ is None:
-            open_ = key not in self.opened
-        if open_ == (key in self.opened):
-            return False
-        self.opened = self.opened | {key} if open_ else self.opened - {key}
+        self.opened = self.opened ^ {fold.key}
         self._draw_tab(keep=True)
+        return True
+
+    def to_parent(self) -> bool:
+        """Go to the row that the one under the cursor is in; False at the top."""
+        parent = detail.parent(self.rows, self.position) if self.position < len(self.rows) else None
+        if parent is None or parent == self.position:
+            return False
+        self.move_to(parent)
         return True
 
     @property

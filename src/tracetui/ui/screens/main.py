@@ -10,18 +10,18 @@ from textual.app import ComposeResult
 from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
-from textual.widget import Widget
 
 from tracetui.live.engine import Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import one_line
 from tracetui.ui.actions import Actions
-from tracetui.ui.commands import DETAIL, RUNS, STEPS, Command, Keys, typed
+from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import Box, LineBar
 from tracetui.ui.panes.detail import Detail
+from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
 from tracetui.ui.prompt import Prompt
@@ -47,6 +47,14 @@ class MainScreen(Screen[None]):
         self.runs = RunList()
         self.steps = Steps()
         self.detail = Detail()
+        self.facts = Facts()
+        self.views: dict[str, LineView] = {
+            RUNS: self.runs,
+            STEPS: self.steps,
+            DETAIL: self.detail,
+            FACTS: self.facts,
+        }
+        """The panes by name, in the order of their numbers."""
         self.keys = Keys()
         self.actions = Actions(self)
         self.level = 0
@@ -58,8 +66,9 @@ class MainScreen(Screen[None]):
         self.said: Line = ()
         self._arranged = -1
         self._laid_out_for = Size(0, 0)
-        self._steps_height: float | str = "1fr"
+        self._heights: tuple[float | str, float | str] = ("1fr", "1fr")
         self._prompt: Prompt | None = None
+        self._middle = Box(id="middle")
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
         self._footer = LineBar(id="footer")
@@ -76,7 +85,9 @@ class MainScreen(Screen[None]):
         with Box(id="body"):
             yield self.runs
             with Box(id="side"):
-                yield self.steps
+                with self._middle:
+                    yield self.steps
+                    yield self.facts
                 yield self.detail
         yield self._footer
 
@@ -127,6 +138,7 @@ class MainScreen(Screen[None]):
             lines = broken(problem, self.steps.size.width, self.app.glyphs.note) if problem else []
             self.steps.nothing(lines)
             self.detail.nothing()
+            self.facts.nothing()
         elif ref != self.ref:
             self.open_ref(ref)
 
@@ -150,6 +162,7 @@ class MainScreen(Screen[None]):
             span, self.wanted = self.wanted[1], None
         self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
         self.steps.show_run(run, self.app.glyphs, now=time.time(), span=span)
+        self.facts.show_run(run, self.app.glyphs)
         self._share_height()
         self.show_detail()
         self.refresh_frame()
@@ -204,13 +217,12 @@ class MainScreen(Screen[None]):
     @property
     def pane(self) -> str:
         """Name of the focused pane."""
-        focused = self.focused
-        return DETAIL if focused is self.detail else STEPS if focused is self.steps else RUNS
+        return next((name for name, view in self.views.items() if view is self.focused), RUNS)
 
     @property
     def view(self) -> LineView:
         """The focused pane."""
-        return {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail}[self.pane]
+        return self.views[self.pane]
 
     def _classes_for(self, width: int, height: int) -> None:
         self.set_class(width < NARROW, "narrow")
@@ -219,7 +231,7 @@ class MainScreen(Screen[None]):
         self.set_class(width < SMALLEST[0] or height < SMALLEST[1], "tiny")
         for level in range(3):
             self.set_class(self.level == level, f"level-{level}")
-        for name in (RUNS, STEPS, DETAIL):
+        for name in self.views:
             self.set_class(self.zoomed == name, f"zoom-{name}")
 
     def arrange_panes(self) -> None:
@@ -229,17 +241,16 @@ class MainScreen(Screen[None]):
         self.call_after_refresh(self.refresh_frame)
 
     def _share_height(self) -> None:
-        """Give the steps what they need, at most 60 %, and the rest to the detail, where the two are stacked."""
-        stacked = not self.has_class("wide") and self.zoomed is None
-        if not stacked or (self.level == 2 and self.has_class("narrow")):
-            wanted: float | str = "1fr"
-        else:
-            height = max(1, self.app.size.height - 3)
-            need = self.steps.wanted_height + 1
-            wanted = max(8, min(need, int(height * (0.62 if self.has_class("middle") else 0.58))))
-        if self._steps_height != wanted:
-            self._steps_height = wanted
-            self.steps.styles.height = wanted
+        """Give the steps what they need, at most about 60 %, and the rest to what stands below them."""
+        wide, narrow = self.has_class("wide"), self.has_class("narrow")
+        height = max(1, self.app.size.height - 3)
+        need = max(8, min(self.steps.wanted_height + 1, int(height * (0.58 if narrow else 0.62))))
+        alone = self.zoomed is not None or (narrow and self.level == 2)
+        middle: float | str = "1fr" if wide or alone else need
+        steps: float | str = need if wide and not alone else "1fr"
+        if (middle, steps) != self._heights:
+            self._heights = middle, steps
+            self._middle.styles.height, self.steps.styles.height = middle, steps
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size != self._laid_out_for:  # the first one tells what compose() knew already
@@ -254,7 +265,6 @@ class MainScreen(Screen[None]):
 
     def focus_pane(self, name: str) -> None:
         """Focus a pane, and bring it on the screen if it is not."""
-        widget: Widget = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail}[name]
         if self.zoomed is not None:
             self.zoomed = name
         if name == RUNS and not self.has_class("wide") and self.level:
@@ -264,7 +274,7 @@ class MainScreen(Screen[None]):
         if self.has_class("narrow") and self.level:
             self.level = 2 if name == DETAIL and self.level == 2 else 1
         self.arrange_panes()
-        widget.focus()
+        self.views[name].focus()
 
     # ---- events
 
@@ -321,7 +331,7 @@ class MainScreen(Screen[None]):
             self.runs.rearrange(words=message.value)
             self.refresh_list()
         else:
-            self.view_of(message.purpose).search(message.value)
+            self.views[message.purpose].search(message.value)
 
     @on(Prompt.Done)
     def _prompt_done(self, message: Prompt.Done) -> None:
@@ -331,13 +341,9 @@ class MainScreen(Screen[None]):
             self.refresh_list()
             self.runs.focus()
         else:
-            view = self.view_of(message.purpose)
+            view = self.views[message.purpose]
             view.focus()
             view.search(message.value)
             if message.value:
                 self.actions.do_hit("1", include_here=True)
         self.refresh_frame()
-
-    def view_of(self, name: str) -> LineView:
-        """The pane of that name."""
-        return {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail}[name]
