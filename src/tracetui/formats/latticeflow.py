@@ -6,6 +6,7 @@ writes a trace while it runs: a file of lines grows by finished rows, a single d
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Iterable
 from typing import Any
 
@@ -26,10 +27,11 @@ from tracetui.sources.base import File, Stat
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """Cursor: which version of the file was read, and which bytes of it."""
+    """Cursor: which version of the file was read, which bytes of it, and a checksum of them all."""
 
     stat: Stat
     place: Place
+    check: int
 
 
 class LatticeFlow:
@@ -54,8 +56,8 @@ class LatticeFlow:
             if cursor is not START and file.moving:
                 return Chunk(cursor=cursor)  # caught while it is being written: what was read before stays
             raise
-        mark = Mark(file.stat, document.place)
-        if cursor is not START and cursor.place == document.place:
+        mark = Mark(file.stat, document.place, zlib.crc32(document.data))
+        if cursor is not START and document.data and (cursor.place, cursor.check) == (mark.place, mark.check):
             return Chunk(cursor=mark)
         return _chunk(file, document, mark, reset=cursor is not START)
 
@@ -73,7 +75,7 @@ def _same(file: File, ref: RunRef, cursor: Any) -> Document | None:
         again = files.document(file.read(place.offset, place.size), place.offset)
     except FormatError:
         return None
-    return again if again.place == place else None
+    return again if again.place == place and zlib.crc32(again.data) == cursor.check else None
 
 
 def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
@@ -82,7 +84,7 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
         header = runs.quick_header(document, runs.about(document, file.path))
         if header is not None:
             return summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
-    chunk = _chunk(file, document, None, reset=False)
+    chunk = _chunk(file, document, None, reset=False, placed=False)
     if not deep and chunk.header is not None:
         return summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
     builder = RunBuilder(ref, lambda span: bodies.body(file, span.at))
@@ -90,9 +92,9 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
     return builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
 
 
-def _chunk(file: File, document: Document, mark: Mark | None, *, reset: bool) -> Chunk:
+def _chunk(file: File, document: Document, mark: Mark | None, *, reset: bool, placed: bool = True) -> Chunk:
     known = runs.about(document, file.path)
-    sorted_out = outline(document, file.path)
+    sorted_out = outline(document, file.path, placed=placed)
     woven = weave(sorted_out, file.path, document.where, moving=file.moving, ended=known.ended)
     problems = list(woven.problems)
     if document.note is not None:
@@ -100,7 +102,7 @@ def _chunk(file: File, document: Document, mark: Mark | None, *, reset: bool) ->
     return Chunk(
         spans=woven.spans,
         header=runs.header(known, sorted_out, woven),
-        body=runs.run_body(document, known, sorted_out, woven),
+        body=runs.run_body(document, known, sorted_out, woven) if placed else None,
         problems=problems,
         cursor=mark,
         reset=reset,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -67,7 +66,7 @@ class Document(msgspec.Struct, frozen=True):
         for piece in found:
             position = _gap_end(self.data, position)
             size = memoryview(piece).nbytes
-            placed.append((piece, Place(base + position, size, zlib.crc32(piece))))
+            placed.append((piece, Place(base + position, size, records.checksum(piece))))
             position += size
         return placed
 
@@ -155,16 +154,16 @@ def claims(file: File) -> bool:
         return len(head) < HEAD_SIZE and _holds_trace(_value(head), partial=False)
     if not any(word in head for word in _WORDS):
         return False
-    if len(head) > GLANCE and _holds_trace(_value(_closed(head[:GLANCE])), partial=True):
+    if len(head) == HEAD_SIZE and _holds_trace(_value(_closed(head[:GLANCE])), partial=True):
         return True
     start = _start(head)
     end = head.find(b"\n", start)
-    line = head[start:end] if end >= 0 else head
-    found = records.fields(msgspec.Raw(line))
-    if found is not None and line is not head:
-        return trace_in(found) is not None
-    whole = len(head) < HEAD_SIZE and found is not None
-    return _holds_trace(found if whole else _value(_closed(head)), partial=not whole)
+    for text in (head[start:end] if end >= 0 else head, head):
+        found = records.fields(msgspec.Raw(text))
+        if found is not None:
+            return trace_in(found) is not None
+    whole = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
+    return _holds_trace(_value(head) if whole else _value(_closed(head)), partial=not whole)
 
 
 def _holds_trace(top: Any, *, partial: bool) -> bool:
@@ -207,25 +206,28 @@ def _start(head: bytes) -> int:
     return start
 
 
-def _first_line(file: File) -> tuple[int, int]:
-    """Where the first line that is not blank begins and ends (the end of the file if it has no newline)."""
-    head = file.head
-    start = _start(head)
-    end = head.find(b"\n", start)
-    position = len(head)
+def _line_end(file: File, start: int) -> int:
+    """Where the line that begins at `start` of the head ends: at its newline, or with the file."""
+    end = file.head.find(b"\n", start)
+    position = len(file.head)
     while end < 0 and (block := file.read(position, BLOCK)):
-        found = block.find(b"\n")
-        end = position + found if found >= 0 else -1
+        inside = block.find(b"\n")
+        end = position + inside if inside >= 0 else -1
         position += len(block)
-    return start, end if end >= 0 else max(position, file.stat.size)
+    return end if end >= 0 else position
 
 
 def has_lines(file: File) -> bool:
     """True for JSON lines: the first line is an object for itself, and another line follows (or the name says so)."""
-    start, end = _first_line(file)
-    if file.read(start, 1) != b"{" or not file.read(max(start, end - 64), min(64, end - start)).rstrip().endswith(b"}"):
+    head = file.head
+    start = _start(head)
+    if head[start : start + 1] != b"{" or head[start + 1 : start + 2] in (b"\n", b"\r"):
         return False
-    after = file.read(end, HEAD_SIZE).strip()
+    end = _line_end(file, start)
+    tail = head[start:end] if end <= len(head) else file.read(max(start, end - 64), min(64, end - start))
+    if not tail.rstrip().endswith(b"}"):
+        return False
+    after = head[end:].strip() or file.read(max(end, len(head)), HEAD_SIZE).strip()
     return after[:1] not in (b",", b"]", b"}", b":") if after else file.name.lower().endswith((".jsonl", ".ndjson"))
 
 
@@ -238,7 +240,7 @@ def documents(file: File) -> Iterator[Document | Problem]:
         yield from _keyed(file, _line_documents(file))
         return
     data = file.read_all()
-    if data.lstrip()[:1] == b"[":
+    if file.head[_start(file.head) :][:1] == b"[":
         yield from _keyed(file, _array_documents(file, data))
     else:
         yield document(data, 0)
@@ -293,7 +295,7 @@ def _array_documents(file: File, data: bytes) -> Iterator[Document | Problem]:
 
 def _lenient_array(file: File, data: bytes) -> Iterator[Document | Problem]:
     found, note = decode(data)
-    place = Place(0, len(data), zlib.crc32(data))
+    place = Place(0, len(data), records.checksum(data))
     for i, row in enumerate(found):
         inside = trace_in(row) if isinstance(row, dict) else None
         if inside is None:
@@ -314,7 +316,7 @@ def document(data: bytes, offset: int, where: str = "") -> Document:
         raise FormatError("there is no trace in it")
     fields, columns, path = inside
     strict = note is None and isinstance(next(iter(fields.values()), None), msgspec.Raw)
-    place = Place(offset, len(data), zlib.crc32(data), () if strict else path)
+    place = Place(offset, len(data), records.checksum(data), () if strict else path)
     return Document(fields, columns, data if strict else b"", place, where=where, note=note)
 
 

@@ -11,7 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats import latticeflow_records as records
 from tracetui.formats.latticeflow_files import Document
-from tracetui.formats.latticeflow_records import Event, Item, Piece, Place, ident
+from tracetui.formats.latticeflow_records import NOWHERE, Event, Item, Piece, Place, ident
 from tracetui.model import Problem
 
 Order = tuple[int, int, int]
@@ -59,10 +59,10 @@ class Outline(msgspec.Struct):
     problems: list[Problem]
 
 
-def outline(document: Document, path: str) -> Outline:
-    """Read all records of a trace and put them in order."""
+def outline(document: Document, path: str, *, placed: bool = True) -> Outline:
+    """Read all records of a trace and put them in order. Without being `placed` their bodies cannot be opened."""
     problems: list[Problem] = []
-    events = _events(document, path, problems)
+    events = _events(document, path, problems, placed=placed)
     begins = _first(event for event in events if event.kind == "span_begin")
     ends = _first(event for event in events if event.kind == "span_end")
     for span, end in ends.items():
@@ -70,7 +70,7 @@ def outline(document: Document, path: str) -> Outline:
             begins[span].also = [("span_end", end.place)]
     scope = _scope(events, begins)
     _set_roles(events)
-    items = _given(document, path, problems)
+    items = _given(document, path, problems, placed=placed)
     given = bool(items)
     if not given:
         items = _derived(document, events, scope)
@@ -79,7 +79,10 @@ def outline(document: Document, path: str) -> Outline:
     return Outline(events, items, scope, begins, ends, problems)
 
 
-def _events(document: Document, path: str, problems: list[Problem]) -> list[EventAt]:
+def _events(document: Document, path: str, problems: list[Problem], *, placed: bool) -> list[EventAt]:
+    at_once = None if placed else records.events(document.fields.get("events"))
+    if at_once is not None:
+        return [EventAt(i, records.event_kind(record), record, NOWHERE) for i, record in enumerate(at_once)]
     found = []
     for index, (piece, place) in enumerate(document.array("events")):
         try:
@@ -91,7 +94,10 @@ def _events(document: Document, path: str, problems: list[Problem]) -> list[Even
     return found
 
 
-def _given(document: Document, path: str, problems: list[Problem]) -> list[ItemAt]:
+def _given(document: Document, path: str, problems: list[Problem], *, placed: bool) -> list[ItemAt]:
+    at_once = None if placed else records.items(document.fields.get("items"))
+    if at_once is not None:
+        return _with_roles([ItemAt(records.item_kind(record), record, NOWHERE) for record in at_once])
     found = []
     for index, (piece, place) in enumerate(document.array("items")):
         try:
@@ -196,7 +202,11 @@ def _from_model_calls(document: Document, events: list[EventAt]) -> list[ItemAt]
 def _context(document: Document, event: EventAt) -> list[ItemAt]:
     within: Piece = event.record.input_context
     path = ("events", event.index, "input_context")
-    found = document.places(records.elements(within) or [], within, path, event.place.offset)
+    pieces = records.elements(within) or []
+    if event.place is NOWHERE:
+        found = [(piece, NOWHERE) for piece in pieces]
+    else:
+        found = document.places(pieces, within, path, event.place.offset)
     made = []
     for piece, place in found:
         item = as_item(piece)

@@ -96,6 +96,8 @@ R = TypeVar("R", Item, Event)
 
 _items: Final = msgspec.json.Decoder(Item)
 _events: Final = msgspec.json.Decoder(Event)
+_item_lists: Final = msgspec.json.Decoder(list[Item])
+_event_lists: Final = msgspec.json.Decoder(list[Event])
 _objects: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _arrays: Final = msgspec.json.Decoder(list[msgspec.Raw])
 
@@ -116,6 +118,25 @@ def elements(piece: Piece) -> list[Piece] | None:
         return piece if isinstance(piece, list) else None
     try:
         return _arrays.decode(piece)
+    except (ValueError, RecursionError):
+        return None
+
+
+def items(piece: Piece) -> list[Item] | None:
+    """The elements of an array as items, at once; None where that cannot be."""
+    return _at_once(piece, _item_lists)
+
+
+def events(piece: Piece) -> list[Event] | None:
+    """The elements of an array as events, at once; None where that cannot be."""
+    return _at_once(piece, _event_lists)
+
+
+def _at_once(piece: Piece, decoder: msgspec.json.Decoder[list[R]]) -> list[R] | None:
+    if not isinstance(piece, msgspec.Raw):
+        return None
+    try:
+        return decoder.decode(piece)
     except (ValueError, RecursionError):
         return None
 
@@ -281,7 +302,7 @@ def _text(found: Any) -> str | None:
 
 
 class Place(NamedTuple):
-    """Where a record is in the file: its bytes and their checksum.
+    """Where a record is in the file: its bytes and a checksum of their ends.
 
     With a `path` it is a part of what these bytes hold: a document that strict JSON refuses has no finer places.
     """
@@ -292,10 +313,20 @@ class Place(NamedTuple):
     path: tuple[str | int, ...] = ()
 
 
+NOWHERE: Final = Place(0, 0, 0)
+"""The place of records that nobody will open: those of a summary."""
+
+
+def checksum(piece: bytes | msgspec.Raw) -> int:
+    """Tells a record from what may lie in its place later: a checksum of its first and last bytes."""
+    view = memoryview(piece)
+    return zlib.crc32(view) if view.nbytes <= 512 else zlib.crc32(view[-256:], zlib.crc32(view[:256]))
+
+
 def fetch(file: File, place: Place) -> tuple[Any, bytes]:
     """The value of a record, and its exact bytes. Raises `FormatError` if they are not what they were."""
     data = file.read(place.offset, place.size)
-    if zlib.crc32(data) != place.check:
+    if len(data) != place.size or checksum(data) != place.check:
         raise FormatError("the file changed since it was read", f"byte {place.offset}")
     found = decode(data)[0]
     if not place.path:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import PurePath
+import os
 from typing import Any
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import latticeflow_records as records
-from tracetui.formats.latticeflow_files import Document, trace_id_of
+from tracetui.formats.latticeflow_files import Document
 from tracetui.formats.latticeflow_outline import ItemAt, Outline, as_item
 from tracetui.formats.latticeflow_records import PREVIEW, Item, milliseconds, seconds, word
 from tracetui.formats.latticeflow_spans import Woven
@@ -48,13 +48,14 @@ class About(msgspec.Struct):
 
 def about(document: Document, path: str) -> About:
     """The id is `metadata.trace_id`, else the file's stem (with the number of the line where there are several)."""
-    stem = PurePath(path).stem or path
+    stem = os.path.splitext(os.path.basename(path))[0] or path
     otherwise = f"{stem}#{document.number}" if document.number else stem
     try:
         found = records.value(document.fields.get("metadata"))
     except FormatError:
         found = None
-    return About(trace_id_of(document) or otherwise, found if isinstance(found, dict) else {})
+    metadata = found if isinstance(found, dict) else {}
+    return About(word(metadata.get("trace_id")) or otherwise, metadata)
 
 
 def quick_header(document: Document, known: About) -> Header | None:
@@ -75,7 +76,7 @@ def _first_prompt(document: Document) -> str | None:
     found = records.elements(document.fields.get("items"))
     if not found:
         return None
-    for upto in (8, 64, len(found)):
+    for upto in (3, 64, len(found)):
         items = [as_item(piece) for piece in found[:upto]]
         named = records.roles(items)
         sure = len(items) if upto >= len(found) else len(items) - 1
