@@ -1,0 +1,51 @@
+"""hypergraph: SQLite checkpoint databases, and the RunLog and MapLog dumps that people make of a result."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from tracetui.formats import hypergraph_db as database
+from tracetui.formats import hypergraph_runlog as runlog
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.sources.base import File
+
+_MAGIC = b"SQLite format 3\0"
+_UNREADABLE = 1
+"""A database that names no table cannot be told from ours: claimed weakly, so that its fault is reported."""
+
+
+class Hypergraph:
+    """Runs of hypergraph."""
+
+    name = "hypergraph"
+    title = "hypergraph"
+
+    def sniff(self, file: File) -> int:
+        """Certain of a database with steps and runs (or workflows), and of a RunLog or MapLog."""
+        if not _is_database(file):
+            return runlog.sniff(file)
+        tables = file.tables
+        if not tables:
+            return _UNREADABLE
+        if tables & {"runs", "workflows"} and tables & {"steps", "_schema_version"}:
+            return CERTAIN
+        return NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        """Every run of a database, the one run of a dump."""
+        if _is_database(file):
+            return database.summarize(file, self.name, deep=deep)
+        return runlog.summarize(file, self.name, deep=deep)
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """A database in pieces, a dump at once."""
+        return database.read(file, ref, cursor) if _is_database(file) else runlog.read(file, ref, cursor)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """Everything about `span`."""
+        return database.body(file, span) if _is_database(file) else runlog.body(file, span)
+
+
+def _is_database(file: File) -> bool:
+    return file.head.startswith(_MAGIC)
