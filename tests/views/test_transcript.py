@@ -30,8 +30,7 @@ def test_a_conversation() -> None:
         '          ▎ → search { query: "KfW 442" }',
         "          ▎ stop: tool_use",
         "tool      ▎ search → ✗ timed out",
-        "user      ▎ ▾ image: 1 key",
-        '          ▎     url: "a.png"',
+        'user      ▎ ▸ image: { url: "a.png" }',
         "assistant ▎ —",
     ]
 

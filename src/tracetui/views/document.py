@@ -20,6 +20,8 @@ _SMALL: Final = 60
 """Entries of a container up to which those in it may come open."""
 _FEW: Final = 20
 _OPEN_DEPTH: Final = 2
+_ONE_ROW: Final = 64
+"""Cells up to which a container reads well in one row."""
 _MAX_INDENT: Final = 40
 
 
@@ -54,7 +56,8 @@ class _Text(NamedTuple):
 class DocumentRows:
     """Rows of a JSON value; see `tracetui.views.rows.Rows`.
 
-    Small containers and short texts come open, the rest folded; `opened` holds the keys of those that were toggled.
+    Short texts, and small containers that do not fit into their row, come open, the rest folded; `opened` holds the
+    keys of those that were toggled.
     `plain` of a folded row is all that is folded into it, so a search over `plain` reaches everything.
     """
 
@@ -93,7 +96,7 @@ class DocumentRows:
         for i in self._may_open(keys, path):
             inner = container[keys[i]]
             below = (*path, keys[i])
-            comes_open = len(keys) <= _SMALL and _comes_open(inner, depth)
+            comes_open = len(keys) <= _SMALL and self._comes_open(inner, depth)
             if comes_open == (keys[i] in self._toggled.get(path, ())):
                 continue
             self._add(_Entries(container, keys, first, i + 1, path, depth), i + 1 - first)
@@ -111,6 +114,14 @@ class DocumentRows:
         if len(keys) <= _SMALL:
             return range(len(keys))
         return sorted(keys.index(name) for name in self._toggled.get(path, ()) if name in keys)
+
+    def _comes_open(self, value: Any, depth: int) -> bool:
+        """Short texts of several lines, and small containers that do not fit into their row."""
+        if isinstance(value, str):
+            return len(value) <= 4000 and 0 < value.count("\n") < _FEW
+        if depth >= _OPEN_DEPTH or not values.is_container(value) or not 0 < len(value) <= _FEW:
+            return False
+        return values.compact(value, min(_ONE_ROW, self._width - self._indent(depth) - 16)) is None
 
     def _indent(self, depth: int) -> int:
         return min(depth * 2, _MAX_INDENT)
@@ -228,12 +239,6 @@ class DocumentRows:
                     found = any(pattern.search(leaf) for leaf in values.leaves(segment.container[name]))
             if found:
                 yield index
-
-
-def _comes_open(value: Any, depth: int) -> bool:
-    if isinstance(value, str):
-        return len(value) <= 4000 and 0 < value.count("\n") < _FEW
-    return values.is_container(value) and 0 < len(value) <= _FEW and depth < _OPEN_DEPTH
 
 
 def document(

@@ -294,13 +294,14 @@ class SpanRows:
 
     def _time(self, span: Span) -> Piece:
         elapsed = self.chart.elapsed(span)
+        if elapsed is None:
+            return Piece(pad(self._glyphs.unsaid, 5, right=True), "dim")
         style = "sec"
         if span.status is Status.ERROR:
             style = "status.error bold"
         elif span.status is Status.RUNNING:
             style = "status.running bold"
-        text = self._glyphs.unsaid if elapsed is None else duration(elapsed)
-        return Piece(pad(text, 5, right=True), style)
+        return Piece(pad(duration(elapsed), 5, right=True), style)
 
 
 _BLANK: Final = Piece(Clean(" "))

@@ -97,13 +97,13 @@ def _row(role: Clean, style: str, piece: Piece, key: Hashable, width: int, glyph
     return Cut([(*first, piece)], keys=[key])
 
 
-def margin(role: Clean, style: str, width: int, glyphs: Glyphs) -> tuple[Line, Line]:
-    """What stands left of a message: its role on the first row, the bar in its colour on all."""
+def margin(role: Clean, style: str, width: int, glyphs: Glyphs, bar: str = "") -> tuple[Line, Line]:
+    """What stands left of a message: its role on the first row, on all rows the bar (in its colour, or another)."""
     size = _ROLE_WIDTH if width >= 40 else min(_ROLE_WIDTH, width // 4)
-    bar = (Piece(glyphs.role, style), Piece(Clean(" ")))
+    upright = (Piece(glyphs.role, bar or style), Piece(Clean(" ")))
     return (
-        (Piece(Clean(pad(role, size) + " "), f"{style} bold"), *bar),
-        (Piece(Clean(" " * (size + 1))), *bar),
+        (Piece(Clean(pad(role, size) + " "), f"{style} bold"), *upright),
+        (Piece(Clean(" " * (size + 1))), *upright),
     )
 
 
@@ -112,9 +112,8 @@ def _part(
 ) -> Rows:
     if isinstance(part, Reasoning):
         role, style = Clean(f"{glyphs.reasoning} thought"), "role.reasoning"
-    elif isinstance(part, (ToolCall, ToolResult)):
-        style = "role.tool"
-    first, rest = margin(role, style, width, glyphs)
+    bar = "role.tool" if isinstance(part, (ToolCall, ToolResult)) else style
+    first, rest = margin(role, style, width, glyphs, bar)
     lead, text_style = _lead(part, glyphs)
     indent = Piece(Clean(" " * width_of(lead)))
     room = max(8, width - width_of(first) - width_of(lead))

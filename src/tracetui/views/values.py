@@ -112,7 +112,7 @@ def several(value: Any, width: int, most: int, glyphs: Glyphs = UNICODE) -> list
     rows: list[list[Piece]] = [[Piece(Clean("{ "), "json.punct")]]
     for i, (name, item) in enumerate(value.items()):
         label = [*key(name, width // 2), Piece(Clean(": "), "json.punct")]
-        room = max(8, width - 3 - width_of(tuple(label)))
+        room = max(8, width - 4 - width_of(tuple(label)))
         entry = [*label, *short(item, room, glyphs), Piece(Clean("," if i < len(value) - 1 else " }"), "json.punct")]
         if i and width_of(tuple(rows[-1])) + 1 + width_of(tuple(entry)) > width:
             if len(rows) == most:
