@@ -18,20 +18,24 @@ class Line(NamedTuple):
     data: bytes
     whole: bool
     """False for a last line that has no newline yet."""
+    skipped: int = 0
+    """Bytes left out of `data` because the line is longer than the limit."""
 
     @property
     def next_offset(self) -> int:
         """Byte after this line and its newline."""
-        return self.offset + len(self.data) + self.whole
+        return self.offset + len(self.data) + self.skipped + self.whole
 
 
-def lines(file: File, offset: int = 0, number: int = 1) -> Iterator[Line]:
+def lines(file: File, offset: int = 0, number: int = 1, *, limit: int | None = None) -> Iterator[Line]:
     """Lines of `file` from byte `offset`, the first of them being line `number`.
 
     Split at ``\\n`` only (U+2028, U+0085 and ``\\x1c`` are content). The last one may be unfinished (``whole`` False).
-    Memory is bounded by one block and the longest line.
+    Memory is bounded by one block and the longest line, or by `limit` bytes of it: what a line has beyond (give or take
+    a block) is passed over, and `Line.skipped` says how much.
     """
     rest: list[bytes] = []  # pieces of a line that is longer than a block
+    skipped = kept = 0
     start = position = offset
     while block := file.read(position, BLOCK):
         begin = 0
@@ -40,12 +44,17 @@ def lines(file: File, offset: int = 0, number: int = 1) -> Iterator[Line]:
             if rest:
                 data = b"".join((*rest, data))
                 rest.clear()
-            yield Line(start, number, data, True)
+            yield Line(start, number, data, True, skipped)
             begin = end + 1
             start = position + begin
             number += 1
+            skipped = kept = 0
         if begin < len(block):
-            rest.append(block[begin:])
+            if limit is None or kept < limit:
+                rest.append(block[begin:])
+                kept += len(rest[-1])
+            else:
+                skipped += len(block) - begin
         position += len(block)
     if rest:
-        yield Line(start, number, b"".join(rest), False)
+        yield Line(start, number, b"".join(rest), False, skipped)

@@ -1,0 +1,130 @@
+"""ccpa traces: coding sessions as JSON lines, of a teacher (Claude Code) and of the student that repeats them.
+
+Facts: paiml/claude-code-parity-apr. The recorder truncates the file, writes it through a buffer of 8 KiB and flushes it
+at the end: a session in progress grows by blocks that cut lines and characters. A session without ``session_end`` is in
+progress, or its recorder was killed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.ccpa_body import body_of
+from tracetui.formats.ccpa_records import KINDS, PREVIEW, At, content_text, end_word, kind_of, parse
+from tracetui.formats.ccpa_run import header_of
+from tracetui.formats.ccpa_session import End, Session
+from tracetui.formats.ccpa_tail import read_on
+from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder, summary_of
+from tracetui.sources.base import HEAD_SIZE, File
+
+LIKELY: Final = 40
+_BLOCK: Final = 1 << 20
+_START: Final = re.compile(rb'"kind"\s*:\s*"session_start"')
+_END: Final = b"session_end"
+
+
+class Ccpa:
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "ccpa"
+    title = "ccpa trace"
+
+    def sniff(self, file: File) -> int:
+        head = file.head
+        if b'"kind"' not in head:
+            return NO
+        for data in head.split(b"\n"):
+            record = _object(data) if b'"kind"' in data else None
+            if record is not None and kind_of(record) in KINDS:
+                return CERTAIN
+        begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
+        return LIKELY if begins in (b"{", b"[") and _START.search(head) else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        ref = RunRef(self.name, file.path)
+        header = None if deep or file.stat.size <= HEAD_SIZE else _skim(file)
+        if header is not None:
+            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+            return
+        builder = RunBuilder(ref, lambda span: Body())
+        cursor, done, records = START, False, 0
+        while not done:
+            chunk = self.read(file, ref, cursor)
+            if chunk.reset:
+                builder.reset()
+            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
+            cursor, done = chunk.cursor, chunk.done
+        run = builder.build(modified_at=file.stat.mtime, moving=file.moving)
+        if run.problems and not cursor.session.records and cursor.ahead is None:
+            first = run.problems[0]
+            raise FormatError(f"no record could be read: {first.reason}", first.where)
+        yield run.summary
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
+        return read_on(file, cursor)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the lines that the span came from; a call's `raw` is its turn's line and its result's line."""
+        return body_of(file, span)
+
+
+def _skim(file: File) -> Header | None:
+    """The header from the first and last lines; None where they do not tell all of it."""
+    session = Session(file.path)
+    for data in file.head.split(b"\n")[:-1]:
+        record = _object(data)
+        if record is None:
+            continue
+        if session.start is None:
+            if kind_of(record) != "session_start":
+                return None
+            session.start = record
+        elif kind_of(record) == "user_prompt":
+            session.prompt = content_text(record.get("text"))[:PREVIEW]
+            break
+    else:
+        return None
+    end = _last_end(file)
+    if end is not None:
+        if end_word(end) is None:
+            return None
+        session.end = End(end, 0, At(0, 0))
+    elif _mentions_end(file, file.stat.size - HEAD_SIZE + len(_END)):
+        return None
+    return header_of(session, file, failed=None)
+
+
+def _last_end(file: File) -> dict[str, Any] | None:
+    """The last ``session_end`` among the last lines."""
+    _, _, tail = file.read(file.stat.size - HEAD_SIZE, HEAD_SIZE).partition(b"\n")
+    for data in reversed(tail.split(b"\n")):
+        record = _object(data) if _END in data else None
+        if record is not None and kind_of(record) == _END.decode():
+            return record
+    return None
+
+
+def _mentions_end(file: File, limit: int) -> bool:
+    """Whether the word occurs anywhere before byte `limit` or so."""
+    position, last = 0, b""
+    while position < limit and (block := file.read(position, _BLOCK)):
+        if _END in last + block:
+            return True
+        last = block[-len(_END) :]
+        position += len(block)
+    return False
+
+
+def _object(data: bytes) -> dict[str, Any] | None:
+    """The JSON object on one line, None if there is none."""
+    try:
+        record, _ = parse(data)
+    except FormatError:
+        return None
+    return record if isinstance(record, dict) else None

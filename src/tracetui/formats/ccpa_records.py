@@ -1,0 +1,142 @@
+"""Records of a ccpa trace: one JSON object a line, and fields whose types nobody may trust.
+
+Facts: paiml/claude-code-parity-apr (``crates/ccpa-trace/src/lib.rs``, the contract and its fixtures) for the fields that
+are on disk, its page "Trace JSON Schema reference" for the documented ones, which are others. Both are read.
+"""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import MAX_LENIENT, decode
+
+KINDS: Final = (
+    "session_start",
+    "user_prompt",
+    "assistant_turn",
+    "tool_result",
+    "hook_event",
+    "skill_invocation",
+    "session_end",
+)
+"""Every kind of record, in both dialects."""
+
+MAX_LINE: Final = MAX_LENIENT
+"""Bytes of the longest line that is read; a longer one becomes a problem."""
+
+PREVIEW: Final = 120
+"""Characters of a preview, as the model asks for."""
+_TIME_LIMIT: Final = 64
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is: its line (byte offset and size), the block in it that is a tool call, the line of the result."""
+
+    offset: int
+    size: int
+    block: int = -1
+    answer: int = -1
+    answer_size: int = 0
+
+
+def parse(data: bytes) -> tuple[Any, str | None]:
+    """The value on one line and a note if it had to be read leniently; raises `FormatError` if it is no JSON."""
+    data = data.removeprefix(_BOM)
+    if not data.startswith(b"\0"):
+        return decode(data)
+    rest = data.lstrip(b"\0")
+    value, _ = decode(rest)
+    return value, f"{len(data) - len(rest)} NUL bytes before the record"
+
+
+def kind_of(record: dict[str, Any]) -> str:
+    """The record's kind as it says itself, ``?`` where it says none."""
+    kind = record.get("kind")
+    return kind if isinstance(kind, str) and kind else "?"
+
+
+def string(value: Any) -> str | None:
+    """`value` if it is text, even empty text."""
+    return value if isinstance(value, str) else None
+
+
+def first_string(record: dict[str, Any], *names: str) -> str | None:
+    """The first of these fields that is text: the real name of a field before the documented one."""
+    for name in names:
+        value = record.get(name)
+        if isinstance(value, str):
+            return value
+    return None
+
+
+def whole(value: Any) -> int | None:
+    """`value` if it is a whole number."""
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def number(value: Any) -> float | None:
+    """`value` as a float if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+
+
+def moment(value: Any) -> tuple[float | None, str | None]:
+    """An ISO 8601 time as (seconds since the epoch, zone); the zone is None for a time without one."""
+    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
+        return None, "UTC"
+    try:
+        found = datetime.fromisoformat(value.strip())
+        if found.tzinfo is None:
+            return found.replace(tzinfo=UTC).timestamp(), None
+        return found.timestamp(), "UTC"
+    except (ValueError, OverflowError):
+        return None, "UTC"
+
+
+def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    """`record` without the fields of those names."""
+    return {key: value for key, value in record.items() if key not in names}
+
+
+def blocks_of(record: dict[str, Any]) -> list[Any]:
+    """The blocks of an assistant turn; none where the field is no array."""
+    blocks = record.get("blocks")
+    return blocks if isinstance(blocks, list) else []
+
+
+def is_call(block: Any) -> bool:
+    """Whether a block of an assistant turn is a tool call."""
+    return isinstance(block, dict) and block.get("type") == "tool_use"
+
+
+def thought_of(block: dict[str, Any]) -> str | None:
+    """The text of a thinking block: ``thinking`` on disk, ``text`` in the document."""
+    return first_string(block, "thinking", "text")
+
+
+def content_text(content: Any) -> str:
+    """The text of a tool's answer, also where it is a list of text parts."""
+    if isinstance(content, list):
+        texts = [part.get("text") if isinstance(part, dict) else part for part in content]
+        return "\n".join(text for text in texts if isinstance(text, str))
+    return content if isinstance(content, str) else ""
+
+
+def end_word(record: dict[str, Any]) -> str | None:
+    """Why the session ended, in the trace's own word."""
+    return first_string(record, "stop_reason", "reason")
+
+
+def mismatch(where: str) -> FormatError:
+    """The error of a body whose record is not the one that was read."""
+    return FormatError("the file changed: another record is there now", where)

@@ -1,0 +1,163 @@
+"""Reading a ccpa trace on from where the last read stopped, while its recorder may still write, rewrite or replace it."""
+
+from __future__ import annotations
+
+from hashlib import blake2b
+from time import perf_counter
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import Chunk
+from tracetui.formats.ccpa_records import MAX_LINE, At, parse
+from tracetui.formats.ccpa_run import header_of, run_body
+from tracetui.formats.ccpa_session import Session
+from tracetui.formats.lines import Line, lines
+from tracetui.sources.base import File
+
+BUDGET: Final = 0.05
+"""Seconds that one read may take."""
+_EDGE: Final = 4096
+
+
+class Ahead(msgspec.Struct, frozen=True):
+    """What was made of a last line that has no newline yet: it must be taken back if that line ends otherwise."""
+
+    size: int
+    hash: bytes
+    shown: bool
+    """Its spans were shown."""
+    told: bool
+    """Problems of it were reported."""
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a read stopped: all lines before `offset` are taken into `session`, which nobody changes any more."""
+
+    identity: tuple[int, int]
+    session: Session
+    offset: int = 0
+    line: int = 1
+    edges: bytes = b""
+    """Hash of the first and the last bytes before `offset`: other bytes there mean another file."""
+    ahead: Ahead | None = None
+
+
+def read_on(file: File, place: Place | None) -> Chunk:
+    """What came since `place` (None: all), about `BUDGET` seconds worth of it; anew if the file is another one."""
+    if place is None:
+        return _read(file, _beginning(file), reset=False)
+    if place.identity != _identity(file) or place.edges != _edges(file, place.offset):
+        return _read(file, _beginning(file), reset=True)
+    if place.ahead is not None:
+        tail = next(lines(file, place.offset, place.line, limit=MAX_LINE), None)
+        if tail is not None and not tail.whole and _hash(tail.data) == place.ahead.hash:
+            return Chunk(cursor=place)
+        if _taken_back(place.ahead, tail):
+            return _read(file, _beginning(file), reset=True)
+    return _read(file, place, reset=False)
+
+
+def _taken_back(ahead: Ahead, tail: Line | None) -> bool:
+    """Whether what was made of an unfinished line does not hold for what is there now."""
+    if ahead.told:
+        return True
+    if not ahead.shown:
+        return False
+    return tail is None or _hash(tail.data[: ahead.size]) != ahead.hash or _object(tail) is None
+
+
+def _read(file: File, place: Place, *, reset: bool) -> Chunk:
+    deadline = perf_counter() + BUDGET
+    session, offset, number = place.session.copy(), place.offset, place.line
+    unfinished: Line | None = None
+    done = True
+    for line in lines(file, offset, number, limit=MAX_LINE):
+        if perf_counter() > deadline and offset > place.offset:
+            done = False
+            break
+        if not line.whole:
+            unfinished = line
+            break
+        _take(session, line)
+        offset, number = line.next_offset, line.number + 1
+    spans, problems = session.spans, session.problems
+    kept = session.copy()
+    ahead = None
+    if unfinished is not None:
+        session, ahead = _look_ahead(kept, unfinished)
+        spans, problems = spans + session.spans, problems + session.problems
+    header = header_of(session, file, failed=session.failed)
+    return Chunk(
+        spans=spans,
+        header=header,
+        body=run_body(session, header),
+        problems=problems,
+        cursor=Place(_identity(file), kept, offset, number, _edges(file, offset), ahead),
+        reset=reset,
+        done=done,
+    )
+
+
+def _take(session: Session, line: Line) -> None:
+    """Take in a finished line; a blank one is nothing."""
+    if line.skipped:
+        session.problem(line.number, f"a line of {len(line.data) + line.skipped} bytes is too long to be read")
+        return
+    data = line.data
+    if not data or data.isspace():
+        return
+    try:
+        record, note = parse(data)
+    except FormatError as error:
+        at = f" ({error.where} of the line)" if error.where else ""
+        session.problem(line.number, f"{error.reason}{at}")
+        return
+    session.take(record, line.number, At(line.offset, len(data)), note)
+
+
+def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
+    """The session as it will be if this line is finished, and what that says beyond the finished lines.
+
+    A line that is only half there is live, unless the session ended before it.
+    """
+    session = before.copy()
+    record = _object(line)
+    if record is not None:
+        session.take(record, line.number, At(line.offset, len(line.data)))
+    elif before.end is not None and not line.data.isspace():
+        session.problem(line.number, "cut off: the line does not end, and it comes after session_end")
+    told = bool(session.problems)
+    return session, Ahead(len(line.data), _hash(line.data), bool(session.spans), told)
+
+
+def _object(line: Line) -> dict[str, Any] | None:
+    """The record on a line, None if there is none (yet)."""
+    if line.skipped:
+        return None
+    try:
+        record, _ = parse(line.data)
+    except FormatError:
+        return None
+    return record if isinstance(record, dict) else None
+
+
+def _beginning(file: File) -> Place:
+    return Place(_identity(file), Session(file.path))
+
+
+def _identity(file: File) -> tuple[int, int]:
+    return file.stat.device, file.stat.inode
+
+
+def _edges(file: File, offset: int) -> bytes:
+    """Hash of the first and the last bytes before `offset`."""
+    if offset == 0:
+        return b""
+    size = min(_EDGE, offset)
+    return _hash(file.read(0, size) + file.read(offset - size, size))
+
+
+def _hash(data: bytes) -> bytes:
+    return blake2b(data, digest_size=8).digest()
