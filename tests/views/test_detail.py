@@ -132,10 +132,10 @@ def test_bindings_lead_to_their_writer() -> None:
     rows = detail.rows(run, span, body, "inputs", width=70)
     assert texts(rows) == [
         "docs v3  written by retrieve, step 1",
-        '  0: "a"',
+        '    0: "a"',
         "",
         "query  input of the run",
-        "— the trace does not hold the value",
+        "  — the trace does not hold the value",
         "",
     ]
     assert detail.target(rows, 0) == "1"

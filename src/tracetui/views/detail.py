@@ -202,9 +202,9 @@ def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     pieces = [Piece(one_line(binding.name, 80), "text bold"), Piece(Clean(f"{version}  "), "dim")]
     sheet.line(*pieces, Piece(Clean(by), "accent" if writer else "dim"), spans=(writer.id,) if writer else ())
     if binding.known:
-        sheet.tree(binding.value)
+        sheet.tree(binding.value, indent=2)
     else:
-        sheet.line(Piece(Clean(f"{sheet.glyphs.unsaid} the trace does not hold the value"), "dim"))
+        sheet.line(Piece(Clean(f"  {sheet.glyphs.unsaid} the trace does not hold the value"), "dim"))
     sheet.blank()
 
 

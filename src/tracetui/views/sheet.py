@@ -128,11 +128,13 @@ class Sheet:
         rows = TextRows(text, width, name=name, style=style, most=most, opened=self._opened, glyphs=self.glyphs)
         self.add(Margin(rows, first, rest) if first else rows)
 
-    def tree(self, value: Any) -> None:
+    def tree(self, value: Any, indent: int = 0) -> None:
         """A value that can be unfolded to its last leaf."""
-        name = (self._name, self._count)
         self._count += 1
-        self.add(document(value, width=self.width, name=name, opened=self._opened, glyphs=self.glyphs))
+        name, width = (self._name, self._count), max(8, self.width - indent)
+        rows = document(value, width=width, name=name, opened=self._opened, glyphs=self.glyphs)
+        blank = Piece(Clean(" " * indent))
+        self.add(Margin(rows, (blank,), (blank,)) if indent else rows)
 
     def add(self, rows: Rows) -> None:
         """Any other rows."""
