@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tracetui.demo.files import pretty, put, touch
-from tracetui.demo.hypergraph_store import GraphRun, Store
+from tracetui.demo.hypergraph_store import GraphRun, Store, Tries
 
 Json = dict[str, Any]
 
@@ -30,15 +30,17 @@ def write(folder: Path, now: datetime) -> None:
         put(folder / "graphs" / f"{name}.json", pretty(log), now - timedelta(hours=13))
 
 
-def _rag(run: GraphRun, query: str, *, cached: bool = False, fails: bool = False, at: int = 0) -> GraphRun:
-    """The three nodes of rag_pipeline from superstep `at` on; `fails` at the last."""
+def _rag(
+    run: GraphRun, query: str, *, cached: bool = False, at: int = 0, fails: bool = False, tries: Tries = ()
+) -> GraphRun:
+    """The three nodes of rag_pipeline from superstep `at` on; `fails` at the last, after several `tries`."""
     version = 2 if at else 1
     run.step("retrieve", 0 if cached else 420, {"docs": DOCS}, reads={"query": version}, cached=cached)
     prompt = "Answer from these documents:\n" + "\n".join(f"- {doc['title']}: {doc['content']}" for doc in DOCS)
     reads = {"query": version, "docs": version}
     run.step("build_prompt", 12, {"prompt": f"{prompt}\n\nQuestion: {query}"}, reads=reads)
     if fails:
-        return run.breaks("generate", 18_400, FAILED)
+        return run.breaks("generate", 18_400, FAILED, tries=tries, message="504 Gateway Timeout")
     answer = f"{query.rstrip('?')}: within five working days, to the card that was used."
     return run.step("generate", 8_600, {"answer": answer}, reads={"prompt": version})
 
@@ -58,9 +60,8 @@ def _pipeline(store: Store, now: datetime) -> None:
 def _failure(store: Store, now: datetime) -> None:
     query = {"query": "Can I return opened software?"}
     first = store.run("rag-f-001", "rag_pipeline", now - timedelta(minutes=48), query)
-    _rag(first, query["query"], fails=True)
-    first.attempts("generate", [("timed_out", "TimeoutError"), ("failed", "RuntimeError")], "504 Gateway Timeout")
-    first.ends("failed")
+    tries = [("timed_out", "TimeoutError"), ("failed", "RuntimeError")]
+    _rag(first, query["query"], fails=True, tries=tries).ends("failed")
     retry = store.run(
         "rag-f-001-r1",
         "rag_pipeline",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
@@ -50,6 +50,9 @@ CREATE TABLE pause_slots (
 CREATE INDEX idx_runs_parent ON runs (parent_run_id);
 CREATE INDEX idx_steps_run ON steps (run_id, step_index);
 """
+
+Tries = Sequence[tuple[str, str]]
+"""Status and error type of every try that a retry policy made."""
 
 
 class Store:
@@ -153,36 +156,36 @@ class GraphRun:
         )
         return self
 
-    def breaks(self, node: str, ms: float, error: str) -> GraphRun:
-        """A node that failed: it leaves no time, no versions and no values."""
+    def breaks(self, node: str, ms: float, error: str, *, tries: Tries = (), message: str = "") -> GraphRun:
+        """A node that failed: it leaves no time, no versions and no values, but what the retry policy recorded."""
         self.begins(node)
         self._clock += timedelta(milliseconds=ms)
         self._errors += 1
-        series = f"{self.ident}:{node}" if error else None
+        series = f"{self.ident}:{node}" if tries else None
+        if series is not None:
+            self._attempts(series, node, tries, message)
         self._row(node, "FunctionNode", "failed", error=error, input_versions="{}", attempt_series_id=series)
         return self
 
-    def attempts(self, node: str, tried: Iterable[tuple[str, str]], message: str) -> None:
-        """What the retry policy recorded for the node that failed last: status and error type of each try."""
-        series, at = f"{self.ident}:{node}", self._next - 1
+    def _attempts(self, series: str, node: str, tries: Tries, message: str) -> None:
         self._store.insert(
             "attempt_series",
             id=series,
             run_id=self.ident,
             node_name=node,
             policy_fingerprint="exp-2",
-            max_attempts=2,
+            max_attempts=len(tries),
             opened_at=stamp(self._clock - timedelta(seconds=18)),
-            committed_superstep=at,
+            committed_superstep=self._next,
             closed_at=stamp(self._clock),
         )
-        for number, (status, kind) in enumerate(tried, 1):
+        for number, (status, kind) in enumerate(tries, 1):
             began = self._clock - timedelta(seconds=27 - 9 * number)
             self._store.insert(
                 "attempt_records",
                 series_id=series,
                 attempt_number=number,
-                scheduled_superstep=at,
+                scheduled_superstep=self._next,
                 status=status,
                 started_at=stamp(began),
                 completed_at=stamp(began + timedelta(seconds=8)),
