@@ -26,16 +26,19 @@ UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\xad\u034f\u0600-\u0605\u061c\u06dd\u070f\u0890\u0891\u08e2\u115f\u1160\u17b4\u17b5\u180b-\u180f"
     "\u200b-\u200f\u2028-\u202e\u2060-\u206f\u2800\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\ufffb\ufffe\uffff\ud800-\udfff"
     "\ufdd0-\ufdef\U000110bd\U000110cd\U00013430-\U0001343f\U0001bca0-\U0001bca3\U0001d173-\U0001d17a"
-    "\U000e0000-\U000e0fff"
+    "\U0001f3fb-\U0001f3ff\U000e0000-\U000e0fff"
     + "".join(f"{chr(plane + 0xFFFE)}{chr(plane + 0xFFFF)}" for plane in range(0x10000, 0x110000, 0x10000))
     + "]"
 )
 """Every character that a terminal may act upon or that does not show, as one class: clean text costs one scan.
 
 Control (C0, DEL, C1), Cf format characters (soft hyphen, bidi controls, tags …), fillers, zero-width characters, line
-and paragraph separators, variation selectors, surrogates, non-characters. Private use is kept: fonts fill it.
+and paragraph separators, variation selectors, skin tones, surrogates, non-characters. Private use is kept: fonts fill it.
 """
-_MARKS: Final = re.compile("[^\\w\\s\x00-\u02ff]{5,}")  # letters are \w, so that long runs are marks, symbols or emoji
+_JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"  # Korean vowels and finals, which take the cells of the consonant before
+# Runs in which marks may pile up: \w matches letters, but no marks.
+_MARKS: Final = re.compile(f"[^\\w\\s\x00-\u02ff{_JAMO}]{{5,}}|[{_JAMO}]{{5,}}")
+_STACKED: Final = re.compile(f"[{_JAMO}]")
 
 
 def _visible(match: re.Match[str]) -> str:
@@ -49,10 +52,14 @@ def _visible(match: re.Match[str]) -> str:
     return f"<{code:04X}>"
 
 
+def _takes_no_cell(character: str) -> bool:
+    return category(character)[0] == "M" or _STACKED.match(character) is not None
+
+
 def _cap_marks(match: re.Match[str]) -> str:
     """A run that may hold too many combining marks, each pile of them cut to `MAX_COMBINING`."""
     kept: list[str] = []
-    for is_mark, pile in groupby(match.group(), key=lambda character: category(character)[0] == "M"):
+    for is_mark, pile in groupby(match.group(), key=_takes_no_cell):
         marks = "".join(pile)
         more = len(marks) - MAX_COMBINING
         kept.append(f"{marks[:MAX_COMBINING]}<+{more} marks>" if is_mark and more > 0 else marks)
@@ -172,7 +179,9 @@ def duration(ms: float | None) -> Clean:
     if whole < 86400:
         return Clean(f"{whole // 3600}h{whole % 3600 // 60:02d}m")
     days = whole // 86400
-    return Clean(f"{days}d{whole % 86400 // 3600:02d}h") if days < 100 else Clean(f"{days}d")
+    if days >= 100:
+        return Clean(f"{days}d" if days < 10_000 else ">9999d")
+    return Clean(f"{days}d{whole % 86400 // 3600:02d}h")
 
 
 def tokens(count: int | None) -> Clean:

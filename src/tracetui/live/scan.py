@@ -46,6 +46,10 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
 
     Hard links below one root are two names of a file and both are read: each has an address of its own.
     """
+    roots = list(roots)
+    if len(roots) == 1:
+        yield from source.walk(roots[0])
+        return
     before: set[tuple[int, int]] = set()
     for root in roots:
         here: set[tuple[int, int]] = set()
