@@ -28,11 +28,11 @@ class EventAt(msgspec.Struct):
     role: str = ""
     also: list[tuple[str, Place]] = []
     """Given items that say the same, or the record that ends the span."""
+    level: str | None = None
+    """Id of the span that it belongs to."""
 
-    @property
-    def level(self) -> str | None:
-        """Id of the span that it belongs to."""
-        return ident(self.record.span_id)
+    def __post_init__(self) -> None:
+        self.level = ident(self.record.span_id)
 
 
 class ItemAt(msgspec.Struct):
@@ -148,7 +148,7 @@ def _set_roles(events: list[EventAt]) -> None:
 
 
 def as_item(found: Any) -> Item:
-    """A decoded value as an item, an empty one if it is no object."""
+    """A value as an item, an empty one if it is no object."""
     try:
         return records.item(found)
     except FormatError:
@@ -157,7 +157,7 @@ def as_item(found: Any) -> Item:
 
 def outputs(event: EventAt) -> list[Item]:
     """What a model call produced."""
-    found = event.record.output_items
+    found: Any = event.record.output_items
     return [as_item(one) for one in found] if isinstance(found, list) else []
 
 

@@ -57,13 +57,16 @@ class Item(msgspec.Struct, gc=False):
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event. What only its body needs stays undecoded: the input context above all, which repeats in every call."""
+    """One event. What only its body needs stays undecoded: the input context above all, which repeats in every call.
+
+    `item` and `output_items` are of these types only where they hold what they should.
+    """
 
     type: Any = None
     id: Any = None
     span_id: Any = None
     timestamp: Any = None
-    item: Any = None
+    item: Item | None = None
     model_call_id: Any = None
     call_id: Any = None
     function: Any = None
@@ -76,7 +79,7 @@ class Event(msgspec.Struct, gc=False):
     agent_span_id: Any = None
     model: Any = None
     input_context: msgspec.Raw = _ABSENT
-    output_items: Any = None
+    output_items: list[Item] | None = None
     usage: Any = None
     total_time: Any = None
     parent_span_id: Any = None
@@ -148,6 +151,8 @@ def value(piece: Piece) -> Any:
 
 def item(piece: Piece) -> Item:
     """A piece as an item. Raises `FormatError` if it is no object."""
+    if isinstance(piece, Item):
+        return piece
     return _record(piece, Item, _items)
 
 
@@ -386,6 +391,8 @@ def count(found: Any) -> int | None:
 
 def ident(found: Any) -> str | None:
     """An id as text; None where there is none."""
+    if type(found) is str:
+        return found or None
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else word(found)
 
 

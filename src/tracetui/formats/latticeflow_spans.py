@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from typing import Any
 
 import msgspec
 
+from tracetui.formats import latticeflow_links as links
 from tracetui.formats import latticeflow_records as records
 from tracetui.formats.latticeflow_outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
 from tracetui.formats.latticeflow_records import PREVIEW, Place, ident, milliseconds, seconds, word
@@ -55,98 +55,17 @@ class _Weaver:
         self.problems = list(outline.problems)
         self.is_open = False
         self.open_status = Status.UNKNOWN
-        self._used: set[str] = set()
         self._turn: str | None = None
         self._turns = 0
         self._containers: set[str] = set()
         self._unended: set[str] = set()
         self._lost: set[str] = set()
-        self._ids = self._name_events()
-        self._results = self._pair_outputs()
-        self._handed = self._hand_offs()
-        self._links = self._link_up()
+        self._names = links.Names(outline)
+        self._ids = self._names.events
+        self._results = links.answers(outline)
+        self._handed = links.hand_offs(outline)
+        self._links = links.link_up(outline, self._ids, self._handed)
         self._wrapped = {event.level for event in outline.events if event.kind == "function_call_event"}
-
-    # -- before the first span: names, pairs and links ------------------------------------------------------------
-
-    def _name_events(self) -> list[str]:
-        """The id of each event's span: a span's own, the event's own where it is unique, else its number."""
-        begins = {id(begin): span for span, begin in self.outline.begins.items()}
-        named = {index: self._claim(begins[id(event)], "") for index, event in self._numbered() if id(event) in begins}
-        return [
-            named[index] if index in named else self._claim(event.record.id, f"event-{index}")
-            for index, event in self._numbered()
-        ]
-
-    def _numbered(self) -> enumerate[EventAt]:
-        return enumerate(self.outline.events)
-
-    def _claim(self, own: Any, otherwise: str) -> str:
-        name = ident(own) or otherwise
-        if name in self._used or len(name) > 200:
-            name = otherwise or name[:200]
-        while name in self._used:
-            name += "~"
-        self._used.add(name)
-        return name
-
-    def _pair_outputs(self) -> dict[str, list[ItemAt]]:
-        """Outputs that no event shows, by the call that they answer."""
-        found: dict[str, list[ItemAt]] = defaultdict(list)
-        calls = {str(item.record.call_id) for item in self.outline.items if item.kind == "function_call" and item.order}
-        for item in self.outline.items:
-            call_id = str(item.record.call_id)
-            if item.kind == "function_call_output" and item.order is not None and call_id in calls:
-                found[call_id].append(item)
-        return found
-
-    def _hand_offs(self) -> dict[str, EventAt]:
-        """The call that started each sub-agent, by the agent's span."""
-        found: dict[str, EventAt] = {}
-        for event in self.outline.events:
-            span = ident(event.record.agent_span_id) if event.kind == "function_call_event" else None
-            if span is not None and span in self.outline.begins and span != event.level:
-                found.setdefault(span, event)
-        return found
-
-    def _link_up(self) -> dict[str, list[Link]]:
-        """Jumps in both directions: model call and what it asked for or said, call and sub-agent."""
-        links: dict[str, list[Link]] = defaultdict(list)
-        models, by_output = self._model_calls()
-        for event in self.outline.events:
-            own = self._ids[event.index]
-            if event.kind not in ("message_event", "function_call_event"):
-                continue
-            record = event.record
-            model = models.get(ident(record.model_call_id) or "")
-            if event.kind == "message_event":
-                item = record.item.get("id") if isinstance(record.item, dict) else None
-                model, label = model or by_output.get(ident(item) or ""), "message"
-            else:
-                model, label = model or by_output.get(ident(record.call_id) or ""), f"tool call {record.function}"
-            if model is not None:
-                links[own].append(Link("model call", model))
-                links[model].append(Link(label, own))
-        for span, call in self._handed.items():
-            agent, own = self._ids[self.outline.begins[span].index], self._ids[call.index]
-            links[own].append(Link("sub-agent", agent))
-            links[agent].append(Link("started by", own))
-        return links
-
-    def _model_calls(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Spans of the model calls: by their own id, and by the ids of what they produced."""
-        models: dict[str, str] = {}
-        by_output: dict[str, str] = {}
-        for event in self.outline.events:
-            if event.kind != "model_call_event":
-                continue
-            own = self._ids[event.index]
-            if (name := ident(event.record.id)) is not None:
-                models.setdefault(name, own)
-            for item in outputs(event):
-                if (name := ident(item.call_id) or ident(item.id)) is not None:
-                    by_output.setdefault(name, own)
-        return models, by_output
 
     # -- the spans ------------------------------------------------------------------------------------------------
 
@@ -338,7 +257,7 @@ class _Weaver:
         return {"name": event.kind[:PREVIEW] or "event", "note": "unknown event", **_stand(_SILENT)}
 
     def _item(self, item: ItemAt) -> None:
-        own = self._claim(item.record.id, f"item-{item.index}")
+        own = self._names.claim(item.record.id, f"item-{item.index}")
         if item.kind == "message" and item.role == "user":
             self._open_turn(item, own)
             return
