@@ -33,7 +33,7 @@ UNSAFE: Final = re.compile(
 """Every character that a terminal may act upon or that does not show, as one class: clean text costs one scan.
 
 Control (C0, DEL, C1), Cf format characters (soft hyphen, bidi controls, tags …), fillers, zero-width characters, line
-and paragraph separators, variation selectors, skin tones, surrogates, non-characters. Private use is kept: fonts fill it.
+and paragraph separators, variation selectors, skin tones, surrogates, non-characters. Private use is kept (fonts).
 """
 _JAMO: Final = "\u1160-\u11ff\ud7b0-\ud7fb"  # Korean vowels and finals, which take the cells of the consonant before
 # Runs in which marks may pile up: \w matches letters, but no marks.
