@@ -11,6 +11,7 @@ from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
 from tracetui.views import runs, walk
 
 if TYPE_CHECKING:
+    from tracetui.ui.line_view import LineView
     from tracetui.ui.panes.detail import Detail
     from tracetui.ui.panes.facts import Facts
     from tracetui.ui.screens.main import MainScreen
@@ -192,8 +193,11 @@ class Actions:
             "filter: words that a run must hold, !word must not", self._screen.runs.arrangement.words, "filter"
         )
 
-    def do_hit(self, argument: str, *, include_here: bool = False) -> None:
-        view, step = self._screen.view, int(argument)
+    def do_hit(self, argument: str) -> None:
+        self.go_to_hit(self._screen.view, int(argument))
+
+    def go_to_hit(self, view: LineView, step: int, *, include_here: bool = False) -> None:
+        """Move to the next hit of the view's search, around the end; say which of how many it is."""
         if not view.needle:
             self._screen.say("nothing is searched for: / begins a search")
             return

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -119,7 +118,7 @@ class MainScreen(Screen[None]):
         self._arranged = self.store.revision
         problems = [one for several in self.store.problems.values() for one in several[:1]]
         self.runs.list_runs(
-            self.store.runs.values(), problems, now=time.time(), glyphs=self.app.glyphs, total=len(self.store.runs)
+            self.store.runs.values(), problems, now=self.app.clock(), glyphs=self.app.glyphs, total=len(self.store.runs)
         )
         if not len(self.runs.rows):
             self.runs.nothing(
@@ -161,7 +160,7 @@ class MainScreen(Screen[None]):
         if self.wanted is not None and self.wanted[0] == ref:
             span, self.wanted = self.wanted[1], None
         self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
-        self.steps.show_run(run, self.app.glyphs, now=time.time(), span=span)
+        self.steps.show_run(run, self.app.glyphs, now=self.app.clock(), span=span)
         self.facts.show_run(run, self.app.glyphs)
         self._share_height()
         self.show_detail()
@@ -345,5 +344,5 @@ class MainScreen(Screen[None]):
             view.focus()
             view.search(message.value)
             if message.value:
-                self.actions.do_hit("1", include_here=True)
+                self.actions.go_to_hit(view, 1, include_here=True)
         self.refresh_frame()

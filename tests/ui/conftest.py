@@ -1,0 +1,109 @@
+"""The app on a small, fixed directory, with a fixed clock: what the tests of the screen share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Protocol
+
+import pytest
+from textual.pilot import Pilot
+
+from tracetui import demo
+from tracetui.live.engine import Engine
+from tracetui.sources.local import LocalSource
+from tracetui.ui.app import TraceApp
+from tracetui.views.glyphs import ASCII, UNICODE
+
+NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+
+
+@pytest.fixture(autouse=True)
+def fixed_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ages and days do not depend on when the test runs, times of day not on where."""
+    monkeypatch.setattr(TraceApp, "clock", lambda self: NOW.timestamp())
+    monkeypatch.setenv("TZ", "UTC")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    time.tzset()
+
+
+@pytest.fixture(scope="session")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The built-in samples, as they were at `NOW`."""
+    folder = tmp_path_factory.mktemp("samples")
+    demo.write(folder, NOW)
+    old = NOW.timestamp() - 3600
+    for path in folder.rglob("*"):
+        os.utime(path, (old, old))
+    return folder
+
+
+class Opener(Protocol):
+    """Runs the app until everything is known and shown."""
+
+    def __call__(
+        self, *roots: Path, size: tuple[int, int] = (120, 40), palette: str = "dark", ascii_glyphs: bool = False
+    ) -> AsyncContextManagerOfApp: ...
+
+
+class AsyncContextManagerOfApp(Protocol):
+    """What ``async with`` needs."""
+
+    def __aenter__(self) -> Awaitable[tuple[TraceApp, Pilot[int]]]: ...
+    def __aexit__(self, *args: object) -> Awaitable[bool | None]: ...
+
+
+@asynccontextmanager
+async def _opened(
+    *roots: Path, size: tuple[int, int] = (120, 40), palette: str = "dark", ascii_glyphs: bool = False
+) -> AsyncIterator[tuple[TraceApp, Pilot[int]]]:
+    paths = [str(root) for root in roots]
+    engine = Engine(LocalSource(), paths)
+    engine.start()
+    app = TraceApp(engine, paths, palette=palette, glyphs=ASCII if ascii_glyphs else UNICODE)
+    try:
+        async with app.run_test(size=size) as pilot:
+            await settle(pilot)
+            yield app, pilot
+    finally:
+        engine.stop()
+
+
+@pytest.fixture
+def opened() -> Opener:
+    """``async with opened(folder, size=(80, 24)) as (app, pilot)``."""
+    return _opened
+
+
+async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str = "the condition") -> None:
+    """Wait for a state of the screen, at most a few seconds; never for a time."""
+    for _ in range(2000):
+        if condition():
+            return
+        await pilot.pause(0.005)
+    raise AssertionError(f"{what} did not come about")
+
+
+async def settle(pilot: Pilot[int]) -> None:
+    """Wait until everything is scanned and what is under the cursor is shown."""
+    app = pilot.app
+    assert isinstance(app, TraceApp)
+    await until(pilot, lambda: not app.stage and app.main.settled, what="a complete list")
+    await pilot.pause()
+
+
+async def press(pilot: Pilot[int], *keys: str) -> None:
+    """Press keys one after the other, each on a settled screen."""
+    for key in keys:
+        await pilot.press(key)
+        await settle(pilot)
+
+
+def text_of(app: TraceApp) -> str:
+    """What the screen shows, as text."""
+    strips = app.screen._compositor.render_strips()
+    return "\n".join(strip.text.rstrip() for strip in strips)

@@ -1,0 +1,239 @@
+"""What a user does, by keys, on the built-in samples."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui.conftest import Opener, press, settle, text_of, until
+from tracetui.model import RunRef, Status
+from tracetui.ui.app import TraceApp
+
+
+def shown(app: TraceApp) -> str:
+    """Name of the focused pane and level, for one-line assertions."""
+    return f"{app.main.pane} {app.main.level}"
+
+
+async def test_it_opens_on_the_newest_failed_run_with_its_failure_in_view(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, _):
+        ref = app.main.runs.ref
+        assert ref is not None
+        assert app.store.runs[ref].status is Status.ERROR
+        failed = [run for run in app.store.runs.values() if run.status is Status.ERROR and run.parent is None]
+        assert app.store.runs[ref].started_at == max(run.started_at or 0 for run in failed)
+        span = app.main.steps.span
+        assert span is not None
+        assert span.status is Status.ERROR
+        assert app.main.detail.tab == "error"
+
+
+async def test_the_sentence_counts_top_level_runs(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, _):
+        tops = [run for run in app.store.runs.values() if run.parent is None]
+        failed = sum(run.status is Status.ERROR for run in tops)
+        assert f"{failed} of {len(tops)} failed" in text_of(app)
+
+
+async def test_the_preview_follows_the_cursor(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "g")
+        first = app.main.steps.run
+        await press(pilot, "j")
+        assert first is not None
+        assert app.main.steps.run is not None
+        assert app.main.steps.run.summary.ref == app.main.runs.ref != first.summary.ref
+
+
+async def test_enter_and_escape_go_in_and_out(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(80, 24)) as (app, pilot):
+        assert shown(app) == "runs 0"
+        await press(pilot, "enter")
+        assert shown(app) == "steps 1"
+        assert not app.main.runs.is_on_screen
+        await press(pilot, "enter")
+        assert shown(app) == "detail 2"
+        assert not app.main.steps.is_on_screen
+        await press(pilot, "escape", "escape")
+        assert shown(app) == "runs 0"
+
+
+async def test_q_quits_only_from_the_list(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter", "q")
+        assert shown(app) == "runs 0"
+        await pilot.press("q")
+        await until(pilot, lambda: not app.is_running)
+
+
+async def test_the_error_walk_visits_every_failed_run_once_and_says_when_it_ends(
+    opened: Opener, samples: Path
+) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "g")
+        seen: list[RunRef] = []
+        for _ in range(300):
+            await press(pilot, "e")
+            if "no more errors" in text_of(app):
+                break
+            assert app.main.ref is not None
+            if app.main.ref not in seen:
+                seen.append(app.main.ref)
+        failed = {run.ref for run in app.store.runs.values() if run.status is Status.ERROR}
+        assert set(seen) == failed
+        await press(pilot, "E")
+        assert app.main.ref in failed
+
+
+async def test_the_tree_and_the_timeline_share_the_cursor(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter", "G", "k")
+        before = app.main.steps.cursor
+        await press(pilot, "t")
+        assert app.main.steps.as_tree
+        assert app.main.steps.cursor == before
+
+
+async def test_folding_hides_what_is_below_and_the_cursor_stays_in_sight(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
+        await press(pilot, "enter", "t")
+        everything = len(app.main.steps.rows)
+        await press(pilot, "z", "M")
+        assert len(app.main.steps.rows) < everything
+        assert app.main.zoomed is None
+        assert app.main.steps.span is not None
+        await press(pilot, "z", "R")
+        assert len(app.main.steps.rows) == everything
+
+
+async def test_z_alone_zooms_the_pane(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "3", "z")
+        assert app.main.detail.size.width == 120
+        assert not app.main.runs.is_on_screen
+        await press(pilot, "z")
+        assert app.main.runs.is_on_screen
+
+
+async def test_the_filter_hides_and_escape_brings_everything_back(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        everything = len(app.main.runs.refs())
+        await press(pilot, "f", *"!ok", "enter")
+        refs = app.main.runs.refs()
+        assert 0 < len(refs) < everything
+        assert all(app.store.runs[ref].status is not Status.OK for ref in refs)
+        await press(pilot, "escape")
+        assert len(app.main.runs.refs()) == everything
+
+
+async def test_a_filter_that_matches_nothing_says_so(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *"zzzz", "enter")
+        assert "No run matches" in text_of(app)
+        await press(pilot, "escape")
+        assert app.main.runs.refs()
+
+
+async def test_failures_only(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "!")
+        assert {app.store.runs[ref].status for ref in app.main.runs.refs()} == {Status.ERROR}
+
+
+async def test_the_cursor_keeps_its_run_when_the_list_is_sorted_and_grouped(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "j", "j")
+        ref = app.main.runs.ref
+        for key in (",", ",", ";", "b", "b", "b"):
+            await press(pilot, key)
+            assert app.main.runs.ref == ref
+
+
+async def test_search_marks_and_walks_hits_and_hides_nothing(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        count = len(app.main.runs.rows)
+        await press(pilot, "/", *"rag", "enter")
+        assert len(app.main.runs.rows) == count
+        assert "hit 1 of" in text_of(app) or "hit" in text_of(app)
+        first = app.main.runs.position
+        await press(pilot, "n")
+        assert app.main.runs.position != first
+        assert "rag" in app.main.runs.rows.plain(app.main.runs.position).lower()
+        await press(pilot, "N")
+        assert app.main.runs.position == first
+
+
+async def test_tabs_of_the_detail_stay_chosen_from_span_to_span(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter", "r")
+        assert app.main.detail.tab == "raw"
+        await press(pilot, "k")
+        assert app.main.detail.tab == "raw"
+
+
+async def test_an_unreadable_file_has_a_row_with_its_reason(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *"unreadable", "enter")
+        assert app.main.runs.problem is not None
+        assert "unreadable: cut off" in text_of(app)
+
+
+async def test_a_directory_without_traces_says_what_was_looked_for(opened: Opener, tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, _):
+        assert "No traces in" in text_of(app)
+        assert "tracetui demo" in text_of(app)
+
+
+async def test_help_tells_every_key_of_the_pane_and_closes(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await pilot.press("?")
+        await until(pilot, lambda: app.screen is not app.main)
+        assert "failures only" in text_of(app).lower() or "Show failed runs only" in text_of(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is app.main)
+
+
+async def test_the_palette_opens_a_run(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await pilot.press("ctrl+p")
+        await until(pilot, lambda: app.screen is not app.main)
+        await pilot.press(*"batch-001/2")
+        await until(pilot, lambda: "batch-001/2" in text_of(app), what="the hit")
+        await pilot.press("down", "enter")
+        await until(pilot, lambda: app.screen is app.main)
+        await settle(pilot)
+        assert app.main.ref is not None
+        assert app.main.ref.key == "batch-001/2"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (40, 10), (20, 5), (1, 1)])
+async def test_every_size_can_be_worked_in(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
+    async with opened(samples, size=size) as (app, pilot):
+        await press(pilot, "j", "enter", "j", "t", "enter", ">", "escape", "escape", "j")
+        assert app.is_running
+
+
+async def test_resizing_keeps_cursor_and_run(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter", "j")
+        span, ref = app.main.steps.cursor, app.main.ref
+        for size in ((80, 24), (200, 60), (30, 8), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await settle(pilot)
+        assert (app.main.steps.cursor, app.main.ref) == (span, ref)
+
+
+async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "penelope" / "appeal") as (app, pilot):
+        await press(pilot, "enter", "enter")
+        assert app.main.detail.choose("goal")
+        await pilot.pause()
+        rows = app.main.detail.rows
+        from tracetui.views import detail
+
+        leading = next(i for i in range(len(rows)) if detail.target(rows, i))
+        app.main.detail.move_to(leading)
+        await press(pilot, "'")
+        assert app.main.pane == "steps"
+        assert app.main.steps.span is not None
