@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.formats import latticeflow_records as records
-from tracetui.formats.decode import decode_value
+from tracetui.formats.latticeflow_messages import as_message, decoded
 from tracetui.formats.latticeflow_outline import as_item
 from tracetui.formats.latticeflow_spans import At
 from tracetui.model import Body, Message
@@ -57,7 +57,7 @@ def _event(found: Any, role: str) -> dict[str, Any]:
     if kind == "message_event":
         return _message_event(rest, role)
     if kind == "function_call_event":
-        made = {"input": _json(rest.pop("arguments", None)), "output": _json(rest.pop("result", None))}
+        made = {"input": decoded(rest.pop("arguments", None)), "output": decoded(rest.pop("result", None))}
         return {**made, "attributes": rest}
     if kind == "model_call_event":
         given, answered = _messages(rest, "input_context"), _messages(rest, "output_items")
@@ -86,17 +86,17 @@ def _item(found: Any, role: str, also: dict[str, Any]) -> dict[str, Any]:
     kind = records.item_kind(as_item(found))
     rest = dict(found)
     if kind == "message":
-        message, rest = records.as_message(found, role)
+        message, rest = as_message(found, role)
         return {"output_messages" if role == "assistant" else "input_messages": (message,), "attributes": rest}
     if kind == "function_call":
         answer = also.pop("function_call_output", None)
-        made = {"input": _json(rest.pop("arguments", None)), "attributes": rest}
+        made = {"input": decoded(rest.pop("arguments", None)), "attributes": rest}
         if isinstance(answer, dict):
-            made["output"] = _json(answer.get("output"))
+            made["output"] = decoded(answer.get("output"))
             rest["function_call_output"] = {key: answer[key] for key in answer if key != "output"}
         return made
     if kind == "function_call_output":
-        return {"output": _json(rest.pop("output", None)), "attributes": rest}
+        return {"output": decoded(rest.pop("output", None)), "attributes": rest}
     side = "output" if kind == "custom_task_output_message" else "input"
     return {side: rest.pop("content", None), "attributes": rest}
 
@@ -110,14 +110,10 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
     messages, left = [], []
     for one, role in zip(found, named, strict=True):
         if isinstance(one, dict):
-            message, more = records.as_message(one, role)
+            message, more = as_message(one, role)
             messages.append(message)
             left.append(more)
         else:
             left.append(one)
     rest[name] = left
     return tuple(messages)
-
-
-def _json(found: Any) -> Any:
-    return decode_value(found) if isinstance(found, str) else found

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any, Final, NamedTuple, TypeVar
 
@@ -17,8 +17,7 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import decode, decode_value
-from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from tracetui.formats.decode import decode
 from tracetui.sources.base import File
 
 PREVIEW: Final = 120
@@ -247,63 +246,6 @@ def text_of(message: Item) -> str:
         return ""
     texts = (part.get("text", part.get("refusal")) if isinstance(part, dict) else part for part in content)
     return "\n".join(text for text in texts if isinstance(text, str))
-
-
-def as_message(source: Mapping[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
-    """An item as a `Message`, and the rest of it: what the message does not show."""
-    rest = dict(source)
-    known = item(rest)
-    kind = item_kind(known)
-    name = known.id if isinstance(known.id, str) and known.id else None
-    if kind == "function_call":
-        call = ToolCall(_text(known.call_id), _text(known.name) or "", _json(known.arguments))
-        rest.pop("arguments", None)
-        return Message("assistant", (call,), id=name), rest
-    if kind == "function_call_output":
-        rest.pop("output", None)
-        return Message("tool", (ToolResult(_text(known.call_id), _json(known.output)),), id=name), rest
-    if kind != "message":
-        word = kind.removesuffix("_message").replace("_", " ") or "item"
-        rest.pop("content", None)
-        return Message(role or word, (Blob(kind, known.content),), id=name), rest
-    parts, left = _parts(rest.pop("content", None))
-    if any(left):
-        rest["content"] = left
-    return Message(role, parts, id=name), rest
-
-
-def _parts(content: Any) -> tuple[tuple[Part, ...], list[Any]]:
-    """The parts of a message, and what is left of each once its text is shown."""
-    if not isinstance(content, list):
-        return ((Text(content),) if isinstance(content, str) else (Blob("content", content),)), []
-    parts: list[Part] = []
-    left: list[Any] = []
-    for part in content:
-        made, rest = _part(part)
-        parts.append(made)
-        left.append(rest)
-    return tuple(parts), left
-
-
-def _part(part: Any) -> tuple[Part, Any]:
-    if isinstance(part, str):
-        return Text(part), {}
-    if isinstance(part, dict):
-        for key in ("text", "refusal"):
-            if isinstance(part.get(key), str):
-                kind = part.get("type")
-                made = Reasoning if isinstance(kind, str) and kind.startswith(("reasoning", "summary")) else Text
-                return made(part[key]), {name: part[name] for name in part if name != key}
-        return Blob(_text(part.get("type")) or "part", part), {}
-    return Blob("part", part), {}
-
-
-def _json(found: Any) -> Any:
-    return decode_value(found) if isinstance(found, str) else found
-
-
-def _text(found: Any) -> str | None:
-    return found if isinstance(found, str) else None
 
 
 class Place(NamedTuple):

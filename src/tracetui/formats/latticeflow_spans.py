@@ -6,15 +6,13 @@ from typing import Any
 
 import msgspec
 
+from tracetui.formats import latticeflow_facts as facts
 from tracetui.formats import latticeflow_links as links
 from tracetui.formats import latticeflow_records as records
 from tracetui.formats.latticeflow_outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
 from tracetui.formats.latticeflow_records import PREVIEW, Place, ident, milliseconds, seconds, word
-from tracetui.model import Error, Link, Operation, Problem, Span, Status, StatusSource, Usage, status_of
+from tracetui.model import Error, Link, Operation, Problem, Span, Status, StatusSource
 
-Stand = tuple[Status, str | None, StatusSource | None]
-_FINE: Stand = (Status.OK, None, StatusSource.DERIVED)
-_SILENT: Stand = (Status.UNKNOWN, None, None)
 _SPAN_TYPES = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}
 
 
@@ -168,7 +166,7 @@ class _Weaver:
                 is_step=True,
                 started_at=started,
                 preview=records.text_of(message)[:PREVIEW],
-                note=_role_note(message, one.role),
+                note=facts.role_note(message, one.role),
                 at=at,
             )
         )
@@ -178,7 +176,7 @@ class _Weaver:
         return as_item(one.record.item) if isinstance(one, EventAt) else one.record
 
     def _message(self, event: EventAt) -> dict[str, Any]:
-        return _message(self._said(event), event.role)
+        return facts.of_message(self._said(event), event.role)
 
     def _call(self, event: EventAt) -> dict[str, Any]:
         record = event.record
@@ -187,31 +185,31 @@ class _Weaver:
         handed = self.outline.begins.get(ident(record.agent_span_id) or "")
         if handed is not None and self._handed.get(handed.level or "") is event:
             agent = agent or word(handed.record.name) or "sub-agent"
-            began = _earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
-        note = f"hand-off → {agent}" if agent else "no output" if _missing(record.result) else ""
+            began = facts.earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
+        note = f"hand-off → {agent}" if agent else "no output" if facts.missing(record.result) else ""
         return {
             "name": word(record.function) or "function call",
             "operation": Operation.EXECUTE_TOOL,
             "started_at": began,
             "duration_ms": milliseconds(record.working_time),
-            "preview": _preview(record.arguments),
+            "preview": facts.preview(record.arguments),
             "note": note,
-            **_outcome(record.error, record.status),
+            **facts.outcome(record.error, record.status),
         }
 
     def _model(self, event: EventAt) -> dict[str, Any]:
         record = event.record
         produced = outputs(event)
         cut = next((word(one.status) for one in produced if word(one.status) not in (None, "completed")), None)
-        made = _outcome(record.error, cut)
+        made = facts.outcome(record.error, cut)
         if made["status_source"] is None:
-            made["status"], made["status_word"], made["status_source"] = _FINE
+            made["status"], made["status_word"], made["status_source"] = facts.FINE
         return {
             "name": word(record.model) or "model call",
             "operation": Operation.CHAT,
             "duration_ms": milliseconds(record.total_time),
-            "usage": _usage(record.usage),
-            "preview": " · ".join(filter(None, map(_produced, produced)))[:PREVIEW],
+            "usage": facts.usage(record.usage),
+            "preview": " · ".join(filter(None, map(facts.produced, produced)))[:PREVIEW],
             **made,
         }
 
@@ -233,28 +231,28 @@ class _Weaver:
             "name": word(event.record.name) or "span",
             "operation": kind,
             "note": "open" if end is None else "",
-            "duration_ms": None if end is None else _between(event.record.timestamp, end.record.timestamp),
+            "duration_ms": None if end is None else facts.between(event.record.timestamp, end.record.timestamp),
         }
 
     def _compaction(self, event: EventAt) -> dict[str, Any]:
         record = event.record
-        before, after = records.count(record.tokens_before), records.count(record.tokens_after)
-        sizes = f"{_number(before)} → {_number(after)} tokens" if before is not None or after is not None else ""
+        sizes = facts.compaction(record.tokens_before, record.tokens_after)
         preview = ": ".join(filter(None, (word(record.strategy), sizes)))
-        return {"name": "compaction", "preview": preview[:PREVIEW], **_stand(_FINE)}
+        return {"name": "compaction", "preview": preview[:PREVIEW], **facts.standing(facts.FINE)}
 
     def _error(self, event: EventAt) -> dict[str, Any]:
-        made = _outcome(event.record.message if event.record.message is not None else "", None)
-        return {"name": "error", "preview": _preview(event.record.message), **made}
+        message = "" if event.record.message is None else records.said(event.record.message)
+        failed = facts.standing((Status.ERROR, None, StatusSource.EXPLICIT))
+        return {"name": "error", "preview": message[:PREVIEW], "error": Error(message), **failed}
 
     def _other(self, event: EventAt) -> dict[str, Any]:
         if event.kind == "custom":
-            return {"name": word(event.record.name) or "custom", **_stand(_FINE)}
+            return {"name": word(event.record.name) or "custom", **facts.standing(facts.FINE)}
         if event.kind == "span_end":
             how = "ends a second time" if event.level in self.outline.begins else "ends, but never begins"
             self._problem(f"events[{event.index}]", f"span {(event.level or '')[:80]!r} {how}")
-            return {"name": "span end", "note": "no begin", **_stand(_SILENT)}
-        return {"name": event.kind[:PREVIEW] or "event", "note": "unknown event", **_stand(_SILENT)}
+            return {"name": "span end", "note": "no begin", **facts.standing(facts.SILENT)}
+        return {"name": event.kind[:PREVIEW] or "event", "note": "unknown event", **facts.standing(facts.SILENT)}
 
     def _item(self, item: ItemAt) -> None:
         own = self._names.claim(item.record.id, f"item-{item.index}")
@@ -266,14 +264,14 @@ class _Weaver:
             answers = self._results.get(str(item.record.call_id))
             answer = answers.pop(0) if answers else None
             also = () if answer is None else (("function_call_output", answer.place),)
-            made = _called(item.record, answer)
+            made = facts.of_call(item.record, answer)
         elif item.kind == "function_call_output":
             self._problem(f"items[{item.index}]", f"output of call {str(item.record.call_id)[:80]!r}, but no such call")
-            made = {"name": "tool output", "note": "no call", **_outcome(None, item.record.status)}
+            made = {"name": "tool output", "note": "no call", **facts.outcome(None, item.record.status)}
         elif item.kind == "message":
-            made = _message(item.record, item.role)
+            made = facts.of_message(item.record, item.role)
         else:
-            made = _message(item.record, item.kind.removesuffix("_message").replace("_", " ") or "item")
+            made = facts.of_message(item.record, item.kind.removesuffix("_message").replace("_", " ") or "item")
         at = At(item.place, False, item.role, also)
         self.spans.append(Span(id=own, parent_id=self._item_parent(), step=self._turns or None, at=at, **made))
 
@@ -303,106 +301,12 @@ class _Weaver:
     def _closed(self, span: Span, bad: bool | None, until: float | None) -> Span:
         duration = span.duration_ms
         if duration is None and until is not None and span.started_at is not None:
-            duration = _span_of(span.started_at, until)
-        stand, note = _FINE, span.note
+            duration = facts.length(span.started_at, until)
+        stand, note = facts.FINE, span.note
         if span.id in self._unended:
             stand, duration = (self.open_status, None, StatusSource.DERIVED), span.duration_ms
         elif bad is None and span.operation is Operation.TURN:
-            stand, note = _SILENT, note or "no answer"
+            stand, note = facts.SILENT, note or "no answer"
         elif bad:
             stand, note = (Status.UNKNOWN, None, StatusSource.DERIVED), note or "ended in an error"
-        return msgspec.structs.replace(span, note=note, duration_ms=duration, **_stand(stand))
-
-
-def _message(message: records.Item, role: str) -> dict[str, Any]:
-    made = _outcome(None, message.status)
-    text = records.text_of(message) or ("" if isinstance(message.content, list) else _preview(message.content))
-    note = _role_note(message, role)
-    return {
-        "name": role or "message",
-        "operation": Operation.MESSAGE,
-        "preview": text[:PREVIEW],
-        "note": note,
-        **made,
-    }
-
-
-def _role_note(message: records.Item, role: str) -> str:
-    if isinstance(message.role, str) or records.item_kind(message) != "message":
-        return ""
-    return "role unknown" if role == records.ROLE_UNKNOWN else "role inferred"
-
-
-def _called(call: records.Item, answer: ItemAt | None) -> dict[str, Any]:
-    status = call.status
-    if answer is not None and word(answer.record.status) is not None:
-        status = answer.record.status
-    return {
-        "name": word(call.name) or "function call",
-        "operation": Operation.EXECUTE_TOOL,
-        "preview": _preview(call.arguments),
-        "note": "no output" if answer is None else "",
-        **_outcome(None, status),
-    }
-
-
-def _outcome(error: Any, status: Any) -> dict[str, Any]:
-    """Status, its word and source, and error of a record: an error says more than a status."""
-    named = word(status)
-    if error is not None:
-        text = records.said(error)
-        return {
-            "status": Status.ERROR,
-            "status_word": named,
-            "status_source": StatusSource.EXPLICIT,
-            "error": Error(text),
-        }
-    return _stand(_SILENT if named is None else (status_of(named), named, StatusSource.EXPLICIT))
-
-
-def _stand(stand: Stand) -> dict[str, Any]:
-    return dict(zip(("status", "status_word", "status_source"), stand, strict=True))
-
-
-def _produced(item: records.Item) -> str:
-    if item.call_id is not None:
-        return f"→ {item.name} {_preview(item.arguments)}"
-    return records.text_of(item)[:PREVIEW]
-
-
-def _usage(found: Any) -> Usage | None:
-    """Tokens of one call; the total is their sum where the trace has none."""
-    if not isinstance(found, dict):
-        return None
-    given, made = records.count(found.get("num_prompt_tokens")), records.count(found.get("num_completion_tokens"))
-    total = records.count(found.get("total_tokens"))
-    if total is None and given is not None and made is not None:
-        total = given + made
-    usage = Usage(input_tokens=given, output_tokens=made, total_tokens=total)
-    return usage if usage else None
-
-
-def _preview(found: Any) -> str:
-    return "" if found is None else records.said(found)[:PREVIEW]
-
-
-def _missing(result: Any) -> bool:
-    return result is None or (isinstance(result, msgspec.Raw) and bytes(result) == b"null")
-
-
-def _number(found: int | None) -> str:
-    return "?" if found is None else str(found)
-
-
-def _earlier(a: float | None, b: float | None) -> float | None:
-    return b if a is None else a if b is None else min(a, b)
-
-
-def _between(begin: Any, end: Any) -> float | None:
-    first, last = seconds(begin), seconds(end)
-    return None if first is None or last is None else _span_of(first, last)
-
-
-def _span_of(first: float, last: float) -> float:
-    """Milliseconds between two times, to the microsecond (their floats hold no more)."""
-    return round(max(0.0, last - first) * 1000, 3)
+        return msgspec.structs.replace(span, note=note, duration_ms=duration, **facts.standing(stand))
