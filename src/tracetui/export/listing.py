@@ -37,8 +37,12 @@ def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
         tokens(tokens_of(run.usage)),
         one_line(run.agent or run.name, 26),
         clean(run.ref.address),
-        Clean("".join(piece.text for piece in outcome(run))),
+        Clean("".join(piece.text for piece in outcome(run)) + _noted(run.problems)),
     )
+
+
+def _noted(problems: int) -> str:
+    return f" [{problems} problem{'' if problems == 1 else 's'} inside]" if problems else ""
 
 
 def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
