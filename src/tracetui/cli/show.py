@@ -86,8 +86,9 @@ def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespac
 
 def _state(run: Run, number: int) -> dict[str, Any]:
     """The state after step `number`: of the last span of that step that has one."""
-    for span in reversed(run.spans):
-        if span.step == number and (state := run.load(span).state) is not None:
+    for step in reversed(run.steps):
+        span = run.span(step.span)
+        if step.number == number and span is not None and (state := run.load(span).state) is not None:
             return state
     raise UsageError(f"no accumulated state after step {number} in {run.summary.ref.address}; only graphs have it")
 

@@ -108,16 +108,13 @@ def _judged(run: Run) -> Iterator[Clean]:
 
 def _facts(run: Run) -> Iterator[Clean]:
     summary, usage = run.summary, run.summary.usage
-    counts = [
-        f"{grouped(number)} {word}"
-        for number, word in (
-            (summary.steps, "steps"),
-            (summary.llm_calls, "model calls"),
-            (summary.tool_calls, "tool calls"),
-            (summary.errors, "failed"),
-        )
-        if number
-    ]
+    numbers = {
+        "step": summary.steps,
+        "model call": summary.llm_calls,
+        "tool call": summary.tool_calls,
+        "error": summary.errors,
+    }
+    counts = [f"{grouped(number)} {word}{'' if number == 1 else 's'}" for word, number in numbers.items() if number]
     yield from _labelled("model", [one_line(summary.model, 100)] if summary.model else [])
     yield from _labelled("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:

@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from tracetui.errors import NothingReadable, UsageError
-from tracetui.model import Run, RunSummary, Span
+from tracetui.model import Run, RunSummary, Span, quote_key
 
 CANDIDATES_SHOWN: Final = 12
 
@@ -98,38 +98,50 @@ def _only(runs: Sequence[RunSummary], problem: str) -> RunSummary:
 def target(run: Run, parts: Sequence[str]) -> Target:
     """What the parts lead to: ``STEP``, then spans by id or name, then names of fields.
 
-    Raises `UsageError` if a part leads to no span and can be no field.
+    Raises `UsageError`, with the candidates, if several spans are meant.
     """
     position: int | None = None
-    for done, part in enumerate(parts):
-        below = _below(run, position, part)
+    rest = list(parts)
+    while rest:
+        below, used = _below(run, position, rest)
         if below is None:
-            return Target(None if position is None else run.spans[position], tuple(parts[done:]))
-        position = below
-    return Target(None if position is None else run.spans[position])
+            break
+        position, rest = below, rest[used:]
+    return Target(None if position is None else run.spans[position], tuple(rest))
 
 
-def _below(run: Run, position: int | None, part: str) -> int | None:
-    """Position of the span that `part` names, below `position` (None: anywhere in the run)."""
-    if position is None and (step := _step(run, part)) is not None:
-        return step
+def _below(run: Run, position: int | None, parts: Sequence[str]) -> tuple[int | None, int]:
+    """Position of the span that the first of `parts` names below `position` (None: in the run), and how many it took.
+
+    Several steps may have one number (nodes that ran side by side): the next part then says which.
+    """
+    part = parts[0]
+    if position is None and (steps := _steps(run, part)):
+        if len(steps) == 1:
+            return steps[0], 1
+        named = [i for i in steps if len(parts) > 1 and parts[1] in (run.spans[i].id, run.spans[i].name)]
+        return _one(run, named or steps, f"{len(steps)} spans are step {part}"), 2
     known = run.index.get(part)
     start, end = (0, len(run.spans)) if position is None else (position + 1, position + run.sizes[position])
     if known is not None and start <= known < end:
-        return known
+        return known, 1
     tops = run.children(position) if position is not None else [i for i, depth in enumerate(run.depths) if depth == 0]
-    named = [i for i in tops if run.spans[i].name == part]
-    if len(named) > 1:
-        ids = ", ".join(run.spans[i].id for i in named[:CANDIDATES_SHOWN])
-        raise UsageError(f"{len(named)} spans are called {part!r}; name one of them by its id: {ids}")
-    return named[0] if named else None
+    called = [i for i in tops if run.spans[i].name == part]
+    return (_one(run, called, f"{len(called)} spans are called {part!r}"), 1) if called else (None, 0)
 
 
-def _step(run: Run, part: str) -> int | None:
-    if not part.lstrip("-").isdecimal() or len(part) > 18:
-        return None
+def _steps(run: Run, part: str) -> list[int]:
+    if not part.isdecimal() or len(part) > 18:
+        return []
     number = int(part)
-    return next((run.index[step.span] for step in run.steps if step.number == number), None)
+    return [run.index[step.span] for step in run.steps if step.number == number]
+
+
+def _one(run: Run, positions: Sequence[int], problem: str) -> int:
+    if len(positions) > 1:
+        shown = "".join(f"\n  {quote_key(run.spans[i].id)}  {run.spans[i].name}" for i in positions[:CANDIDATES_SHOWN])
+        raise UsageError(f"{problem}; name one of them by its id:{shown}")
+    return positions[0]
 
 
 def follow(value: Any, keys: Sequence[str], what: str) -> Any:
