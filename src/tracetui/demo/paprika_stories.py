@@ -220,7 +220,7 @@ def _repeats(started: datetime) -> Execution:
 
 
 def _fixer(started: datetime) -> Execution:
-    """A long run: 41 calls, one tool error that it recovered from."""
+    """A long run: thirty calls, and one tool error that it recovered from."""
     run = Execution(
         "flaky test", "bb5e10", "fixer", started, "Fix the flaky test in tests/test_queue.py.", model="o4-mini"
     )
