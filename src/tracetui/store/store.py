@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections import Counter, OrderedDict
+from collections.abc import Iterable
 from typing import Final, Protocol
+
+import msgspec
 
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Status
 
@@ -27,6 +29,21 @@ class Looked(Protocol):
     def kind(self) -> str: ...
 
 
+class Overview(msgspec.Struct, frozen=True):
+    """What is said of the whole directory. Counts are of top-level runs: those that no other run started."""
+
+    runs: int = 0
+    by_status: dict[Status, int] = {}
+    by_format: dict[str, int] = {}
+    causes: dict[str, int] = {}
+    """Failed runs by the type of their first error."""
+
+    @property
+    def failed(self) -> int:
+        """How many runs failed."""
+        return self.by_status.get(Status.ERROR, 0)
+
+
 class Store:
     """Used by one thread (the UI loop). `revision` grows with every change of the list."""
 
@@ -36,6 +53,7 @@ class Store:
         """Problems of files, by path; those of a run are in the run."""
         self.ignored = 0
         self.revision = 0
+        self._overview: tuple[int, Overview] | None = None
         self._refs: dict[str, tuple[RunRef, ...]] = {}
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
         self._bodies: OrderedDict[tuple[RunRef, str], Body] = OrderedDict()
@@ -68,6 +86,13 @@ class Store:
                 self.ignored += 1
         self.revision += 1
 
+    @property
+    def overview(self) -> Overview:
+        """Counted once for each revision."""
+        if self._overview is None or self._overview[0] != self.revision:
+            self._overview = self.revision, _count(self.runs.values())
+        return self._overview[1]
+
     def keep(self, run: Run) -> None:
         """Keep a run that was opened, and its summary, which knows more than the list does."""
         self._open[run.summary.ref] = run
@@ -96,14 +121,15 @@ class Store:
             del self._bodies[key]
 
 
-def top_level(runs: Iterable[RunSummary]) -> Sequence[RunSummary]:
-    """The runs that no other run started: what sentences count."""
-    return [run for run in runs if run.parent is None]
-
-
-def count_by_status(runs: Iterable[RunSummary]) -> dict[Status, int]:
-    """How many runs stand how."""
-    counts: dict[Status, int] = {}
+def _count(runs: Iterable[RunSummary]) -> Overview:
+    by_status: Counter[Status] = Counter()
+    by_format: Counter[str] = Counter()
+    causes: Counter[str] = Counter()
     for run in runs:
-        counts[run.status] = counts.get(run.status, 0) + 1
-    return counts
+        if run.parent is not None:
+            continue
+        by_status[run.status] += 1
+        by_format[run.ref.format] += 1
+        if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
+            causes[run.first_error.type] += 1
+    return Overview(by_status.total(), dict(by_status), dict(by_format), dict(causes))

@@ -3,27 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Final, Protocol
 
 from tracetui import text
 from tracetui.model import Run, RunSummary, Status
-from tracetui.store.store import Store, count_by_status, top_level
+from tracetui.store.store import Store
 from tracetui.text import Clean, clean, one_line
 from tracetui.ui.commands import RUNS, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.runs import hidden_columns, total_tokens
 
-STATUS_STYLE = {
-    Status.OK: "status.ok",
-    Status.ERROR: "status.error",
-    Status.RUNNING: "status.running",
-    Status.PAUSED: "status.paused",
-    Status.CANCELLED: "status.cancelled",
-    Status.UNKNOWN: "status.unknown",
-}
+NARROW_HEADER: Final = 100
+WIDE_HEADER: Final = 180
 
 
 class Progress(Protocol):
@@ -74,29 +67,25 @@ def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
     return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
 
 
-NARROW_HEADER = 100
-
-
 def _list_status(store: Store, glyphs: Glyphs, width: int) -> Line:
-    runs = top_level(store.runs.values())
-    counts = count_by_status(runs)
-    if width >= 180:
-        formats = Counter(run.ref.format for run in runs)
-        words = [f"{name} {number}" for name, number in formats.most_common(5)]
-        if len(formats) > 5:
-            words.append(f"+{len(formats) - 5} formats")
+    overview = store.overview
+    if width >= WIDE_HEADER:
+        most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
+        words = [f"{name} {number}" for name, number in most[:5]]
+        if len(most) > 5:
+            words.append(f"+{len(most) - 5} formats")
     else:
-        words = [f"{text.grouped(len(runs))} runs"]
-        formats_seen = {run.ref.format for run in runs}
-        if len(formats_seen) > 1 and width >= NARROW_HEADER:
-            words.append(f"{len(formats_seen)} formats")
+        words = [f"{text.grouped(overview.runs)} runs"]
+        if len(overview.by_format) > 1 and width >= NARROW_HEADER:
+            words.append(f"{len(overview.by_format)} formats")
     if store.problems and width >= NARROW_HEADER:
         words.append(f"{len(store.problems)} unreadable")
-    pieces = [Piece(Clean(" · ".join(words)), "sec")]
+    pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
-        if counts.get(status):
+        number = overview.by_status.get(status, 0)
+        if number:
             glyph, style = status_glyph(status, glyphs)
-            pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(counts[status])}"), style)]
+            pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
     return tuple(pieces)
 
 
@@ -104,14 +93,13 @@ def sentence(store: Store, progress: Progress, run: RunSummary | None, opened: R
     """The conclusion, and the next key."""
     if run is not None:
         return _run_sentence(run, opened, width)
-    runs = top_level(store.runs.values())
-    failed = sum(1 for one in runs if one.status is Status.ERROR)
+    runs, failed = store.overview.runs, store.overview.failed
     pieces: list[Piece] = []
     if failed:
         pieces += [
-            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(len(runs))} failed"), "status.error bold"),
+            Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed"), "status.error bold"),
             Piece(Clean("  "), "sec"),
-            *_causes(runs, width),
+            *_causes(store.overview.causes, width),
             Piece(Clean("  ·  "), "dim"),
             *_key("e", "first error"),
             Piece(Clean("   ")),
@@ -120,7 +108,7 @@ def sentence(store: Store, progress: Progress, run: RunSummary | None, opened: R
     elif runs:
         words = "nothing failed" if not progress.stage else "nothing failed so far"
         pieces += [
-            Piece(Clean(f"{text.grouped(len(runs))} runs, {words}"), "text"),
+            Piece(Clean(f"{text.grouped(runs)} runs, {words}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
@@ -139,15 +127,13 @@ def _progress(progress: Progress) -> str:
     return f"{doing} {text.grouped(progress.seen)} files"
 
 
-def _causes(runs: Sequence[RunSummary], width: int) -> list[Piece]:
-    """The commonest cause, where there is one."""
-    causes = Counter(
-        one.first_error.type for one in runs if one.status is Status.ERROR and one.first_error and one.first_error.type
-    )
-    if not causes or width < 100:
+def _causes(causes: dict[str, int], width: int) -> list[Piece]:
+    """The commonest cause, where there is one and room for it."""
+    if not causes or width < NARROW_HEADER:
         return []
-    name, number = causes.most_common(1)[0]
-    return [Piece(Clean("most often "), "sec"), Piece(one_line(name, 40), "text"), Piece(Clean(f" {number}×"), "sec")]
+    name = max(causes, key=lambda cause: causes[cause])
+    words = [Piece(Clean("most often "), "sec"), Piece(one_line(name, 40), "text")]
+    return [*words, Piece(Clean(f" {causes[name]}×"), "sec")]
 
 
 def _run_sentence(run: RunSummary, opened: Run | None, width: int) -> Line:

@@ -368,6 +368,7 @@ def _day_label(now: float) -> Callable[[RunSummary], str]:
     if here < morning:
         morning -= timedelta(days=1)
     today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
+    dates: dict[int, str] = {}  # by quarter of an hour: time zones differ by no less, and writing a date is slow
 
     def label(run: RunSummary) -> str:
         if run.status is Status.RUNNING:
@@ -377,12 +378,19 @@ def _day_label(now: float) -> Callable[[RunSummary], str]:
             return "today"
         if when >= night:
             return "last night"
-        try:
-            return datetime.fromtimestamp(when).strftime("%Y-%m-%d")
-        except (OverflowError, ValueError, OSError):
-            return "time unknown"
+        quarter = int(when // 900)
+        if quarter not in dates:
+            dates[quarter] = _date(when)
+        return dates[quarter]
 
     return label
+
+
+def _date(when: float) -> str:
+    try:
+        return datetime.fromtimestamp(when).strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return "time unknown"
 
 
 def _descending(value: float | int | None) -> tuple[bool, float]:

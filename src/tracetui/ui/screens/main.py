@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -64,6 +65,7 @@ class MainScreen(Screen[None]):
         """A run that was asked for, and the span to go to in it: the error walk waits for it."""
         self.said: Line = ()
         self._arranged = -1
+        self._arrange_after = 0.0
         self._laid_out_for = Size(0, 0)
         self._heights: tuple[float | str, float | str] = ("1fr", "1fr")
         self._prompt: Prompt | None = None
@@ -110,11 +112,19 @@ class MainScreen(Screen[None]):
             if ref == self.ref and self.steps.span is not None and self.steps.span.id == span_id:
                 self.show_detail()
         if mail.found or self._arranged < 0:
-            self.refresh_list()
+            self._list_changed(last=not mail.stage)
         self.refresh_frame()
+
+    def _list_changed(self, *, last: bool) -> None:
+        """Show the list anew — now if it is cheap, else soon: while thousands of files arrive, ten times as much of the
+        loop is left for the reader as is spent on arranging.
+        """
+        if last or self._arranged < 0 or time.monotonic() >= self._arrange_after:
+            self.refresh_list()
 
     def refresh_list(self) -> None:
         """Show the runs as they are known now; the cursor stays on its run."""
+        began = time.monotonic()
         self._arranged = self.store.revision
         problems = [one for several in self.store.problems.values() for one in several[:1]]
         self.runs.list_runs(
@@ -125,6 +135,8 @@ class MainScreen(Screen[None]):
                 states.empty(self.app.roots, self.app.stage, self.runs.arrangement.words, bool(self.store.runs))
             )
         self.preview()
+        now = time.monotonic()
+        self._arrange_after = now + 10 * (now - began)
 
     def preview(self) -> None:
         """Show what is under the cursor of the list."""
