@@ -52,7 +52,7 @@ class Ccpa:
             yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
             return
         builder = RunBuilder(ref, lambda span: Body())
-        cursor, done, records = START, False, 0
+        cursor, done = START, False
         while not done:
             chunk = self.read(file, ref, cursor)
             if chunk.reset:

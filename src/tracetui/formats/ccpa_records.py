@@ -1,7 +1,7 @@
 """Records of a ccpa trace: one JSON object a line, and fields whose types nobody may trust.
 
-Facts: paiml/claude-code-parity-apr (``crates/ccpa-trace/src/lib.rs``, the contract and its fixtures) for the fields that
-are on disk, its page "Trace JSON Schema reference" for the documented ones, which are others. Both are read.
+Facts: paiml/claude-code-parity-apr. Its ``crates/ccpa-trace/src/lib.rs``, contract and fixtures have the fields that
+are on disk, its page "Trace JSON Schema reference" documents others. Both are read.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracetui.formats.ccpa_records import end_word, first_string, moment, number, whole
 from tracetui.formats.ccpa_session import Session
-from tracetui.model import Error, FirstError, Header, RunBody, Status, StatusSource, Total, Usage
+from tracetui.model import Error, FirstError, Header, RunBody, Status, StatusSource, Usage
 from tracetui.model.status import status_of
 from tracetui.sources.base import File
 
@@ -57,7 +57,6 @@ def run_body(session: Session, header: Header) -> RunBody:
         error=Error(_ended(header.status_word), header.status_word) if failed and header.status_word else None,
         last_user=session.last_user,
         last_assistant=session.last_assistant,
-        totals=() if end is None else _totals(end, session),
         attributes=attributes,
     )
 
@@ -83,12 +82,6 @@ def _usage(end: dict[str, Any]) -> Usage | None:
     taken, given = whole(end.get("tokens_in")), whole(end.get("tokens_out"))
     total = taken + given if taken is not None and given is not None else None
     return Usage(taken, given, total) or None
-
-
-def _totals(end: dict[str, Any], session: Session) -> tuple[Total, ...]:
-    """The last turn's number, which the end of a session repeats."""
-    declared = whole(end.get("turn"))
-    return () if declared is None else (Total("last turn", declared, session.last_turn),)
 
 
 def _original(file: File, stem: str, actor: str | None) -> tuple[str | None, str | None]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.ccpa_records import PREVIEW, At, blocks_of, content_text, end_word, first_string, kind_of, whole
+from tracetui.formats.ccpa_records import PREVIEW, At, blocks_of, content_text, end_word, first_string, kind_of
 from tracetui.formats.ccpa_spans import (
     answered,
     call_spans,
@@ -47,7 +47,6 @@ class Session(msgspec.Struct):
     """The beginning of the first prompt."""
     last_user: str | None = None
     last_assistant: str | None = None
-    last_turn: int | None = None
     failed: bool = False
     """A span has failed."""
     turn: Span | None = None
@@ -93,9 +92,6 @@ class Session(msgspec.Struct):
             self.problem(line, f"{kind} after session_end")
             self.closed = False
         self.records += 1
-        turn = whole(record.get("turn"))
-        if turn is not None and (self.last_turn is None or turn > self.last_turn) and kind != "session_end":
-            self.last_turn = turn
         _TAKE.get(kind, _other)(self, record, line, at)
 
     def problem(self, line: int, reason: str) -> None:

@@ -1,4 +1,4 @@
-"""Reading a ccpa trace on from where the last read stopped, while its recorder may still write, rewrite or replace it."""
+"""Reading a ccpa trace on from where the last read stopped, while others may write, rewrite or replace it."""
 
 from __future__ import annotations
 
