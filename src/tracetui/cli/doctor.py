@@ -54,7 +54,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
-    for found in files:
+    for found in sorted(files, key=lambda one: one.path):
         yield Diagnosis(found, {} if found.skipped else _scores(source, found.path))
 
 
@@ -101,6 +101,6 @@ def _lines(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[Clean]:
         what = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
         yield clean(f"{one.found.kind:<8} {one.found.path}  {what.get(one.found.kind, one.found.reason)}")
         for problem in one.found.problems:
-            yield one_line(f"{'':<9}{problem.where + ': ' if problem.where else ''}{problem.reason}")
+            yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{counts[name]} {name}" for name in CLASSES)
     yield Clean(f"{words} = {counts.total()} files seen")

@@ -180,7 +180,7 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
             yield Clean(f"{indent}! {kind}{line}")
             kind = ""
     if span.operation is Operation.TURN and run.sizes[position] > 1:
-        return  # what it holds follows, call by call
+        made = Clean("")  # what came of it follows, call by call
     for label, value in (("in ", given), ("out", made)):
         if value:
             yield Clean(f"{indent}{label}: {value}")

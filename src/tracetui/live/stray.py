@@ -35,7 +35,9 @@ def why(file: File) -> str:
 def _document(file: File) -> None:
     if file.stat.size > PROBE_LIMIT:
         raise FormatError("no format claims it, and it is too large to tell why")
-    value, _ = decode(file.read_all())
+    value, note = decode(file.read_all())
+    if note is not None:
+        raise FormatError(f"no format claims it, and it is odd: {note}")
     if not isinstance(value, dict | list):
         raise FormatError(f"holds no object, but {_kind(value)}")
     if not value:
