@@ -59,7 +59,7 @@ class LatticeFlow:
         mark = Mark(file.stat, document.place, zlib.crc32(document.data))
         if cursor is not START and document.data and (cursor.place, cursor.check) == (mark.place, mark.check):
             return Chunk(cursor=mark)
-        return _chunk(file, document, mark, reset=cursor is not START)
+        return _chunk(file, document, mark)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         at: At = span.at
@@ -84,7 +84,7 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
         header = runs.quick_header(document, runs.about(document, file.path))
         if header is not None:
             return summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
-    chunk = _chunk(file, document, None, reset=False, placed=False)
+    chunk = _chunk(file, document, None, placed=False)
     if not deep and chunk.header is not None:
         return summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
     builder = RunBuilder(ref, lambda span: bodies.body(file, span.at))
@@ -92,7 +92,8 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
     return builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
 
 
-def _chunk(file: File, document: Document, mark: Mark | None, *, reset: bool, placed: bool = True) -> Chunk:
+def _chunk(file: File, document: Document, mark: Mark | None, *, placed: bool = True) -> Chunk:
+    """The whole trace: there are no parts of one, so whatever was read before is forgotten."""
     known = runs.about(document, file.path)
     sorted_out = outline(document, file.path, placed=placed)
     woven = weave(sorted_out, file.path, document.where, moving=file.moving, ended=known.ended)
@@ -105,5 +106,5 @@ def _chunk(file: File, document: Document, mark: Mark | None, *, reset: bool, pl
         body=runs.run_body(document, known, sorted_out, woven) if placed else None,
         problems=problems,
         cursor=mark,
-        reset=reset,
+        reset=True,
     )

@@ -37,11 +37,26 @@ class Document(msgspec.Struct, frozen=True):
     """The text that all pieces are parts of; empty where it was read leniently."""
     place: Place
     """The whole record; its path leads to the trace in it."""
+    metadata: dict[str, Any]
+    """`metadata` decoded, empty where it is no object."""
     key: str | None = None
     where: str = ""
     """The record's place in words: ``line 7``, ``row 7``; nothing where it is the whole file."""
     note: str | None = None
     """Why it had to be read leniently."""
+
+    @property
+    def has_events(self) -> bool:
+        """True if there is an event stream with something in it."""
+        events = self.fields.get("events")
+        if not isinstance(events, msgspec.Raw):
+            return bool(events)
+        return memoryview(events).nbytes > 4 or bytes(events) not in (b"null", b"[]")
+
+    @property
+    def trace_id(self) -> str | None:
+        """`metadata.trace_id`, None where there is none."""
+        return records.word(self.metadata.get("trace_id"))
 
     @property
     def number(self) -> str:
@@ -94,7 +109,7 @@ def is_trace(top: dict[str, Piece], *, partial: bool = False) -> bool:
     """
     if "graph_name" in top or "goal_achieved" in top:
         return False
-    if any(_is_format(top.get(name)) for name in ("FORMAT", "format")):
+    if _is_format(top.get("FORMAT")) or _is_format(top.get("format")):
         return True
     found = [records.elements(top.get(name)) for name in ("events", "items")]
     if any(found):
@@ -252,7 +267,7 @@ def _keyed(file: File, found: Iterator[Document | Problem]) -> Iterator[Document
         if isinstance(one, Problem):
             yield one
             continue
-        trace_id = trace_id_of(one)
+        trace_id = one.trace_id
         key = trace_id or f"L{one.number}"
         if trace_id is not None and (trace_id in seen or _LINE_KEY.fullmatch(trace_id)):
             key = f"{trace_id}~L{one.number}"
@@ -302,7 +317,8 @@ def _lenient_array(file: File, data: bytes) -> Iterator[Document | Problem]:
             yield Problem(file.path, f"row {i + 1}", "there is no trace in it")
         else:
             fields, columns, path = inside
-            yield Document(fields, columns, b"", place._replace(path=(i, *path)), where=f"row {i + 1}", note=note)
+            own = place._replace(path=(i, *path))
+            yield Document(fields, columns, b"", own, _metadata(fields), where=f"row {i + 1}", note=note)
 
 
 def document(data: bytes, offset: int, where: str = "") -> Document:
@@ -317,18 +333,15 @@ def document(data: bytes, offset: int, where: str = "") -> Document:
     fields, columns, path = inside
     strict = note is None and isinstance(next(iter(fields.values()), None), msgspec.Raw)
     place = Place(offset, len(data), records.checksum(data), () if strict else path)
-    return Document(fields, columns, data if strict else b"", place, where=where, note=note)
+    return Document(fields, columns, data if strict else b"", place, _metadata(fields), where=where, note=note)
 
 
-def trace_id_of(found: Document) -> str | None:
-    """`metadata.trace_id`, None where there is none."""
-    metadata = records.fields(found.fields.get("metadata"))
-    if metadata is None or "trace_id" not in metadata:
-        return None
+def _metadata(fields: dict[str, Piece]) -> dict[str, Any]:
     try:
-        return records.word(records.value(metadata["trace_id"]))
+        found = records.value(fields.get("metadata"))
     except FormatError:
-        return None
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def find(file: File, key: str | None) -> Document:
@@ -367,6 +380,6 @@ def _named(file: File, key: str) -> Document | None:
                 found = _row(line)
             except FormatError:
                 continue
-            if trace_id_of(found) == key:
+            if found.trace_id == key:
                 return found
     return None

@@ -50,24 +50,19 @@ def about(document: Document, path: str) -> About:
     """The id is `metadata.trace_id`, else the file's stem (with the number of the line where there are several)."""
     stem = os.path.splitext(os.path.basename(path))[0] or path
     otherwise = f"{stem}#{document.number}" if document.number else stem
-    try:
-        found = records.value(document.fields.get("metadata"))
-    except FormatError:
-        found = None
-    metadata = found if isinstance(found, dict) else {}
-    return About(word(metadata.get("trace_id")) or otherwise, metadata)
+    return About(document.trace_id or otherwise, document.metadata)
 
 
 def quick_header(document: Document, known: About) -> Header | None:
     """The header without looking at every record; None where that does not suffice."""
-    meta = known.metadata
     prompt = _first_prompt(document)
-    has_all = all(word(meta.get(name)) for name in ("agent", "model")) and seconds(meta.get("created_at")) is not None
-    if prompt is None or (document.fields.get("events") is not None and not has_all):
+    if prompt is None:
         return None
     made = _header(known, prompt, agent=None, model=None, started=None)
-    if document.fields.get("events") is None:
+    if not document.has_events:
         return made
+    if made.agent is None or made.model is None or made.started_at is None:
+        return None
     return msgspec.structs.replace(made, error=None)  # which span it was is not known yet
 
 
@@ -129,19 +124,22 @@ def _located(error: FirstError, spans: list[Span]) -> FirstError:
 def _header(known: About, prompt: str, *, agent: str | None, model: str | None, started: Any) -> Header:
     meta = known.metadata
     agent = word(meta.get("agent")) or agent
-    stamp = meta.get("created_at") if seconds(meta.get("created_at")) is not None else started
-    failed = known.error is not None
+    stamp = meta.get("created_at")
+    at = seconds(stamp)
+    if at is None:
+        stamp, at = started, seconds(started)
+    failed = known.error
     return Header(
         id=known.id,
         name=agent or "trace",
         agent=agent,
         model=word(meta.get("model")) or model,
-        status=Status.ERROR if failed else None,
-        status_source=StatusSource.EXPLICIT if failed else None,
-        started_at=seconds(stamp),
+        status=None if failed is None else Status.ERROR,
+        status_source=None if failed is None else StatusSource.EXPLICIT,
+        started_at=at,
         time_zone=None if records.naive(stamp) else "UTC",
         duration_ms=milliseconds(meta.get("total_time")),
-        error=FirstError(known.error) if known.error is not None else None,
+        error=None if failed is None else FirstError(failed),
         prompt=prompt,
     )
 
