@@ -14,7 +14,7 @@ from tracetui.demo.files import uid, zulu
 
 Json = dict[str, Any]
 
-PROMPT_OVERHEAD = 380
+PROMPT_OVERHEAD = 1900
 """Tokens that the tool descriptions take in every call."""
 
 

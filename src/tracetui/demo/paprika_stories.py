@@ -194,14 +194,14 @@ def _heat_pumps(started: datetime) -> Execution:
 
 
 def _over_budget(started: datetime) -> Execution:
-    limits = {"max_steps": None, "max_tokens": 6000, "max_repeat_hashes": None}
+    limits = {"max_steps": None, "max_tokens": 12_000, "max_repeat_hashes": None}
     run = Execution("digest", "f6a082", "digest", started, "Summarise yesterday's 40 incident reports.", limits=limits)
     for number in (1, 2, 3, 4):
         text = f"Incident {number}: " + "the queue filled, the worker restarted, nothing was lost. " * (18 * number)
         run.use("read_report", {"id": number}, text, 90)
         run.think(f"Report {number}: a full queue, a restart, no loss.", 5400)
     used = sum(step["token_usage"]["total_tokens"] for step in run.steps if step["step_type"] == "llm_call")
-    run.refused("max_tokens", f"Token budget exceeded: {used} > 6000", {"current": used, "limit": 6000})
+    run.refused("max_tokens", f"Token budget exceeded: {used} > 12000", {"current": used, "limit": 12_000})
     return run
 
 
