@@ -60,8 +60,8 @@ def _head(run: Run) -> Iterator[Clean]:
     yield from _labelled("status", [_status(run)])
     if (error := summary.first_error) is not None:
         label = "cause" if summary.status is Status.ERROR else "inside"
-        kind, message = one_line(error.type or "", 80), clean_lines(error.message)
-        first = ": ".join(part for part in (_place(run, error.span), kind, message[0]) if part)
+        message = clean_lines(error.words)
+        first = ": ".join(part for part in (_place(run, error.span), message[0]) if part)
         yield from _labelled(label, [Clean(first), *message[1:]])
 
 
@@ -175,10 +175,8 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield Clean(indent + number + " · ".join([one_line(span.name or "(no name)", 120), *facts]))
     indent += "   "
     if span.error is not None:
-        kind = f"{one_line(span.error.type, 80)}: " if span.error.type else ""
-        for line in clean_lines(span.error.message):
-            yield Clean(f"{indent}! {kind}{line}")
-            kind = ""
+        for line in clean_lines(span.error.words):
+            yield Clean(f"{indent}! {line}")
     if span.operation is Operation.TURN and run.sizes[position] > 1:
         made = Clean("")  # what came of it follows, call by call
     for label, value in (("in ", given), ("out", made)):
@@ -238,8 +236,7 @@ def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
     yield from _labelled("hash", [one_line(span.input_hash, 200)] if span.input_hash else [])
     yield from _labelled("usage", [short(msgspec.structs.asdict(span.usage))] if span.usage else [])
     if span.error is not None:
-        kind = f"{span.error.type}: " if span.error.type else ""
-        yield from _section("error", clean_lines(kind + span.error.message))
+        yield from _section("error", clean_lines(span.error.words))
     yield from _section("traceback", clean_lines(body.traceback) if body.traceback else [])
     yield from _section("input", _messages_or_value(body.input_messages, body.input))
     yield from _section("output", _messages_or_value(body.output_messages, body.output))

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.model.span import Body, Error, Span, Status, StatusSource, Usage
+from tracetui.model.span import Body, Error, Span, Status, StatusSource, Usage, in_words
 
 
 class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -44,6 +44,11 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
     span: str | None = None
     name: str | None = None
     """Name of that span, for one-line summaries."""
+
+    @property
+    def words(self) -> str:
+        """Type and text, the type once."""
+        return in_words(self.type, self.message)
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):

@@ -93,6 +93,18 @@ class Error(msgspec.Struct, frozen=True, gc=False):
     message: str
     type: str | None = None
 
+    @property
+    def words(self) -> str:
+        """Type and text, the type once."""
+        return in_words(self.type, self.message)
+
+
+def in_words(kind: str | None, message: str) -> str:
+    """``TimeoutError: timed out``: type and text of an error, the type once also where the text begins with it."""
+    if not kind or message.startswith(kind):
+        return message or kind or ""
+    return f"{kind}: {message}" if message else kind
+
 
 class Link(msgspec.Struct, frozen=True, gc=False):
     """A named jump from one span to another of the same run (`span`), or to another run (`run`, a raw id)."""

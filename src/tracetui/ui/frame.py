@@ -140,8 +140,7 @@ def _run_sentence(run: RunSummary, opened: Run | None, width: int) -> Line:
     pieces: list[Piece] = []
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
-        cause = f"{error.type}: {error.message}" if error.type and error.message else error.type or error.message
-        pieces += [Piece(one_line(cause or "failed", 120), "status.error bold")]
+        pieces += [Piece(one_line(error.words or "failed", 120), "status.error bold")]
     elif run.outcome:
         pieces += [Piece(one_line(run.outcome, 80), "text bold")]
     else:

@@ -91,6 +91,8 @@ def _error(view: _View) -> Stack:
     error, span = view.span.error, view.span
     kind = one_line(error.type, 200) if error is not None and error.type else Clean("")
     message = error.message if error is not None else ""
+    if kind and message.startswith(f"{kind}:"):
+        message = message[len(kind) + 1 :].lstrip()
     head, _, rest = message.partition("\n")
     title = [Piece(kind, "status.error bold")] if kind else []
     if kind and head:

@@ -154,6 +154,4 @@ def _word(summary: RunSummary) -> Clean:
 
 
 def _error(error: FirstError) -> Clean:
-    message = one_line(error.message, 160)
-    kind = one_line(error.type or "", 80)
-    return Clean(f"{kind}: {message}" if kind and message else kind or message)
+    return one_line(error.words, 240)

@@ -91,10 +91,9 @@ def _status(sheet: Sheet, run: Run) -> None:
     sheet.fact("", Piece(Clean(SOURCES[summary.status_source]), "dim"))
     error = summary.first_error
     if run.body.error is not None:
-        kind = run.body.error.type
-        sheet.prose("error", f"{kind}: {run.body.error.message}" if kind else run.body.error.message, most=_MOST)
+        sheet.prose("error", run.body.error.words, most=_MOST)
     elif error is not None:
-        words = ": ".join(word for word in (error.type, error.message) if word) or error.name or ""
+        words = error.words or error.name or ""
         spans = (error.span,) if error.span is not None else ()
         style = "status.error" if summary.status is Status.ERROR else "sec"
         sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(words), style), spans=spans)
