@@ -32,6 +32,13 @@ from tracetui.model import Binding, Body, Error, FirstError, Link, RunBody, Span
 Row = dict[str, Any]
 
 _TABLES: Final = {"attempt": "attempt_records", "pending": "pending_nodes"}
+_RUN_TABLES: Final = {
+    "run_updates": "run_id",
+    "host_submissions": "workflow_id",
+    "host_commands": "run_id",
+    "host_batches": "workflow_id",
+}
+"""Tables with rows about a run, and the column that says which."""
 
 
 def body_of(connection: Connection, schema: Schema, span: Span) -> Body:
@@ -42,7 +49,7 @@ def body_of(connection: Connection, schema: Schema, span: Span) -> Body:
     if kind == "run":
         return _child_body(connection, schema, key)
     row = one_row(connection, schema, _TABLES[kind], "rowid", key)
-    return Body(attributes=_decoded(row), raw=_raw(row))
+    return Body(attributes=_decoded(row) | _series(connection, schema, row.get("series_id")), raw=_raw(row))
 
 
 def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span) -> Body:
@@ -52,14 +59,15 @@ def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span) -
     superstep = span.step
     before, after = _states(connection, schema, run, superstep)
     bindings = tuple(_bindings(_versions(row, schema), before))
-    slot = _pause_slot(connection, schema, run, superstep, span.name)
+    slot = _node_row(connection, schema, "pause_slots", run, superstep, span.name)
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.values}
     if inherited := {name: write.value for name, write in before.items() if write.inherited}:
         attributes["inherited_state"] = inherited
     if slot:
         attributes["pause_slot"] = slot
-    if (series := row.get("attempt_series_id")) is not None and "id" in schema.columns.get("attempt_series", ()):
-        attributes["attempt_series"] = _decoded(one_row(connection, schema, "attempt_series", "id", series))
+    if pending := _node_row(connection, schema, "pending_nodes", run, superstep, span.name):
+        attributes["pending_node"] = pending
+    attributes |= _series(connection, schema, row.get("attempt_series_id"))
     known = {binding.name: binding.value for binding in bindings if binding.known}
     return Body(
         input=known or slot.get("question"),
@@ -70,6 +78,16 @@ def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span) -
         links=tuple(_links(row, schema, span)),
         raw=_raw(row),
     )
+
+
+def _series(connection: Connection, schema: Schema, series: Any) -> Row:
+    """The row of a series of attempts, as an attribute; nothing where there is none."""
+    columns = schema.columns.get("attempt_series", ())
+    if series is None or "id" not in columns:
+        return {}
+    sql = f"SELECT {', '.join(map(quoted, columns))} FROM attempt_series WHERE id = ? LIMIT 1"
+    row = connection.execute(sql, (series,)).fetchone()
+    return {} if row is None else {"attempt_series": _decoded(dict(zip(columns, row, strict=True)))}
 
 
 def _child_body(connection: Connection, schema: Schema, run_id: str) -> Body:
@@ -90,12 +108,7 @@ def run_body(connection: Connection, schema: Schema, run: RunRow, error: FirstEr
     """What the database says about the run as a whole."""
     row = one_row(connection, schema, schema.runs, "rowid", run.rowid)
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.inputs}
-    updates = schema.columns.get("run_updates", ())
-    if {"run_id", "seq"} <= set(updates):
-        sql = f"SELECT {', '.join(map(quoted, updates))} FROM run_updates WHERE run_id = ? ORDER BY seq"
-        rows = connection.execute(sql, (run.id,)).fetchall()
-        if rows:
-            attributes["run_updates"] = [_decoded(dict(zip(updates, values, strict=True))) for values in rows]
+    attributes |= dict(_more_of_run(connection, schema, run.id))
     return RunBody(
         input=_inputs(row, schema),
         output=last_outputs(connection, schema, run.id),
@@ -104,6 +117,26 @@ def run_body(connection: Connection, schema: Schema, run: RunRow, error: FirstEr
         attributes=attributes,
         layout="Workflow",
     )
+
+
+def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterator[tuple[str, Any]]:
+    """What other tables hold about a run, and the hidden rows of its steps."""
+    for table, key in _RUN_TABLES.items():
+        columns = schema.columns.get(table, ())
+        if key in columns:
+            sql = f"SELECT {', '.join(map(quoted, columns))} FROM {table} WHERE {key} = ? ORDER BY rowid"
+            rows = connection.execute(sql, (run_id,)).fetchall()
+            if rows:
+                yield table, [_decoded(dict(zip(columns, values, strict=True))) for values in rows]
+    names = [name for name in schema.columns.get("steps", ()) if name != schema.values]
+    if has_steps(schema):
+        hidden = f"{schema.step('run')} = ? AND NOT ({schema.public})"
+        sql = f"SELECT {', '.join(map(quoted, names))} FROM steps WHERE {hidden}"
+        rows = connection.execute(sql, (run_id,)).fetchall()
+        if rows:
+            yield BASELINE, [_decoded(dict(zip(names, values, strict=True))) for values in rows]
+    if "version" in schema.columns.get("_schema_version", ()):
+        yield "_schema_version", [version for (version,) in connection.execute("SELECT version FROM _schema_version")]
 
 
 def last_outputs(connection: Connection, schema: Schema, run_id: str) -> Any:
@@ -187,7 +220,24 @@ def _states(
                 after.update(values)
             if inherited or superstep is None or step is None or step < superstep:
                 before.update({name: _Write(value, writer, inherited) for name, value in values.items()})
+    for name, write in _answers(connection, schema, run_id, superstep):
+        before.setdefault(name, write)  # unless a step put it out as well
     return before, after
+
+
+def _answers(
+    connection: Connection, schema: Schema, run_id: str, superstep: int | None
+) -> Iterator[tuple[str, _Write]]:
+    """What was answered to the run's questions before `superstep`, under the names that the answers got."""
+    needed = {"run_id", "superstep", "node_name", "response_key", "answer", "settled_at"}
+    if superstep is None or not needed <= set(schema.columns.get("pause_slots", ())):
+        return
+    sql = (
+        "SELECT response_key, answer, superstep, node_name, rowid FROM pause_slots"
+        " WHERE run_id = ? AND superstep < ? AND settled_at IS NOT NULL ORDER BY rowid DESC"
+    )
+    for name, answer, asked, node, rowid in connection.execute(sql, (run_id, superstep)).fetchall():
+        yield str(name), _Write(json_of(answer), schema.span_id(run_id, asked, node, -rowid))
 
 
 def _lineage(connection: Connection, schema: Schema, run: RunRow | None) -> list[Ancestor]:
@@ -228,13 +278,13 @@ def _bindings(versions: dict[str, int | None], before: dict[str, _Write]) -> Ite
             yield Binding(name, version, write.value, writer=write.writer)
 
 
-def _pause_slot(connection: Connection, schema: Schema, run: Any, superstep: int | None, node: str) -> Row:
-    """What an interrupt asked and what was answered, an empty row if this step did not ask."""
-    columns = schema.columns.get("pause_slots", ())
+def _node_row(connection: Connection, schema: Schema, table: str, run: Any, superstep: int | None, node: str) -> Row:
+    """The row that another table has for a step (when it was begun; what it asked and was told), or an empty one."""
+    columns = schema.columns.get(table, ())
     if not {"run_id", "superstep", "node_name"} <= set(columns):
         return {}
     where = "run_id = ? AND superstep = ? AND node_name = ?"
-    sql = f"SELECT {', '.join(map(quoted, columns))} FROM pause_slots WHERE {where}"
+    sql = f"SELECT {', '.join(map(quoted, columns))} FROM {table} WHERE {where}"
     row = connection.execute(sql, (run, superstep, node)).fetchone()
     return {} if row is None else _decoded(dict(zip(columns, row, strict=True)))
 

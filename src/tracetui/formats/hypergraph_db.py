@@ -20,16 +20,16 @@ from tracetui.formats.hypergraph_runs import children_of, first_errors, header_o
 from tracetui.formats.hypergraph_spans import Position, SpanReader
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
-from tracetui.sources.base import File
+from tracetui.sources.base import File, Stat
 
 PIECE_SECONDS: Final = 0.04
 
 
 class Reading(msgspec.Struct, frozen=True):
-    """A cursor."""
+    """A cursor: `stat` and `run` are those of the file and the run when reading began."""
 
+    stat: Stat
     run: RunRow
-    """The run as it was when reading began."""
     position: Position
     """What is still to be read."""
     signature: tuple[Any, ...] = ()
@@ -73,16 +73,16 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
             raise FormatError("the run is not in the database", f"run {ref.key}")
         again = isinstance(cursor, Reading)
         now = _signature(connection, schema, cursor.position.seen) if again else ()
-        if again and (run, now) == (cursor.run, cursor.signature):
+        if again and (file.stat, run, now) == (cursor.stat, cursor.run, cursor.signature):
             return Chunk(cursor=cursor)
-        first = _piece(connection, schema, file.path, Reading(run, Position.start(run)))
+        first = _piece(connection, schema, file.path, Reading(file.stat, run, Position.start(run)))
         error = first_errors(connection, schema, [run]).get(run.id)
         items = items_by_parent(children_of(connection, schema, [run.id])).get(run.id, ())
         return msgspec.structs.replace(
             first,
             header=header_of(run, error, items, last_routes(connection, schema, run.id).get(run.id)),
             body=run_body(connection, schema, run, error),
-            reset=again and bool(now) and now[0] < cursor.signature[0],
+            reset=again,
         )
 
 
@@ -96,16 +96,18 @@ def _piece(connection: Connection, schema: Schema, path: str, reading: Reading) 
     """Read on for about `PIECE_SECONDS`."""
     reader = SpanReader(connection, schema, path, reading.position)
     deadline = time.monotonic() + PIECE_SECONDS
-    while not reader.done and time.monotonic() < deadline:
+    while not reader.done:
         reader.advance()
+        if time.monotonic() >= deadline:
+            break
     position = reader.position
     signature = _signature(connection, schema, position.seen) if reader.done else ()
-    cursor = Reading(reading.run, position, signature)
+    cursor = Reading(reading.stat, reading.run, position, signature)
     return Chunk(spans=reader.spans, problems=reader.problems, cursor=cursor, done=reader.done)
 
 
 def _signature(connection: Connection, schema: Schema, seen: frozenset[str]) -> tuple[Any, ...]:
-    """Counts that change with the rows of some runs; the first is the number of their steps."""
+    """Counts that change with the rows of some runs."""
     runs = sorted(seen)
     found: list[tuple[Any, ...]] = []
     if has_steps(schema):
@@ -124,5 +126,4 @@ def _signature(connection: Connection, schema: Schema, seen: frozenset[str]) -> 
         series = "SELECT id FROM attempt_series WHERE run_id IN ({keys})"
         sql = f"SELECT count(*), count(completed_at) FROM attempt_records WHERE series_id IN ({series})"
         found += many(connection, sql, runs)
-    steps = sum(row[0] for row in found[: -(-len(runs) // 400)]) if has_steps(schema) else 0
-    return (steps, *found)
+    return tuple(found)

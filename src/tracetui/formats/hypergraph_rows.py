@@ -183,7 +183,10 @@ def schema_of(connection: Connection) -> Schema:
 
 
 _KNOWN: Final = frozenset(
-    {*RUN_TABLES, "steps", "attempt_series", "attempt_records", "pending_nodes", "pause_slots", "run_updates"}
+    {
+        *(*RUN_TABLES, "steps", "attempt_series", "attempt_records", "pending_nodes", "pause_slots", "run_updates"),
+        *("host_submissions", "host_commands", "host_batches", "_schema_version"),
+    }
 )
 
 
@@ -241,12 +244,17 @@ def text(value: Any) -> str | None:
 
 def number(value: Any) -> float | None:
     """A finite number, None for anything else."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits, in a dump
+        return None
 
 
 def integer(value: Any) -> int | None:
     """A whole number, None for anything else."""
-    return value if isinstance(value, int) else None
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def timestamp(value: Any) -> tuple[float | None, bool]:

@@ -244,7 +244,7 @@ def _slice(data: bytes, path: Path) -> bytes:
                 data = bytes(msgspec.json.decode(data, type=list[msgspec.Raw])[key])
             else:
                 data = bytes(msgspec.json.decode(data, type=dict[str, msgspec.Raw])[key])
-    except (msgspec.DecodeError, LookupError, RecursionError):
+    except (ValueError, LookupError, RecursionError):
         return b""
     return data
 

@@ -41,6 +41,7 @@ from tracetui.formats.hypergraph_runs import (
 from tracetui.model import Error, Operation, Problem, Span, Status, StatusSource, status_of
 
 PAGE: Final = 500
+NO_STEPS: Final = "the database has no table `steps` that names its runs"
 _ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
 _NO_DURATION: Final = (Status.ERROR, Status.PAUSED, Status.RUNNING)
 
@@ -117,6 +118,7 @@ class SpanReader:
     def _open(self, task: OpenRun) -> None:
         """Queue the steps of a run, for the run itself also those that it inherited."""
         if not has_steps(self._schema):
+            self.problems.append(Problem(self._path, "steps", NO_STEPS))
             return
         queue: list[Task] = []
         if task.parent is None:

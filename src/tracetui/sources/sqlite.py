@@ -66,6 +66,7 @@ def connect(path: str, *, follow: bool = False) -> Iterator[sqlite3.Connection]:
             yield connection
     elif state.wal is None and state.journal is None:
         with closing(_open(path, "immutable=1")) as connection:
+            _refuse_cut(connection, state.main.size)
             yield connection
         if _State.of(path).main != state.main:
             raise OSError("the database changed while it was read")
@@ -73,6 +74,13 @@ def connect(path: str, *, follow: bool = False) -> Iterator[sqlite3.Connection]:
         copy = _copy_of(path, state)  # held here, so that it is not removed meanwhile
         with closing(_open(copy.path, "immutable=1")) as connection:
             yield connection
+
+
+def _refuse_cut(connection: sqlite3.Connection, size: int) -> None:
+    """Raise `OSError` for a file that ends within a page: SQLite would read zeros there, and say nothing."""
+    (page_size,) = connection.execute("PRAGMA page_size").fetchone()
+    if size % page_size:
+        raise OSError(f"cut off: the database ends within a page, at byte {size}")
 
 
 class _State(msgspec.Struct, frozen=True):
@@ -184,7 +192,10 @@ class _Connection(sqlite3.Connection):
 
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         self._ops = 0
-        return super().execute(sql, parameters)
+        try:
+            return super().execute(sql, parameters)
+        except UnicodeDecodeError as error:  # of the text of an error, which names what is in a broken schema
+            raise sqlite3.DatabaseError(error.object.decode("utf-8", "replace")) from error
 
     def _too_long(self) -> bool:
         self._ops += _PROGRESS_OPS
