@@ -1,0 +1,168 @@
+"""Paprika: one agent run as one JSON object, ExecutionRecord v1 and the event file v0 that came before it.
+
+Facts: vaibhavhariram/paprika, and its document "Execution Records": files ``<id>.json``, written once at the end of
+the run. A missing ``schema_version`` means v0, a major version above 1 is refused, fields and step types that are not
+known are kept.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats import paprika_record, paprika_v0
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.paprika_about import id_problems, run_body
+from tracetui.formats.paprika_body import body_of
+from tracetui.formats.paprika_quick import quick_fields
+from tracetui.formats.paprika_record import Raw, Record, value_of
+from tracetui.formats.paprika_run import first_prompt, header_of, tally_of
+from tracetui.formats.paprika_spans import At, spans_of
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model.build import summary_of
+from tracetui.sources.base import HEAD_SIZE, File, Stat
+
+LIKELY: Final = 70
+SLICE: Final = 5_000
+"""Spans that are made in one call of `read`, about 50 ms worth."""
+_MAJOR: Final = re.compile(r"\s*v?(\d+)")
+_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
+_V1: Final = frozenset({b"schema_version", b"record_id"})
+_V0: Final = frozenset({b"run_id", b"agent_name", b"events"})
+_TYPICAL: Final = frozenset(
+    {b"record_id", b"execution", b"policy", b"totals", b"steps", b"parent_record_id", b"replay_of"}
+)
+
+
+class _Reading(msgspec.Struct, frozen=True):
+    """Cursor while a file of very many steps is turned into spans, slice by slice."""
+
+    version: Stat
+    record: Record
+    header: Header
+    body: RunBody
+    next: int
+
+
+class Paprika:
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "paprika"
+    title = "Paprika ExecutionRecord"
+
+    def sniff(self, file: File) -> int:
+        head = file.head
+        if b'"record_id"' not in head and b'"events"' not in head and b'"steps"' not in head:
+            return NO
+        if b'"record_id"' in head and (fields := quick_fields(file)) is not None:
+            file.memo["paprika"] = fields
+            return CERTAIN
+        return _score(head)
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        ref = RunRef(self.name, file.path)
+        fields = None if deep else file.memo.get("paprika")
+        if fields is not None:
+            _refuse_newer(fields)
+            header, tally = header_of(fields, file.path, None), None
+        else:
+            record = _skim(file.read_all(), file.path)
+            header = first_prompt(header_of(record.fields, file.path, record.steps), record.steps)
+            tally = tally_of(record, header)
+        yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """The whole run in one chunk, in slices if it has very many steps; nothing while the file stays as it was."""
+        stat = file.stat
+        if cursor == stat:
+            return Chunk(cursor=cursor)
+        if isinstance(cursor, _Reading) and cursor.version == stat:
+            return _slice(cursor, first=False)
+        record = _load(file.read_all(), file.path)
+        header = first_prompt(header_of(record.fields, file.path, record.steps), record.steps)
+        body = run_body(record, tally_of(record, msgspec.structs.replace(header, usage=None)))
+        reading = _Reading(stat, record, header, body, 0)
+        return msgspec.structs.replace(_slice(reading, first=True), reset=cursor is not START)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the step's bytes; `raw` holds them exactly, a rendering where the file is not strict JSON."""
+        at: At = span.at
+        if at.values:
+            return body_of([*at.values])
+        if file.stat != at.version:
+            raise FormatError("the file was changed meanwhile", f"byte {at.places[0].offset}")
+        return body_of([Raw(file.read(place.offset, place.size)) for place in at.places])
+
+
+def _slice(reading: _Reading, *, first: bool) -> Chunk:
+    record, start = reading.record, reading.next
+    stop = start + SLICE
+    done = stop >= len(record.steps)
+    return Chunk(
+        spans=spans_of(record, reading.version, start, stop),
+        header=reading.header,
+        body=reading.body,
+        problems=record.problems if first else (),
+        cursor=reading.version if done else msgspec.structs.replace(reading, next=stop),
+        done=done,
+    )
+
+
+def _skim(data: bytes, path: str) -> Record:
+    """A record without the places of its steps."""
+    record = paprika_record.skim(data)
+    if record is None:
+        return _load(data, path)
+    _refuse_newer(record.fields)
+    record.problems.extend(id_problems(record, path, "record_id"))
+    return record
+
+
+def _load(data: bytes, path: str) -> Record:
+    """A record with the places of its steps, of either version."""
+    root, _ = paprika_record.outline(data)
+    _refuse_newer({"schema_version": value_of(root.get("schema_version"))})
+    old = "events" in root and "steps" not in root
+    record = paprika_v0.load(data, path) if old else paprika_record.load(data, path)
+    record.problems.extend(id_problems(record, path, "run_id" if old else "record_id"))
+    return record
+
+
+def _refuse_newer(fields: dict[str, Any]) -> None:
+    version = fields.get("schema_version")
+    found = _MAJOR.match(version) if isinstance(version, str) else None
+    major = int(found.group(1)[:9]) if found else version if isinstance(version, int | float) else 1
+    if major >= 2:
+        raise FormatError(f"schema_version {version} is newer than what is known (1.x)", "schema_version")
+
+
+def _score(head: bytes) -> int:
+    """By the names at the top level of the object that `head` begins with, in any order."""
+    found: set[bytes] = set()
+    for name in _top_names(head):
+        found.add(name)
+        if found >= _V1 or found >= _V0:
+            return CERTAIN
+    if b"record_id" in found and b"steps" in found:
+        return LIKELY
+    if len(head) < HEAD_SIZE:
+        return NO
+    typical = len(found & _TYPICAL) > 1 or (b"steps" in found and b'"step_type"' in head)
+    return LIKELY if typical or (b"events" in found and b'"event_type"' in head) else NO
+
+
+def _top_names(head: bytes) -> Iterator[bytes]:
+    """Names at the top level of the JSON object that `head` begins with."""
+    depth = 0
+    for match in _TOKEN.finditer(head):
+        first = match.group()[:1]
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+        elif depth == 1 and match.group(2):
+            yield match.group(1)

@@ -1,0 +1,124 @@
+"""Messages inside what a Paprika agent sent to a model and got back: whatever its provider's library uses.
+
+Read are the shapes of OpenAI (chat and responses), Anthropic and plain text. What has none of them is no message, and
+stays in the input or output of the span, where everything is anyway.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracetui.formats.decode import decode_value
+from tracetui.formats.paprika_record import mapping, string
+from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
+
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+
+
+def messages_in(data: Any) -> tuple[Message, ...]:
+    """The conversation that was sent: ``messages`` after ``system``, ``input`` after ``instructions``, or a prompt."""
+    if not isinstance(data, dict):
+        return (_message("user", data),) if isinstance(data, str) and data else ()
+    found = [_message("system", data[name]) for name in ("system", "instructions") if data.get(name)]
+    for name in ("messages", "input", "prompt"):
+        value = data.get(name)
+        if isinstance(value, list):
+            found.extend(_messages(value, "user"))
+        elif isinstance(value, str) and value:
+            found.append(_message("user", value))
+    return tuple(found)
+
+
+def messages_out(data: Any) -> tuple[Message, ...]:
+    """What came back: ``choices[].message``, ``output`` items, a message with ``content``, or plain text."""
+    if isinstance(data, str):
+        return (_message("assistant", data),) if data else ()
+    if not isinstance(data, dict):
+        return ()
+    choices = data.get("choices")
+    if isinstance(choices, list):
+        return tuple(_choice(choice) for choice in choices if isinstance(choice, dict))
+    if isinstance(data.get("output"), list):
+        return tuple(_messages(data["output"], "assistant"))
+    if isinstance(data.get("message"), dict):
+        return (_of(data["message"], "assistant", data),)
+    if "content" in data:
+        return (_of(data, "assistant", data),)
+    text = next((data[name] for name in ("output_text", "text", "completion", "response") if name in data), None)
+    return (_message("assistant", text),) if isinstance(text, str) else ()
+
+
+def _choice(choice: dict[str, Any]) -> Message:
+    message = choice.get("message")
+    if isinstance(message, dict):
+        return _of(message, "assistant", choice)
+    return _message("assistant", choice.get("text"))
+
+
+def _messages(values: list[Any], role: str) -> list[Message]:
+    return [_of(value, role, value) if isinstance(value, dict) else _message(role, value) for value in values]
+
+
+def _message(role: str, content: Any) -> Message:
+    return Message(role, tuple(_parts(content)))
+
+
+def _of(value: dict[str, Any], role: str, holder: dict[str, Any]) -> Message:
+    """One message object; an item of the responses interface (a call, an output, reasoning) counts as one."""
+    role = string(value.get("role")) or role
+    parts: list[Part] = [Reasoning(value[name]) for name in _REASONING if isinstance(value.get(name), str)]
+    content = value.get("content")
+    if role == "tool" and "tool_call_id" in value:
+        parts.append(ToolResult(string(value["tool_call_id"]), content, name=string(value.get("name"))))
+    elif "content" in value:
+        parts.extend(_parts(content))
+    elif "type" in value:
+        parts.append(_part(value))
+    calls = value.get("tool_calls")
+    parts.extend(_call(call) for call in calls if isinstance(call, dict)) if isinstance(calls, list) else None
+    if isinstance(value.get("function_call"), dict):
+        parts.append(_call({"function": value["function_call"]}))
+    return Message(
+        role,
+        tuple(parts),
+        id=string(value.get("id")),
+        finish_reason=string(holder.get("finish_reason")) or string(holder.get("stop_reason")),
+        name=string(value.get("name")),
+    )
+
+
+def _parts(content: Any) -> list[Part]:
+    if isinstance(content, list):
+        return [_part(item) if isinstance(item, dict) else _other(item) for item in content]
+    return [] if content is None else [_other(content)]
+
+
+def _other(content: Any) -> Part:
+    return Text(content) if isinstance(content, str) else Blob("value", content)
+
+
+def _part(value: dict[str, Any]) -> Part:
+    """One content part, of whichever provider."""
+    kind = string(value.get("type")) or ""
+    text = string(value.get("text"))
+    thought = string(value.get("thinking"))
+    if kind in ("thinking", "reasoning") and (thought or text) is not None:
+        return Reasoning(thought or text or "")
+    if text is not None:
+        return Text(text)
+    if kind in ("tool_use", "function_call"):
+        return _call(value)
+    if kind in ("tool_result", "function_call_output"):
+        ident = string(value.get("tool_use_id")) or string(value.get("call_id"))
+        error = value.get("is_error")
+        return ToolResult(ident, value.get("content", value.get("output")), error if isinstance(error, bool) else None)
+    return Blob(kind or "part", value)
+
+
+def _call(value: dict[str, Any]) -> ToolCall:
+    function = mapping(value.get("function")) or value
+    arguments = function.get("arguments", function.get("input"))
+    if isinstance(arguments, str):
+        arguments = decode_value(arguments)
+    ident = string(value.get("call_id")) or string(value.get("id"))
+    return ToolCall(ident, string(function.get("name")) or "tool", arguments)

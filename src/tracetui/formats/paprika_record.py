@@ -1,0 +1,283 @@
+"""Paprika records as they lie on disk: decoded no further than needed.
+
+Facts: vaibhavhariram/paprika, ``execution_record.py`` (v1), and its document "Execution Records". A record is one JSON
+object, written once. Two ways lead to the same `Record`: one typed decode of the whole file, and, where types do not
+fit, value by value, so that one odd field spoils nothing else.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode
+from tracetui.model import Problem
+
+Raw = msgspec.Raw
+_NULL: Final = Raw(b"null")
+
+
+class Tokens(msgspec.Struct, gc=False):
+    """``token_usage`` of a model call, and the names that other providers use for the same."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+    input_tokens: int | None = None
+    output_tokens: int | None = None
+
+
+class Skim(msgspec.Struct, gc=False):
+    """What lists and counts need of one step; inputs and outputs stay undecoded (or are values, read leniently)."""
+
+    step_type: str | None = None
+    step_index: int | None = None
+    timestamp: str | None = None
+    model: str | None = None
+    provider: str | None = None
+    tool_name: str | None = None
+    policy_name: str | None = None
+    message: str | None = None
+    status: str | None = None
+    input_hash: str | None = None
+    token_usage: Tokens | None = None
+    duration_ms: float | None = None
+    error: Any = None
+    input_data: Raw = _NULL
+    args: Raw = _NULL
+    output_data: Raw = _NULL
+
+    @property
+    def has_output(self) -> bool:
+        """False if ``output_data`` is null or missing."""
+        return not is_null(self.output_data)
+
+
+class Place(msgspec.Struct, frozen=True, gc=False):
+    """Where one record of a step lies in the file: byte and length."""
+
+    offset: int
+    size: int
+
+
+class Record(msgspec.Struct):
+    """A file, decoded: its fields in the names of v1, without ``steps``, and its steps."""
+
+    fields: dict[str, Any]
+    steps: list[Skim]
+    problems: list[Problem]
+    attributes: dict[str, Any]
+    """What else the file says about the run, in its own names; what stands among the steps and is no step."""
+    places: list[tuple[Place, ...]]
+    """Where each step lies in the file; empty if it was not asked for, or the file is not strict JSON."""
+    values: list[tuple[dict[str, Any], ...]]
+    """The step's records themselves, where the file is not strict JSON."""
+
+
+class Whole(msgspec.Struct):
+    """The typed decode of a v1 record: what is not named here is skipped."""
+
+    steps: list[Skim]
+    record_id: Any = msgspec.UNSET
+    schema_version: Any = msgspec.UNSET
+    parent_record_id: Any = None
+    replay_of: Any = None
+    agent: Any = None
+    execution: Any = None
+    policy: Any = None
+    totals: Any = None
+    input: Any = None
+    error: Any = None
+
+
+_WHOLE: Final = msgspec.json.Decoder(Whole)
+_SKIM: Final = msgspec.json.Decoder(Skim)
+_RAWS: Final = msgspec.json.Decoder(list[Raw])
+_OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
+_ANY: Final = msgspec.json.Decoder()
+
+
+def skim(data: bytes) -> Record | None:
+    """A v1 record by one typed decode, without places; None where its types do not fit (or it is none)."""
+    try:
+        whole = _WHOLE.decode(data)
+    except (ValueError, RecursionError):
+        return None
+    fields = {name: getattr(whole, name) for name in whole.__struct_fields__[1:]}
+    if whole.record_id is msgspec.UNSET or whole.schema_version is msgspec.UNSET:
+        return None
+    return Record(fields, whole.steps, [], {}, [], [])
+
+
+def outline(data: bytes) -> tuple[dict[str, Raw], str | None]:
+    """The top-level values of a JSON object, undecoded, and why it had to be read leniently (None if not)."""
+    try:
+        return _OBJECT.decode(data), None
+    except msgspec.ValidationError:
+        raise FormatError("not a JSON object") from None
+    except (ValueError, RecursionError):
+        root, note = decode(data)
+    if not isinstance(root, dict):
+        raise FormatError("not a JSON object")
+    return root, note or "what a strict reader refuses"
+
+
+def load(data: bytes, path: str) -> Record:
+    """A v1 record, value by value, with the places of its steps. Raises `FormatError` if it is no JSON object."""
+    root, note = outline(data)
+    problems = [Problem(path, "", f"read leniently: {note}")] if note and skim(data) is None else []
+    items = items_of(root.get("steps"), "steps", path, problems)
+    fields = values_of(root, "steps")
+    attributes = {name: value for name, value in fields.items() if name not in _MORE or isinstance(value, _MORE[name])}
+    record = Record(fields, [], problems, attributes | items.stray, [], [])
+    record.steps = [skim_of(raw) for raw in items.raws]
+    record.places = [(place,) for place in places_of(data, items.raws)]
+    if note:
+        record.values = [(raw,) for raw in items.raws]
+    return record
+
+
+_MORE: Final = {"input": (), "output": (), "error": (dict, list)}
+"""What has its own place in the *Run* tab, unless it is of these types and says more than fits there."""
+
+
+class Items(msgspec.Struct):
+    """The objects of a list of steps or events (undecoded), and what else stood in it."""
+
+    raws: list[Any]
+    stray: dict[str, Any]
+
+
+def items_of(listed: Any, name: str, path: str, problems: list[Problem]) -> Items:
+    """The objects of the list `name`; what is none is a problem, and kept."""
+    if isinstance(listed, Raw):
+        try:
+            listed = _RAWS.decode(listed)
+        except (ValueError, RecursionError):
+            listed = value_of(listed)
+    if not isinstance(listed, list):
+        if listed is not None:
+            problems.append(Problem(path, name, "not a list"))
+        return Items([], {} if listed is None else {name: listed})
+    items = Items([], {})
+    for i, item in enumerate(listed):
+        if isinstance(item, dict) or (isinstance(item, Raw) and bytes(memoryview(item)[:1]) == b"{"):
+            items.raws.append(item)
+        else:
+            problems.append(Problem(path, f"{name}[{i}]", "not an object"))
+            items.stray[f"{name}[{i}]"] = value_of(item)
+    return items
+
+
+def skim_of(raw: Any) -> Skim:
+    """One step from its bytes (or its value): what has not the type that it should have counts as absent."""
+    if isinstance(raw, Raw):
+        try:
+            return _SKIM.decode(raw)
+        except (ValueError, RecursionError):
+            raw = fields_of(raw)
+    found: dict[str, Any] = {name: string(value_of(raw.get(name))) for name in _TEXTS}
+    undecoded = {name: raw.get(name, _NULL) for name in _UNDECODED}
+    usage = value_of(raw.get("token_usage"))
+    step = Skim(**found, **undecoded, error=value_of(raw.get("error")))
+    step.step_index = whole(value_of(raw.get("step_index")))
+    step.duration_ms = number(value_of(raw.get("duration_ms")))
+    if isinstance(usage, dict):
+        step.token_usage = Tokens(*(whole(usage.get(name)) for name in Tokens.__struct_fields__))
+    return step
+
+
+_UNDECODED: Final = ("input_data", "args", "output_data")
+_TEXTS: Final = (
+    "step_type",
+    "timestamp",
+    "model",
+    "provider",
+    "tool_name",
+    "policy_name",
+    "message",
+    "status",
+    "input_hash",
+)
+
+
+def fields_of(raw: Any) -> dict[str, Any]:
+    """The fields of an object, undecoded where that is possible."""
+    if isinstance(raw, dict):
+        return raw
+    try:
+        return _OBJECT.decode(raw)
+    except (ValueError, RecursionError):
+        value = value_of(raw)
+        return value if isinstance(value, dict) else {}
+
+
+def values_of(root: dict[str, Any], *without: str) -> dict[str, Any]:
+    """The decoded fields of an object."""
+    return {name: value_of(raw) for name, raw in root.items() if name not in without}
+
+
+def value_of(raw: Any) -> Any:
+    """What undecoded JSON means; its text where it cannot be decoded. Anything else is returned as it is."""
+    if not isinstance(raw, Raw):
+        return raw
+    try:
+        return _ANY.decode(raw)
+    except (ValueError, RecursionError):
+        data = bytes(raw)
+    try:
+        return decode(data)[0]
+    except FormatError:
+        return data.decode("utf-8", "replace")
+
+
+def is_null(raw: Any) -> bool:
+    """True for JSON null, decoded or not."""
+    if not isinstance(raw, Raw):
+        return raw is None
+    view = memoryview(raw)
+    return view.nbytes == 4 and bytes(view) == b"null"
+
+
+def places_of(data: bytes, raws: list[Any]) -> list[Place]:
+    """Where undecoded values lie in `data`, in which they stand in this order; none for decoded ones."""
+    places = []
+    position = 0
+    for raw in raws:
+        if not isinstance(raw, Raw):
+            return []
+        view = memoryview(raw)
+        position = data.index(view, position)
+        places.append(Place(position, len(view)))
+        position += len(view)
+    return places
+
+
+def string(value: Any) -> str | None:
+    """The value if it is text."""
+    return value if isinstance(value, str) else None
+
+
+def whole(value: Any) -> int | None:
+    """The value if it is a whole number."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def number(value: Any) -> float | None:
+    """The value if it is a finite number."""
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        found = float(value)
+    except OverflowError:
+        return None
+    return found if found - found == 0 else None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """The value if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}

@@ -1,0 +1,281 @@
+"""What a Paprika record says about its run as a whole, and what its steps add up to."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+from pathlib import PurePath
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.formats.paprika_messages import messages_in
+from tracetui.formats.paprika_record import Record, Skim, mapping, number, string, value_of, whole
+from tracetui.model import Error, FirstError, Header, Status, StatusSource, Usage, status_of
+from tracetui.model import text_of as message_text
+from tracetui.model.build import NO_USAGE, Tally
+
+CALLS: Final = frozenset({"llm_call", "tool_call"})
+POLICY: Final = "policy_violation"
+_TYPED_ERROR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Timeout|Interrupt|Exit))(?::|$)")
+_ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "message", "text", "input", "q", "url", "path")
+"""Names under which the main one of several arguments goes, the likeliest first."""
+_TEXT: Final = 120
+
+
+def header_of(fields: dict[str, Any], path: str, steps: list[Skim] | None) -> Header:
+    """The header; without `steps` (in the list stage) the cause of a failure names no span."""
+    execution, agent = mapping(fields.get("execution")), fields.get("agent")
+    ident = string(fields.get("record_id")) or PurePath(path).stem
+    name = string(agent.get("name")) if isinstance(agent, dict) else string(agent)
+    started, zone = _moment(execution.get("started_at"))
+    ended, _ = _moment(execution.get("ended_at"))
+    word = string(execution.get("status")) or None
+    status, source = _status(word, fields)
+    replayed = string(fields.get("replay_of")) or None
+    return Header(
+        id=ident,
+        name=name or ident,
+        agent=name or None,
+        model=None if steps is None else next((step.model for step in steps if step.model), None),
+        status=status if ended is not None or status is not Status.UNKNOWN else None,
+        status_word=word,
+        status_source=source,
+        ended=ended is not None or status not in (None, Status.UNKNOWN),
+        started_at=started,
+        time_zone=zone,
+        duration_ms=_duration(execution, started, ended),
+        usage=declared_usage(mapping(fields.get("totals"))),
+        replay_of=replayed,
+        relation="replay" if replayed else None,
+        parent=string(fields.get("parent_record_id")) or None,
+        error=_cause(fields, status, steps),
+        prompt=main_text(fields.get("input")),
+    )
+
+
+def _status(word: str | None, fields: dict[str, Any]) -> tuple[Status | None, StatusSource | None]:
+    if word is not None:
+        return status_of(word), StatusSource.EXPLICIT
+    if mapping(mapping(fields.get("policy")).get("violation")):
+        return Status.ERROR, StatusSource.POLICY
+    return (None, None) if fields.get("error") is None else (Status.ERROR, StatusSource.EXPLICIT)
+
+
+def _moment(value: Any) -> tuple[float | None, str | None]:
+    """Seconds since the epoch, and the zone: None for a naive time, which counts as UTC for sorting."""
+    if not isinstance(value, str):
+        return None, "UTC"
+    try:
+        found = datetime.fromisoformat(value)
+        if found.tzinfo is None:
+            return found.replace(tzinfo=UTC).timestamp(), None
+        return found.timestamp(), "UTC"
+    except (ValueError, OverflowError):
+        return None, "UTC"
+
+
+def moment(value: Any) -> float | None:
+    """An ISO time as seconds since the epoch; None if it is none."""
+    return _moment(value)[0]
+
+
+def _duration(execution: dict[str, Any], started: float | None, ended: float | None) -> float | None:
+    stated = number(execution.get("duration_ms"))
+    if stated is not None and stated >= 0:
+        return stated
+    return (ended - started) * 1000 if started is not None and ended is not None and ended >= started else None
+
+
+def declared_usage(totals: dict[str, Any]) -> Usage | None:
+    """The tokens that the record says it used, None if it says nothing."""
+    found = [_count(totals.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")]
+    return None if found == [None, None, None] else Usage(*found)
+
+
+def _count(value: Any) -> int | None:
+    found = whole(value)
+    return found if found is not None and found >= 0 else None
+
+
+def _cause(fields: dict[str, Any], status: Status | None, steps: list[Skim] | None) -> FirstError | None:
+    """Why the run failed: the violated policy, or its own error, with the step that it happened in."""
+    if status is not Status.ERROR:
+        return None
+    violation = mapping(mapping(fields.get("policy")).get("violation"))
+    if violation:
+        error = Error(text_of(violation.get("message")), string(violation.get("policy_name")))
+    elif fields.get("error") is not None:
+        error = error_of(fields["error"])
+    else:
+        return None
+    if steps is None:
+        return FirstError(error.message, error.type)
+    place = failing_step(fields, steps)
+    return FirstError(error.message, error.type, *_named(steps, _last(steps, POLICY) if place is None else place))
+
+
+def _named(steps: list[Skim], place: int | None) -> tuple[str | None, str | None]:
+    return (None, None) if place is None else (span_id(place), name_of(steps[place]))
+
+
+def _last(steps: list[Skim], kind: str) -> int | None:
+    return next((i for i in range(len(steps) - 1, -1, -1) if steps[i].step_type == kind), None)
+
+
+def failing_step(fields: dict[str, Any], steps: list[Skim]) -> int | None:
+    """Position of the step in which a failed run broke off: the last call, if it has neither output nor time.
+
+    Paprika writes no error into the step itself: a call that raises leaves no end event, and the text goes to the run.
+    """
+    execution = mapping(fields.get("execution"))
+    word = string(execution.get("status"))
+    if fields.get("error") is None or mapping(mapping(fields.get("policy")).get("violation")):
+        return None
+    if word is not None and status_of(word) is not Status.ERROR:
+        return None
+    place = next((i for i in range(len(steps) - 1, -1, -1) if steps[i].step_type in CALLS), None)
+    if place is None:
+        return None
+    step = steps[place]
+    silent = not step.has_output and step.duration_ms is None and step.status is None
+    return place if silent or step.error is not None else None
+
+
+def span_id(place: int) -> str:
+    """Id of the span of the step at that position; event ids may repeat or be missing."""
+    return f"s{place}"
+
+
+def name_of(step: Skim) -> str:
+    """Name of a step: its model, tool or policy, else its type."""
+    kind = step.step_type or "step"
+    if kind == "llm_call":
+        return step.model or step.provider or kind
+    return (step.tool_name if kind == "tool_call" else step.policy_name if kind == POLICY else None) or kind
+
+
+def error_of(value: Any) -> Error:
+    """An error as the record holds it. A type only where the text has the plain form ``TimeoutError: …``."""
+    if isinstance(value, dict):
+        stated = string(value.get("type")) or None
+        text = string(value.get("message"))
+        if text is not None:
+            return Error(text, stated)
+    text = text_of(value)
+    found = _TYPED_ERROR.match(text)
+    return Error(text, found.group(1) if found else None)
+
+
+def text_of(value: Any) -> str:
+    """A value as text: text as it is, everything else as JSON, nothing as an empty text."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+def main_text(value: Any) -> str:
+    """What tells one call from the next: the argument that holds the question, else the first text; 120 characters."""
+    if isinstance(value, dict) and ("args" in value or "kwargs" in value):
+        value = mapping(value.get("kwargs")) or value.get("args")
+    if isinstance(value, dict):
+        texts = {name: item for name, item in value.items() if isinstance(item, str)}
+        value = next((texts[name] for name in _ASKED if texts.get(name)), next(iter(texts.values()), ""))
+    elif isinstance(value, list):
+        value = next((item for item in value if isinstance(item, str)), "")
+    return value[:_TEXT] if isinstance(value, str) else ""
+
+
+def preview_of(args: Any) -> str:
+    """The main argument of a call; where none is text, all of them as JSON."""
+    return main_text(args) or (text_of(args)[:_TEXT] if args not in (None, {}, []) else "")
+
+
+def usage_of(step: Skim) -> Usage | None:
+    """Tokens of one model call."""
+    tokens = step.token_usage
+    if tokens is None:
+        return None
+    given = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
+    made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
+    usage = Usage(given, made, tokens.total_tokens)
+    return usage or None
+
+
+def failed(step: Skim) -> bool:
+    """Whether a step itself says that it failed."""
+    if step.step_type == POLICY or step.error is not None:
+        return True
+    return step.status is not None and status_of(step.status) is Status.ERROR
+
+
+def tally_of(record: Record, header: Header) -> Tally:
+    """What the steps add up to: the same as counting their spans one by one, without making them."""
+    steps = record.steps
+    broken = failing_step(record.fields, steps)
+    models = tools = violations = 0
+    errors: list[int] = []
+    for place, step in enumerate(steps):
+        kind = step.step_type
+        if kind == "llm_call":
+            models += 1
+        elif kind == "tool_call":
+            tools += 1
+        elif kind == POLICY:
+            violations += 1
+            errors.append(place)
+            continue
+        if step.error is not None or place == broken or (step.status is not None and failed(step)):
+            errors.append(place)
+    tally = Tally(
+        steps=len(steps) - violations,
+        spans=len(steps),
+        llm_calls=models,
+        tool_calls=tools,
+        errors=len(errors),
+        ends_in_error=bool(errors) and errors[-1] == len(steps) - 1,
+        problems=len(record.problems),
+    )
+    if header.error is None:
+        tally.first_error = _first_error(steps, errors)
+    if header.usage is None:
+        tally.usage = sum((usage for step in steps if (usage := usage_of(step))), NO_USAGE)
+    if header.started_at is None or header.duration_ms is None:
+        _time(tally, steps)
+    return tally
+
+
+def _first_error(steps: list[Skim], errors: list[int]) -> FirstError | None:
+    """The first step that failed; one without words gives way to the next that has some."""
+    found = None
+    for place in errors:
+        error = own_error(steps[place])
+        if found is None or (found.message == "" and error is not None):
+            found = FirstError(error.message if error else "", error.type if error else None, *_named(steps, place))
+    return found
+
+
+def _time(tally: Tally, steps: list[Skim]) -> None:
+    for step in steps:
+        start = moment(step.timestamp)
+        if start is not None:
+            end = start + max(0.0, number(step.duration_ms) or 0.0) / 1000
+            tally.first_start = start if tally.first_start is None else min(start, tally.first_start)
+            tally.last_end = end if tally.last_end is None else max(end, tally.last_end)
+
+
+def own_error(step: Skim) -> Error | None:
+    """The error that a step itself holds; a violated policy is one."""
+    if step.step_type == POLICY:
+        return Error(step.message or "", step.policy_name)
+    return None if step.error is None else error_of(step.error)
+
+
+def first_prompt(header: Header, steps: list[Skim]) -> Header:
+    """The header with the first thing that a user said to a model, where the run's input holds no text."""
+    call = None if header.prompt else next((step for step in steps if step.step_type == "llm_call"), None)
+    if call is None:
+        return header
+    messages = messages_in(value_of(call.input_data))
+    text = next((text for one in messages if one.role == "user" and (text := message_text(one))), "")
+    return msgspec.structs.replace(header, prompt=text[:_TEXT]) if text else header

@@ -1,0 +1,141 @@
+"""Paprika's older event files (v0), which its runtime still writes: events become steps in the shape of v1.
+
+Facts: vaibhavhariram/paprika, ``events.py`` and ``trace_store.py``. A call is a start and an end event with the same
+``step_index``; a call that raises has no end. The run's input stands in ``run_start``, its output, error and status in
+``run_end``, the id of the original of a replay in ``metadata``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.formats.paprika_record import (
+    Items,
+    Raw,
+    Record,
+    Skim,
+    fields_of,
+    items_of,
+    mapping,
+    outline,
+    places_of,
+    skim_of,
+    string,
+    value_of,
+    values_of,
+    whole,
+)
+from tracetui.model import Problem
+
+_STARTS: Final = ("llm_call_start", "tool_call_start")
+_ENDS: Final = ("llm_call_end", "tool_call_end")
+_RUN: Final = ("run_start", "run_end")
+_STATED: Final = {"run_start": ("input_args",), "run_end": ("output",)}
+"""What becomes input and output of the run."""
+_FROM_END: Final = ("output_data", "token_usage", "duration_ms", "error")
+
+
+class Event(msgspec.Struct):
+    """One event: its type, what else it says undecoded, and its raw value."""
+
+    kind: str | None
+    index: int | None
+    raw: Any
+
+
+def load(data: bytes, path: str) -> Record:
+    """A v0 event file as a record. Raises `FormatError` if it is no JSON object."""
+    root, note = outline(data)
+    problems = [Problem(path, "", f"read leniently: {note}")] if note else []
+    items = items_of(root.get("events"), "events", path, problems)
+    attributes = values_of(root, "events")
+    record = Record({}, [], problems, attributes | items.stray, [], [])
+    places: list[Any] = [*places_of(data, items.raws)]
+    groups, frame = _grouped(items)
+    for group in groups:
+        record.steps.append(_step([items.raws[i] for i in group]))
+        record.places.append(tuple(places[i] for i in group) if places else ())
+    if note:
+        record.values = [tuple(items.raws[i] for i in group) for group in groups]
+        record.places = []
+    record.fields = _fields(attributes, [(name, values_of(fields_of(items.raws[i]))) for name, i in frame], record)
+    broken = next((i for i, step in enumerate(record.steps) if step.step_type == "policy_violation"), None)
+    if broken is not None:
+        record.fields["policy"] = {"violation": values_of(fields_of(items.raws[groups[broken][0]]))}
+    return record
+
+
+def _grouped(items: Items) -> tuple[list[list[int]], list[tuple[str, int]]]:
+    """Positions of the events that are one step together, and the events that frame the run."""
+    groups: list[list[int]] = []
+    frame: list[tuple[str, int]] = []
+    waiting: dict[tuple[str, int | None], list[int]] = {}
+    for i, raw in enumerate(items.raws):
+        event = _event(raw)
+        kind = event.kind or ""
+        if kind in _RUN:
+            frame.append((kind, i))
+            continue
+        called = (kind.removesuffix("_end"), event.index)
+        if kind in _ENDS and waiting.get(called):
+            waiting[called].append(i)
+            del waiting[called]
+            continue
+        groups.append([i])
+        if kind in _STARTS:
+            waiting[(kind.removesuffix("_start"), event.index)] = groups[-1]
+    return groups, frame
+
+
+class _Kind(msgspec.Struct, gc=False):
+    event_type: str | None = None
+    step_index: int | None = None
+
+
+_KIND: Final = msgspec.json.Decoder(_Kind)
+
+
+def _event(raw: Any) -> Event:
+    if isinstance(raw, Raw):
+        try:
+            found = _KIND.decode(raw)
+            return Event(found.event_type, found.step_index, raw)
+        except (ValueError, RecursionError):
+            pass
+    fields = fields_of(raw)
+    return Event(string(value_of(fields.get("event_type"))), whole(value_of(fields.get("step_index"))), raw)
+
+
+def _step(raws: list[Any]) -> Skim:
+    """One step of a start event and its end event, if it has one."""
+    step = skim_of(raws[0])
+    kind = _event(raws[0]).kind or "event"
+    step.step_type = kind.removesuffix("_start").removesuffix("_end") if kind in (*_STARTS, *_ENDS) else kind
+    if len(raws) > 1:
+        end = skim_of(raws[1])
+        for name in _FROM_END:
+            setattr(step, name, getattr(end, name))
+    return step
+
+
+def _fields(root: dict[str, Any], frame: list[tuple[str, dict[str, Any]]], record: Record) -> dict[str, Any]:
+    """The record's fields in the names of v1; what the events of the run say besides goes to the attributes."""
+    first: dict[str, Any] = next((event for name, event in frame if name == "run_start"), {})
+    last: dict[str, Any] = next((event for name, event in reversed(frame) if name == "run_end"), {})
+    for number, (name, event) in enumerate(frame):
+        used = _STATED[name] if event is first or event is last else ()
+        key = name if name not in record.attributes else f"{name}[{number}]"
+        record.attributes[key] = {field: value for field, value in event.items() if field not in used}
+    ends = {"started_at": root.get("started_at"), "ended_at": root.get("ended_at"), "status": last.get("status")}
+    return {
+        "record_id": root.get("run_id"),
+        "agent": {"name": root.get("agent_name") or first.get("agent_name")},
+        "execution": ends,
+        "totals": {"total_tokens": last.get("total_tokens")} if "total_tokens" in last else {},
+        "input": first.get("input_args"),
+        "output": last.get("output"),
+        "error": last.get("error"),
+        "replay_of": mapping(root.get("metadata")).get("replay_of"),
+    }
