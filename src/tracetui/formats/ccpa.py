@@ -8,7 +8,8 @@ progress, or its recorder was killed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import chain
 from typing import Any, Final
 
 from tracetui.errors import FormatError
@@ -38,7 +39,7 @@ class Ccpa:
         head = file.head
         if b'"kind"' not in head:
             return NO
-        for data in head.split(b"\n"):
+        for data in chain(_lines(head), (head[head.rfind(b"\n") + 1 :],)):
             record = _object(data) if b'"kind"' in data else None
             if record is not None and kind_of(record) in KINDS:
                 return CERTAIN
@@ -47,7 +48,7 @@ class Ccpa:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header = None if deep or file.stat.size <= HEAD_SIZE else _skim(file)
+        header = None if deep else _skim(file)
         if header is not None:
             yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
             return
@@ -77,7 +78,7 @@ class Ccpa:
 def _skim(file: File) -> Header | None:
     """The header from the first and last lines; None where they do not tell all of it."""
     session = Session(file.path)
-    for data in file.head.split(b"\n")[:-1]:
+    for data in _lines(file.head):
         record = _object(data)
         if record is None:
             continue
@@ -102,11 +103,15 @@ def _skim(file: File) -> Header | None:
 
 def _last_end(file: File) -> dict[str, Any] | None:
     """The last ``session_end`` among the last lines."""
-    _, _, tail = file.read(file.stat.size - HEAD_SIZE, HEAD_SIZE).partition(b"\n")
-    for data in reversed(tail.split(b"\n")):
-        record = _object(data) if _END in data else None
+    size = file.stat.size
+    tail = file.head if size <= HEAD_SIZE else file.read(size - HEAD_SIZE, HEAD_SIZE).partition(b"\n")[2]
+    found = tail.rfind(_END)
+    while found >= 0:
+        begin, end = tail.rfind(b"\n", 0, found) + 1, tail.find(b"\n", found)
+        record = _object(tail[begin:] if end < 0 else tail[begin:end])
         if record is not None and kind_of(record) == _END.decode():
             return record
+        found = tail.rfind(_END, 0, begin)
     return None
 
 
@@ -119,6 +124,14 @@ def _mentions_end(file: File, limit: int) -> bool:
         last = block[-len(_END) :]
         position += len(block)
     return False
+
+
+def _lines(head: bytes) -> Iterator[bytes]:
+    """The finished lines of the head of a file."""
+    begin = 0
+    while (end := head.find(b"\n", begin)) >= 0:
+        yield head[begin:end]
+        begin = end + 1
 
 
 def _object(data: bytes) -> dict[str, Any] | None:
