@@ -283,9 +283,17 @@ def test_text_that_is_not_utf8_gets_replacement_characters(tmp_path: Path) -> No
         assert connection.execute("SELECT s FROM t").fetchone() == ("A\ufffdB",)
 
 
+def test_a_file_that_ends_within_a_page_is_an_error(tmp_path: Path) -> None:
+    path = tmp_path / "cut.db"
+    make(path, 2000)
+    os.truncate(path, path.stat().st_size - 100)
+    with pytest.raises(OSError, match="cut off"):
+        count(path)
+
+
 def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
     path = tmp_path / "no.db"
-    path.write_bytes(b"SQLite format 3\0" + b"garbage" * 100)
+    path.write_bytes((b"SQLite format 3\0" + b"garbage" * 600)[:4096])
     assert sqlite.tables(str(path)) == frozenset()
     assert LocalFile(str(path)).tables == frozenset()
     with sqlite.connect(str(path)) as connection, pytest.raises(sqlite3.DatabaseError):
