@@ -236,13 +236,20 @@ def test_rows_are_runs_and_bad_lines_are_problems() -> None:
         ("L3", "geo#3"),
         ("L4", "geo#4"),
         ("qa-1~L6", "qa-1"),
-        ("L8", "geo#8"),
+        ("L7", "geo#7"),
     ]
-    assert [where for where, _ in problems(path)] == ["line 5", "line 6", "line 7"]
+    assert [where for where, _ in problems(path)] == ["line 5", "line 6"]
     assert [opened(path, i).body.last_assistant for i in range(4)] == ["Tokyo", "Wien", "Lima", "Santiago"]
     assert opened(path, 3).body.attributes["task_id"] == "geo/3"
     custom = opened(path, 4)
     assert (custom.body.input, custom.body.output) == ({"rows": [1, 2]}, {"sum": 3})
+
+
+def test_rows_that_hold_no_trace_are_problems(tmp_path: Path) -> None:
+    row = json.dumps({"trace": {"items": [message("user", "hi")]}})
+    path = written(tmp_path, "\n".join([row, '{"row": 1}', "", "[]", "null", '{"trace": {}}', row]), "t.jsonl")
+    assert [one.ref.key for one in summaries(path)] == ["L1", "L7"]
+    assert problems(path) == [(f"line {number}", "there is no trace in it") for number in (2, 4, 5, 6)]
 
 
 def test_rows_in_one_json_document() -> None:

@@ -59,11 +59,8 @@ def quick_header(document: Document, known: About) -> Header | None:
     if prompt is None:
         return None
     made = _header(known, prompt, agent=None, model=None, started=None)
-    if not document.has_events:
-        return made
-    if made.agent is None or made.model is None or made.started_at is None:
-        return None
-    return msgspec.structs.replace(made, error=None)  # which span it was is not known yet
+    has_all = made.agent is not None and made.model is not None and made.started_at is not None
+    return made if has_all or not document.has_events else None
 
 
 def _first_prompt(document: Document) -> str | None:
