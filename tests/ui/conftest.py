@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Protocol
@@ -47,14 +47,7 @@ class Opener(Protocol):
 
     def __call__(
         self, *roots: Path, size: tuple[int, int] = (120, 40), palette: str = "dark", ascii_glyphs: bool = False
-    ) -> AsyncContextManagerOfApp: ...
-
-
-class AsyncContextManagerOfApp(Protocol):
-    """What ``async with`` needs."""
-
-    def __aenter__(self) -> Awaitable[tuple[TraceApp, Pilot[int]]]: ...
-    def __aexit__(self, *args: object) -> Awaitable[bool | None]: ...
+    ) -> AbstractAsyncContextManager[tuple[TraceApp, Pilot[int]]]: ...
 
 
 @asynccontextmanager

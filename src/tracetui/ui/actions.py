@@ -144,7 +144,7 @@ class Actions:
 
     def fold_spans(self, folded: frozenset[str]) -> None:
         """Fold exactly these spans."""
-        self._screen.steps.set_folded(folded, self._screen.app.glyphs, self._screen.app.clock())
+        self._screen.steps.set_folded(folded, self._screen.app.clock())
 
     def do_fold_all(self, argument: str) -> None:
         self._take_back_zoom()
@@ -177,7 +177,6 @@ class Actions:
             cursor = self._screen.steps.cursor
             self._screen.steps.show_run(
                 self._screen.steps.run,
-                self._screen.app.glyphs,
                 now=self._screen.app.clock(),
                 span=cursor if isinstance(cursor, str) else None,
             )

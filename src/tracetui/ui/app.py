@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
@@ -26,7 +27,7 @@ from tracetui.store.store import Store
 from tracetui.text import clean_lines
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, write_crash_log
-from tracetui.ui.theme import PALETTES, Palette, textual_theme
+from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 if TYPE_CHECKING:
@@ -69,8 +70,7 @@ class TraceApp(App[int]):
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
-        self.palette: Palette = PALETTES[palette]
-        self.glyphs = glyphs
+        self.look = Look(PALETTES[palette], glyphs, datetime.now().astimezone().tzinfo or UTC)
         self.main = MainScreen()
         self.stage = "list"
         self.seen = 0
@@ -82,13 +82,8 @@ class TraceApp(App[int]):
         self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
         for each in PALETTES.values():
             self.register_theme(textual_theme(each))
-        self.theme = textual_theme(self.palette).name
+        self.theme = textual_theme(self.look.palette).name
         self.animation_level = "none"
-
-    @property
-    def ascii_glyphs(self) -> bool:
-        """True where the frame itself must be ASCII."""
-        return self.glyphs is ASCII
 
     def clock(self) -> float:
         """The time of day, in seconds since the epoch."""
@@ -154,8 +149,8 @@ class TraceApp(App[int]):
 
     def use_palette(self, name: str) -> None:
         """Change the colours."""
-        self.palette = PALETTES[name]
-        self.theme = textual_theme(self.palette).name
+        self.look = self.look._replace(palette=PALETTES[name])
+        self.theme = textual_theme(self.look.palette).name
         self.screen.refresh(layout=True)
 
     def rescan(self) -> None:

@@ -21,6 +21,7 @@ from textual.widget import Widget
 from tracetui.text import Clean
 from tracetui.ui.drawing import invert, mark, skip, to_strip
 from tracetui.ui.lines import LineWidget
+from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
 
 STRIPS: Final = 512
@@ -249,7 +250,7 @@ class LineView(LineWidget, can_focus=True):
             return self._title_strip(width)
         if y <= len(self.heading):
             line = (Piece(Clean(" ")), *self.heading[y - 1])
-            return to_strip(line, width, self.palette)
+            return to_strip(line, width, self.look.palette)
         index = self.top + y - 1 - len(self.heading)
         return self._row_strip(index, width)
 
@@ -261,11 +262,12 @@ class LineView(LineWidget, can_focus=True):
 
     def _title_strip(self, width: int) -> Strip:
         focused = self.has_focus
-        rule = Piece(Clean("━" if focused else "─"), "accent" if focused else "line")
-        glyph = self.glyph_rule(focused)
+        glyphs = self.look.glyphs
+        glyph = glyphs.rule_focused if focused else glyphs.rule
+        rule = Piece(glyph, "accent" if focused else "line")
         name_style = "text bold" if focused else "sec bold"
         left = [
-            Piece(glyph, rule.style),
+            rule,
             Piece(Clean(f" {self.number} "), "accent" if focused else "dim") if self.number else Piece(Clean(" ")),
             Piece(Clean(f"{self.pane_name} "), name_style),
             *self.title,
@@ -279,26 +281,20 @@ class LineView(LineWidget, can_focus=True):
         gap = width - width_of(tuple(left)) - right_width - (3 if right else 0)
         line = [*left, Piece(Clean(glyph * max(0, gap)), rule.style)]
         if right:
-            line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), Piece(glyph, rule.style)]
-        return to_strip(line, width, self.palette)
-
-    def glyph_rule(self, focused: bool) -> Clean:
-        """The character that the title rule is made of."""
-        if getattr(self.app, "ascii_glyphs", False):
-            return Clean("=" if focused else "-")
-        return Clean("━" if focused else "─")
+            line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), rule]
+        return to_strip(line, width, self.look.palette)
 
     def _position(self) -> list[Piece]:
         count = len(self.rows)
         if not count:
             return []
         last = min(count, self.top + self.page)
-        dash = "-" if getattr(self.app, "ascii_glyphs", False) else "–"
+        dash = "-" if self.look.glyphs is ASCII else "–"
         return [Piece(Clean(f"{self.top + 1}{dash}{last}"), "sec"), Piece(Clean(f"/{count}"), "dim")]
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
-            return to_strip((), width, self.palette)
+            return to_strip((), width, self.look.palette)
         at_cursor = index == self.position and self.rows.selectable(index)
         ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap(index)
@@ -309,7 +305,7 @@ class LineView(LineWidget, can_focus=True):
             strip = self._draw(index, width - 2, ground, at_cursor, selection)
             if selection is None:
                 self._strips[cache_key] = strip
-        return Strip([*strip, Segment(bar.text, self.palette.style(bar.style))], width)
+        return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width)
 
     def _draw(self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None) -> Strip:
         line: Iterable[Piece] = self.rows.line(index, width + self.left)
@@ -317,9 +313,9 @@ class LineView(LineWidget, can_focus=True):
             line = skip(line, self.left)
         if self.needle:
             line = mark(line, self.needle)
-        cursor = Clean(">" if getattr(self.app, "ascii_glyphs", False) else "▌") if at_cursor else Clean(" ")
+        cursor = self.look.glyphs.cursor if at_cursor else Clean(" ")
         first = Piece(cursor, "accent" if self.has_focus else "dim")
-        strip = to_strip([first, *line], width + 1, self.palette, ground)
+        strip = to_strip([first, *line], width + 1, self.look.palette, ground)
         if selection is not None and (span := selection.get_span(index)) is not None:
             strip = invert(strip, *span)
         return strip
@@ -327,18 +323,17 @@ class LineView(LineWidget, can_focus=True):
     def _minimap(self, index: int) -> Piece:
         """The last column: where the view is in the whole, and ticks where rows are marked, at their true place."""
         count, page = len(self.rows), self.page
-        plain = getattr(self.app, "ascii_glyphs", False)
+        glyphs = self.look.glyphs
         y = index - self.top
         if count <= page:
             mark = self.rows.mark(index)
-            return Piece(Clean("<" if plain else "◂"), mark) if mark else Piece(Clean(" "))
+            return Piece(glyphs.tick, mark) if mark else Piece(Clean(" "))
         start, end = y * count // page, max(y * count // page + 1, (y + 1) * count // page)
         mark = self._mark_in(start, min(end, count))
         if mark:
-            return Piece(Clean("<" if plain else "◂"), mark)
+            return Piece(glyphs.tick, mark)
         inside = self.top <= start < self.top + page or (y == page - 1 and self.top + page >= count)
-        thumb, track = ("|", ":") if plain else ("┃", "│")
-        return Piece(Clean(thumb), "dim") if inside else Piece(Clean(track), "line")
+        return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
 
     def _mark_in(self, start: int, end: int) -> str | None:
         if end - start > 200:  # a sample will do: a tick stands for thousands of rows

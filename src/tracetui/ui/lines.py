@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual.containers import Container
 from textual.geometry import Region, Size
 from textual.reactive import Reactive
@@ -10,8 +12,10 @@ from textual.widget import Widget
 
 from tracetui.text import Clean
 from tracetui.ui.drawing import to_strip
-from tracetui.ui.theme import PALETTES, Palette
+from tracetui.ui.theme import Look
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
+
+DEFAULT_LOOK: Final = Look()
 
 
 class LineWidget(Widget):
@@ -22,9 +26,10 @@ class LineWidget(Widget):
     virtual_size = Reactive(Size(0, 0), layout=False)  # ours follows the size: a second layout would change nothing
 
     @property
-    def palette(self) -> Palette:
-        """The colours in use."""
-        return getattr(self.app, "palette", None) or PALETTES["dark"]
+    def look(self) -> Look:
+        """Colours, glyphs and clock in use."""
+        look: Look = getattr(self.app, "look", DEFAULT_LOOK)
+        return look
 
     def strip_at(self, y: int) -> Strip:
         """The finished line `y` of the widget, `size.width` cells wide."""
@@ -74,4 +79,4 @@ class LineBar(LineWidget):
         right = fit(self._right, max(0, width - 2))
         room = width - width_of(tuple(right)) - 2
         left = fill((Piece(Clean(" ")), *self._left), max(0, room))
-        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.palette, self._ground)
+        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look.palette, self._ground)

@@ -7,12 +7,15 @@ say the same as the colours do, so that nothing depends on seeing them.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from datetime import UTC, tzinfo
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 from rich.color import Color
 from rich.style import Style
 from textual.theme import Theme
+
+from tracetui.views.glyphs import UNICODE, Glyphs
 
 _DARK: Final = {
     "bg": "10131a", "surface": "181c25", "raised": "222834", "line": "2f3744", "sel": "243352", "selq": "1d2431",
@@ -137,6 +140,15 @@ PALETTES: Final = {
     )
 }
 """Every theme by name."""
+
+
+class Look(NamedTuple):
+    """How things are written and coloured: three settings that do not depend on each other."""
+
+    palette: Palette = PALETTES["dark"]
+    glyphs: Glyphs = UNICODE
+    zone: tzinfo = UTC
+    """On whose clock times are shown."""
 
 
 def textual_theme(palette: Palette) -> Theme:

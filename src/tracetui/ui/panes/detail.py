@@ -8,7 +8,7 @@ from tracetui.model import Body, Run, Span, Status
 from tracetui.text import Clean, clean
 from tracetui.ui.line_view import LineView
 from tracetui.views import detail
-from tracetui.views.glyphs import Glyphs, kind
+from tracetui.views.glyphs import kind
 from tracetui.views.rows import Line, ListRows, Piece, width_of
 
 
@@ -29,17 +29,16 @@ class Detail(LineView):
         """The tab that the reader chose; kept from span to span where there is one."""
         self.opened: frozenset[Hashable] = frozenset()
         """Folds that differ from how they come."""
-        self._glyphs: Glyphs | None = None
         self._drawn_width = 0
 
-    def show_span(self, run: Run, span: Span | None, body: Body | None, glyphs: Glyphs) -> None:
+    def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
         """Show a span with its body; a body that is still on its way leaves what can be shown without."""
         same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
             (self.span.id if self.span else None) == (span.id if span else None)
         )
         if not same:
             self.opened = frozenset()
-        self.run, self.span, self.body, self._glyphs = run, span, body, glyphs
+        self.run, self.span, self.body = run, span, body
         self.tabs = detail.tabs(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
@@ -95,19 +94,26 @@ class Detail(LineView):
 
     def _draw_tab(self, *, keep: bool) -> None:
         assert self.run is not None
-        assert self._glyphs is not None
         self._drawn_width = width = max(20, self.size.width - 2)
+        look = self.look
         rows = detail.rows(
-            self.run, self.span, self.body, self.tab, width=width, opened=self.opened, glyphs=self._glyphs
+            self.run,
+            self.span,
+            self.body,
+            self.tab,
+            width=width,
+            opened=self.opened,
+            glyphs=look.glyphs,
+            zone=look.zone,
         )
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
 
     def _title(self) -> Line:
         span = self.span
-        if span is None or self._glyphs is None:
+        if span is None:
             return (Piece(Clean("run"), "sec"),)
         step = f"step {span.step} " if span.step is not None else ""
-        glyph, style = kind(span, self._glyphs)
+        glyph, style = kind(span, self.look.glyphs)
         return (
             Piece(Clean(step), "sec"),
             Piece(glyph, style),

@@ -7,7 +7,6 @@ from collections.abc import Hashable
 from tracetui.model import Run
 from tracetui.ui.line_view import LineView
 from tracetui.views import detail
-from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import ListRows
 
 
@@ -20,14 +19,14 @@ class Facts(LineView):
     def __init__(self) -> None:
         super().__init__(id="facts")
         self.opened: frozenset[Hashable] = frozenset()
-        self._shown: tuple[Run, Glyphs] | None = None
+        self._shown: Run | None = None
 
-    def show_run(self, run: Run, glyphs: Glyphs) -> None:
+    def show_run(self, run: Run) -> None:
         """Show what is known of a run."""
-        same = self._shown is not None and self._shown[0].summary.ref == run.summary.ref
+        same = self._shown is not None and self._shown.summary.ref == run.summary.ref
         if not same:
             self.opened = frozenset()
-        self._shown = run, glyphs
+        self._shown = run
         if self.display:
             self._draw_rows(keep=same)
 
@@ -57,6 +56,9 @@ class Facts(LineView):
 
     def _draw_rows(self, *, keep: bool) -> None:
         assert self._shown is not None
-        run, glyphs = self._shown
         width = max(20, self.size.width - 2)
-        self.show(detail.rows(run, None, None, "run", width=width, opened=self.opened, glyphs=glyphs), keep=keep)
+        look = self.look
+        rows = detail.rows(
+            self._shown, None, None, "run", width=width, opened=self.opened, glyphs=look.glyphs, zone=look.zone
+        )
+        self.show(rows, keep=keep)

@@ -10,7 +10,6 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
-from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -27,10 +26,10 @@ class RunList(LineView):
         """True once the reader moved the cursor: from then on it stays where it is."""
 
     def list_runs(
-        self, summaries: Iterable[RunSummary], problems: Iterable[Problem], *, now: float, glyphs: Glyphs, total: int
+        self, summaries: Iterable[RunSummary], problems: Iterable[Problem], *, now: float, total: int
     ) -> None:
         """Show these runs in the current arrangement."""
-        rows = runs.arrange(summaries, problems, self.arrangement, now=now, glyphs=glyphs)
+        rows = runs.arrange(summaries, problems, self.arrangement, now=now, glyphs=self.look.glyphs)
         key = None if self.chosen else self._newest_failed(rows)
         self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
 

@@ -8,7 +8,6 @@ from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, clean, grouped, one_line, wrap
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
-from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -26,13 +25,13 @@ class Steps(LineView):
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
         self.folded: frozenset[str] = frozenset()
 
-    def show_run(self, run: Run, glyphs: Glyphs, *, now: float, span: str | None = None) -> None:
+    def show_run(self, run: Run, *, now: float, span: str | None = None) -> None:
         """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters."""
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
             self.folded = frozenset()
         self.run = run
-        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=glyphs)
+        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs)
         key = span or (None if same and self.cursor is not None else starting_span(run))
         self.pane_name = "Spans" if self.as_tree else "Steps"
         self.show(
@@ -40,7 +39,7 @@ class Steps(LineView):
             key=key,
             title=self._title(run),
             title_right=(),
-            heading=self._heading_of(run, rows, glyphs, now),
+            heading=self._heading_of(run, rows, now),
             keep=same,
         )
 
@@ -58,11 +57,11 @@ class Steps(LineView):
         key = self.cursor
         return self.run.span(key) if self.run is not None and isinstance(key, str) else None
 
-    def set_folded(self, folded: frozenset[str], glyphs: Glyphs, now: float) -> None:
+    def set_folded(self, folded: frozenset[str], now: float) -> None:
         """Fold exactly these spans."""
         if self.run is not None:
             self.folded = folded
-            self.show_run(self.run, glyphs, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
+            self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
     @property
     def wanted_height(self) -> int:
@@ -81,11 +80,13 @@ class Steps(LineView):
             pieces.append(Piece(Clean(f"  reading … {grouped(len(run.spans))} spans so far"), "status.running"))
         return tuple(pieces)
 
-    def _heading_of(self, run: Run, rows: spans.SpanRows, glyphs: Glyphs, now: float) -> Callable[[int], list[Line]]:
+    def _heading_of(self, run: Run, rows: spans.SpanRows, now: float) -> Callable[[int], list[Line]]:
+        look = self.look
+
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
-                above = [*headline.heading(run, width, now=now, glyphs=glyphs), ()]
+                above = [*headline.heading(run, width, now=now, zone=look.zone, glyphs=look.glyphs), ()]
                 if width > 90 and (whole := rows.overview(width)):
                     above += [whole, ()]
             return [*above, rows.header(width)] if len(rows) else above

@@ -127,9 +127,7 @@ class MainScreen(Screen[None]):
         began = time.monotonic()
         self._arranged = self.store.revision
         problems = [one for several in self.store.problems.values() for one in several[:1]]
-        self.runs.list_runs(
-            self.store.runs.values(), problems, now=self.app.clock(), glyphs=self.app.glyphs, total=len(self.store.runs)
-        )
+        self.runs.list_runs(self.store.runs.values(), problems, now=self.app.clock(), total=len(self.store.runs))
         if not len(self.runs.rows):
             self.runs.nothing(
                 states.empty(self.app.roots, self.app.stage, self.runs.arrangement.words, bool(self.store.runs))
@@ -146,7 +144,7 @@ class MainScreen(Screen[None]):
         if ref is None:
             self.ref = None
             problem = self.runs.problem
-            lines = broken(problem, self.steps.size.width, self.app.glyphs.note) if problem else []
+            lines = broken(problem, self.steps.size.width, self.app.look.glyphs.note) if problem else []
             self.steps.nothing(lines)
             self.detail.nothing()
             self.facts.nothing()
@@ -172,8 +170,8 @@ class MainScreen(Screen[None]):
         if self.wanted is not None and self.wanted[0] == ref:
             span, self.wanted = self.wanted[1], None
         self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
-        self.steps.show_run(run, self.app.glyphs, now=self.app.clock(), span=span)
-        self.facts.show_run(run, self.app.glyphs)
+        self.steps.show_run(run, now=self.app.clock(), span=span)
+        self.facts.show_run(run)
         self._share_height()
         self.show_detail()
         self.refresh_frame()
@@ -190,7 +188,7 @@ class MainScreen(Screen[None]):
             self.app.engine.load_body(run, span)
             if self.detail.run is not None:
                 return  # the old one stays until the new one is there: one repaint, no flicker
-        self.detail.show_span(run, span, body, self.app.glyphs)
+        self.detail.show_span(run, span, body)
 
     @property
     def summary(self) -> RunSummary | None:
@@ -214,7 +212,7 @@ class MainScreen(Screen[None]):
         width = self.size.width or self.app.size.width
         app = self.app
         self._header.show(
-            *header(app.roots, self.store, app.glyphs, app.stage, self.summary if self.level else None, width)
+            *header(app.roots, self.store, app.look.glyphs, app.stage, self.summary if self.level else None, width)
         )
         left = self.said or sentence(self.store, app, self.summary if self.level else None, self.steps.run, width)
         self._sentence.show(left)
