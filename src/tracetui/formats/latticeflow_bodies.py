@@ -66,7 +66,7 @@ def _event(found: Any, role: str) -> dict[str, Any]:
         return {"output": rest.pop("data", None), "attributes": rest}
     if kind == "error":
         trace = rest.pop("traceback") if isinstance(rest.get("traceback"), str) else None
-        return {"traceback": trace, "output": rest.pop("message", None), "attributes": rest}
+        return {"traceback": trace, "attributes": rest}
     return {"attributes": rest}
 
 
