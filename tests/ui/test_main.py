@@ -67,9 +67,7 @@ async def test_q_quits_only_from_the_list(opened: Opener, samples: Path) -> None
         await until(pilot, lambda: not app.is_running)
 
 
-async def test_the_error_walk_visits_every_failed_run_once_and_says_when_it_ends(
-    opened: Opener, samples: Path
-) -> None:
+async def test_the_error_walk_visits_every_failed_run_once_and_says_when_it_ends(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "g")
         seen: list[RunRef] = []
@@ -237,3 +235,28 @@ async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Pat
         await press(pilot, "'")
         assert app.main.pane == "steps"
         assert app.main.steps.span is not None
+
+
+async def test_reading_again_finds_what_came_and_drops_what_went(opened: Opener, samples: Path, tmp_path: Path) -> None:
+    weather, trip = (samples / "latticeflow" / f"{name}.json" for name in ("weather", "trip"))
+    (tmp_path / "weather.json").write_bytes(weather.read_bytes())
+    async with opened(tmp_path) as (app, pilot):
+        assert [ref.path for ref in app.main.runs.refs()] == [str(tmp_path / "weather.json")]
+        (tmp_path / "trip.json").write_bytes(trip.read_bytes())
+        (tmp_path / "weather.json").unlink()
+        await pilot.press("ctrl+r")
+        gone = str(tmp_path / "weather.json")
+        await until(pilot, lambda: gone not in [ref.path for ref in app.main.runs.refs()], what="the new list")
+        assert [ref.path for ref in app.main.runs.refs()] == [str(tmp_path / "trip.json")]
+
+
+async def test_unwrapped_lines_run_on_and_scroll(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter", "r", "3")
+        wrapped = len(app.main.detail.rows)
+        await press(pilot, "w")
+        assert len(app.main.detail.rows) <= wrapped
+        await press(pilot, "l")
+        assert app.main.detail.left > 0
+        await press(pilot, "w")
+        assert (len(app.main.detail.rows), app.main.detail.left) == (wrapped, 0)

@@ -38,6 +38,8 @@ class Mail(msgspec.Struct):
     """Files to look at in all; None while the walk still goes on."""
     stage: str = ""
     """``list``, ``deep``, or empty when everything is known."""
+    listed: bool = False
+    """The list stage ended: what it did not find is not there."""
     failure: BaseException | None = None
     """A bug in a worker, to be raised by the app."""
 
@@ -153,7 +155,7 @@ class Engine:
             if len(batch) >= limit:
                 self._deliver(batch, "list", seen, None)
                 batch, limit = [], BATCH
-        self._deliver(batch, "deep" if shallow else "", seen, seen)
+        self._deliver(batch, "deep" if shallow else "", seen, seen, listed=True)
         return shallow
 
     def _deep_stage(self, generation: int, entries: list[tuple[Entry, str]]) -> None:
@@ -195,10 +197,11 @@ class Engine:
                 self._mail.bodies[run.summary.ref, span.id] = body
             self._ring()
 
-    def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None) -> None:
+    def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None, *, listed: bool = False) -> None:
         with self._lock:
             self._mail.found.extend(batch)
             self._mail.stage, self._mail.seen, self._mail.total = stage, seen, total
+            self._mail.listed |= listed
         self._ring()
 
     def _ring(self) -> None:

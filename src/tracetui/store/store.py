@@ -55,20 +55,28 @@ class Store:
         self.revision = 0
         self._overview: tuple[int, Overview] | None = None
         self._refs: dict[str, tuple[RunRef, ...]] = {}
+        self._unseen: set[str] = set()
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
         self._bodies: OrderedDict[tuple[RunRef, str], Body] = OrderedDict()
 
-    def clear(self) -> None:
-        """Forget the list (not the open runs): everything is read anew."""
-        self.runs.clear()
-        self.problems.clear()
-        self._refs.clear()
+    def begin_scan(self) -> None:
+        """Everything is about to be read anew: what is not seen until `end_scan` is gone."""
+        self._unseen = {*self._refs, *self.problems}
         self.ignored = 0
+
+    def end_scan(self) -> None:
+        """Drop what the scan did not find."""
+        for path in self._unseen:
+            for ref in self._refs.pop(path, ()):
+                self.runs.pop(ref, None)
+            self.problems.pop(path, None)
+        self._unseen = set()
         self.revision += 1
 
     def apply(self, looked: Iterable[Looked]) -> None:
         """Take in what files turned out to be; what was known of the same file before is replaced."""
         for found in looked:
+            self._unseen.discard(found.path)
             refs = tuple(run.ref for run in found.runs)
             before = self._refs.get(found.path)
             if before is not None and before != refs:
@@ -78,6 +86,8 @@ class Store:
                 self.runs[run.ref] = run
             if refs:
                 self._refs[found.path] = refs
+            else:
+                self._refs.pop(found.path, None)
             if found.problems:
                 self.problems[found.path] = found.problems
             else:

@@ -303,6 +303,9 @@ class Actions:
         else:
             self._screen.detail.step_tab(int(argument))
 
+    def do_wrap(self, argument: str) -> None:
+        self._screen.detail.toggle_wrap()
+
     def do_raw(self, argument: str) -> None:
         if not self._screen.detail.choose("raw"):
             self._screen.say("there is no source text for this")

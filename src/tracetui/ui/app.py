@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import shlex
-import signal
 import subprocess
 import sys
 import tempfile
@@ -24,9 +22,9 @@ from textual.screen import Screen
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
-from tracetui.text import clean_lines
+from tracetui.text import clean, clean_lines
 from tracetui.ui.screens.main import MainScreen
-from tracetui.ui.terminal import Wall, clipboard_sequence, write_crash_log
+from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
@@ -38,6 +36,12 @@ FIRST_MAIL_SECONDS: Final = 0.06
 """How long the first paint waits for something to show."""
 OPENING_SECONDS: Final = 0.05
 """After the first layout: until then panes still learn their sizes."""
+
+
+TERMINAL_GONE: Final = 129
+"""Exit status as after a hang-up."""
+BUG: Final = 70
+"""Exit status after a crash (EX_SOFTWARE of sysexits.h)."""
 
 
 class MailWaiting(Message):
@@ -96,9 +100,6 @@ class TraceApp(App[int]):
         return [*super().get_line_filters(), self._wall]
 
     def on_mount(self) -> None:
-        loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGHUP):
-            loop.add_signal_handler(number, self._signalled, number)
         self.set_timer(OPENING_SECONDS, self._opened)
         self._take_first_mail()
         self.engine.bind(self._ring)
@@ -120,9 +121,6 @@ class TraceApp(App[int]):
             if self._held_back:
                 return
         super()._display(screen, renderable)
-
-    def _signalled(self, number: signal.Signals) -> None:
-        self.exit(128 + number, return_code=128 + number)
 
     def _take_first_mail(self) -> None:
         """Let the first paint show the first rows, the run under the cursor and its detail.
@@ -155,7 +153,7 @@ class TraceApp(App[int]):
 
     def rescan(self) -> None:
         """Read the directory again."""
-        self.store.clear()
+        self.store.begin_scan()
         self.engine.rescan()
 
     def show_help(self, pane: str) -> None:
@@ -192,6 +190,17 @@ class TraceApp(App[int]):
 
     # ---- the end
 
+    def end_by_signal(self, number: int) -> None:
+        """Put the terminal back and end, with the status that shells report; from a signal handler or another thread."""
+        if self._loop is None:
+            raise SystemExit(128 + number)
+        self._loop.call_soon_threadsafe(lambda: self.exit(128 + number, return_code=128 + number))
+
+    def panic(self, *renderables: RenderableType) -> None:
+        """The thread that reads keys failed, most likely because the terminal is gone. Nothing is printed."""
+        insist(TERMINAL_GONE)
+        self.exit(TERMINAL_GONE, return_code=TERMINAL_GONE)
+
     def _handle_exception(self, error: Exception) -> None:
         self.crash = self.crash or error
         self._return_code = 1
@@ -219,13 +228,15 @@ def run_app(
         engine, paths, palette="ansi" if no_color else theme or "dark", glyphs=ASCII if ascii_glyphs else UNICODE
     )
     try:
-        app.run()
+        with endings_to(app.end_by_signal):
+            app.run()
+    except Exception as error:  # from the framework itself, while it starts or ends
+        app.crash = app.crash or error
     finally:
         engine.stop()
     if app.crash is not None:
         path = write_crash_log(app.crash)
-        sys.stderr.write(
-            f"tracetui: a bug ended the program ({type(app.crash).__name__}); where it happened: {path}",
-        )
-        return 70
+        name = clean(type(app.crash).__name__, 80)
+        sys.stderr.write(f"tracetui: a bug ended the program ({name}); where it happened: {clean(path)}\n")
+        return BUG
     return app.return_code or 0

@@ -78,6 +78,7 @@ COMMANDS: Final = (
     Command("tree", ("t",), "tree/timeline", "Show the spans as a tree, or as a timeline with one line a step.", "tree", RUN, hint=5, group="look"),
     Command("next-tab", (">",), "next tab", "Next tab of the detail; in the list, scroll right.", "tab:1", hint=8, group="look"),
     Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab:-1", group="look"),
+    Command("wrap", ("w",), "wrap", "Wrap long lines of the detail, or let them run on (h and l scroll).", "wrap", RUN, group="look"),
     Command("raw", ("r",), "raw", "Show the source's own text.", "raw", RUN, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
     Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),

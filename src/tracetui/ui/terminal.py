@@ -5,8 +5,15 @@ from __future__ import annotations
 import base64
 import os
 import re
+import select
+import signal
+import sys
 import tempfile
+import threading
 import traceback
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from types import FrameType
 from typing import Final
 
 from rich.segment import Segment
@@ -15,6 +22,11 @@ from textual.filter import LineFilter
 
 CLIPBOARD_LIMIT: Final = 74_000
 """Bytes that terminals take by OSC 52 without dropping the sequence."""
+
+ENDING_SIGNALS: Final = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
+"""Signals after which the terminal is put back and the program ends."""
+PATIENCE_SECONDS: Final = 3.0
+"""How long an orderly end may take once the terminal or a signal asked for it."""
 
 _UNSAFE: Final = re.compile(
     "[\x00-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff\U000e0000-\U000e007f]"
@@ -57,3 +69,42 @@ def write_crash_log(error: BaseException) -> str:
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as log:
         log.write(f"tracetui ended with {type(error).__name__}\n\n{frames}")
     return path
+
+
+@contextmanager
+def endings_to(end: Callable[[int], None]) -> Iterator[None]:
+    """Hand the number of every signal that ends a program to `end`, also while it waits for something.
+
+    A terminal that hangs up counts as SIGHUP, which not every process of a session is sent.
+    """
+
+    def handle(number: int, frame: FrameType | None = None) -> None:
+        insist(128 + number)
+        end(number)
+
+    numbers = [getattr(signal, name) for name in ENDING_SIGNALS if hasattr(signal, name)]
+    before = [(number, signal.signal(number, handle)) for number in numbers]
+    if hasattr(select, "poll") and sys.__stdin__ is not None:
+        threading.Thread(target=_wait_for_hangup, args=(sys.__stdin__.fileno(), handle), daemon=True).start()
+    try:
+        yield
+    finally:
+        for number, handler in before:
+            signal.signal(number, handler)
+
+
+def _wait_for_hangup(terminal: int, handle: Callable[[int], None]) -> None:
+    poll = select.poll()
+    poll.register(terminal, 0)
+    if any(event & select.POLLHUP for _, event in poll.poll()):
+        handle(signal.SIGHUP)
+
+
+def insist(status: int) -> None:
+    """End the process with `status` if it is still there after `PATIENCE_SECONDS`.
+
+    Whoever writes to a terminal that reads nothing any more (a lost connection, a hang-up) waits for ever.
+    """
+    timer = threading.Timer(PATIENCE_SECONDS, os._exit, (status,))
+    timer.daemon = True
+    timer.start()

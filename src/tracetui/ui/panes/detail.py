@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from typing import Final
 
 from tracetui.model import Body, Run, Span, Status
 from tracetui.text import Clean, clean
@@ -10,6 +11,9 @@ from tracetui.ui.line_view import LineView
 from tracetui.views import detail
 from tracetui.views.glyphs import kind
 from tracetui.views.rows import Line, ListRows, Piece, width_of
+
+UNWRAPPED: Final = 4000
+"""Columns of a pane whose lines run on."""
 
 
 class Detail(LineView):
@@ -29,6 +33,7 @@ class Detail(LineView):
         """The tab that the reader chose; kept from span to span where there is one."""
         self.opened: frozenset[Hashable] = frozenset()
         """Folds that differ from how they come."""
+        self.wrap = True
         self._drawn_width = 0
 
     def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
@@ -56,6 +61,12 @@ class Detail(LineView):
         """The first tab, but where a run failed without a failing span what the run itself says of it."""
         failed_whole = run.summary.status is Status.ERROR and not run.summary.errors
         return "goal" if failed_whole and "goal" in self.tabs else "run" if failed_whole else self.tabs[0]
+
+    def toggle_wrap(self) -> None:
+        """Wrap long lines at the edge of the pane, or let them run on beyond it."""
+        self.wrap, self.left = not self.wrap, 0
+        if self.run is not None:
+            self._draw_tab(keep=True)
 
     def choose(self, tab: str) -> bool:
         """Show that tab; False if this span has none of that name."""
@@ -101,7 +112,7 @@ class Detail(LineView):
             self.span,
             self.body,
             self.tab,
-            width=width,
+            width=width if self.wrap else UNWRAPPED,
             opened=self.opened,
             glyphs=look.glyphs,
             zone=look.zone,

@@ -103,6 +103,8 @@ class MainScreen(Screen[None]):
         """Take in what the engine left."""
         if mail.found:
             self.store.apply(mail.found)
+        if mail.listed:
+            self.store.end_scan()
         for ref, run in mail.runs.items():
             self.store.keep(run)
             if ref == self.ref:
