@@ -50,7 +50,7 @@ LINTS = {
 WORDS = {
     "demo": "tracetui demo",
     "test": "pytest -n auto --maxprocesses 4",
-    "golden": "pytest tests/formats tests/cli",
+    "golden": "pytest tests/formats tests/cli tests/docs",
     "snapshots": "pytest tests/ui --snapshot-update",
     "screenshots": "python scripts/screenshots.py",
     "docs": "python scripts/docs.py",
