@@ -32,9 +32,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except TracetuiError as error:
         complain(error)
         return 1
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the flush at exit is quiet too
-        return BROKEN_PIPE
+    except OSError as error:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the flush at exit is quiet
+        if isinstance(error, BrokenPipeError):
+            return BROKEN_PIPE
+        complain(error)
+        return 1
     except KeyboardInterrupt:
         return INTERRUPTED
     except SystemExit as end:  # argparse, after --help, --version or an error that it has told

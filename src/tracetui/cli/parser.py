@@ -49,9 +49,15 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of the command that `argv` begins with, else of the app; ``run`` is what to call with them."""
     name = argv[0] if argv and argv[0] in COMMANDS else None
     module = _module(name or "app")
-    args = parser_of(name).parse_args(argv[1:] if name else argv)
+    args = parser_of(name).parse_args(_addresses_last(argv[1:] if name else argv))
     args.run = module.run
     return args
+
+
+def _addresses_last(argv: Sequence[str]) -> list[str]:
+    """Parts of standard input (``-/3``, ``-#RUN``) moved to the end, where they are not taken for options."""
+    addresses = [word for word in argv if word.startswith(("-/", "-#"))]
+    return [word for word in argv if word not in addresses] + (["--", *addresses] if addresses else [])
 
 
 def parser_of(name: str | None) -> Parser:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -45,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the address means."""
-    with source_of([args.address.split("/")[0]]) as source:
+    with source_of([re.split("[/#]", args.address)[0]]) as source:
         summary, parts = run_at(source, args.address, args)
         opened = read_run(source, summary.ref)
         wanted = target(opened, parts)

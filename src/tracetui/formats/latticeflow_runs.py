@@ -165,6 +165,7 @@ def run_body(document: Document, known: About, sorted_out: Outline, woven: Woven
         output=_payload(items[::-1], "custom_task_output_message"),
         error=None if known.error is None else Error(known.error),
         totals=_totals(known.metadata, items, woven.spans),
+        extent=None if document.key is None else (document.place.offset, document.place.size),
         system_prompt=_text(system[:1]),
         last_user=_text(users[-1:]),
         last_assistant=_text(assistant[-1:]),

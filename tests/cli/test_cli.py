@@ -1,0 +1,195 @@
+"""How the commands behave: where they look, how they end, what they say."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tracetui
+from tests.cli.run import Cli
+
+
+def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli: Cli) -> None:
+    result = cli("traces")
+
+    assert result.status == 0
+    assert result.out == cli("ls", "traces").out
+    assert b"\x1b" not in result.out
+    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable\n"
+
+
+def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree("traces/paprika", tmp_path / "home" / ".paprika" / "traces")
+    paths = [run["path"] for run in cli("ls", "--json").data["runs"]]
+    assert {str(Path(path).parent) for path in paths} == {str(tmp_path / "home" / ".paprika" / "traces")}
+    assert cli("show", "plan-7/2/output").status == 0
+
+    monkeypatch.setenv("PAPRIKA_TRACE_DIR", "traces/penelope")
+    assert [run["id"] for run in cli("ls", "--json").data["runs"]] == ["refund-3"]
+    assert [run["id"] for run in cli("ls", "--json", "--trace-dir", "traces/lattice").data["runs"]] != ["refund-3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "sentence"),
+    [
+        (["ls", "nowhere"], 1, "nothing could be read in nowhere: No such file or directory"),
+        (["ls", "empty"], 1, "no trace in empty (looked for: Paprika"),
+        (["ls", "empty"], 1, "`tracetui demo`"),
+        (["empty"], 1, "no trace in empty"),
+        (["ls"], 1, "`tracetui doctor`"),
+        (["ls", "traces/paprika/cut.json"], 1, "cut off"),
+        (["show", "traces/paprika/cut.json"], 1, "cut off"),
+        (["show", "traces/notes.txt"], 1, "no format claims it"),
+        (["show", "nothing-like-it", "--trace-dir", "traces"], 1, "no run 'nothing-like-it' in traces"),
+        (["show", "traces/nowhere.json"], 1, "there is no file traces/nowhere.json"),
+        (["show", "plan", "--trace-dir", "traces"], 2, "traces/paprika/plan-7.json"),
+        (["show", "bump-2", "--trace-dir", "traces"], 2, "ambiguous"),
+        (["show", "traces/daily.db"], 2, "holds 3 runs"),
+        (["show", "traces"], 2, "name one of them"),
+        (["show", "traces/paprika/plan-7.json/9/output"], 2, "there is no '9' in the run"),
+        (["show", "traces/paprika/plan-7.json/2/nope"], 2, "there is no 'nope'"),
+        (["show", "traces/paprika/plan-7.json", "--state", "1"], 2, "no accumulated state after step 1"),
+        (["show", "traces/paprika/plan-7.json/2/output", "--raw"], 2, "leave out the field"),
+        (["show", "traces/paprika/plan-7.json", "--raw", "--json"], 2, "`tracetui show --help`"),
+        (["show"], 2, "required: ADDRESS"),
+        (["ls", "--nope"], 2, "`tracetui ls --help`"),
+        (["ls", "traces", "--format", "nope"], 2, "`tracetui formats`"),
+        (["--theme", "pink"], 2, "high-contrast"),
+    ],
+)
+def test_what_went_wrong_is_one_sentence_with_the_next_step(
+    cli: Cli, arguments: list[str], status: int, sentence: str
+) -> None:
+    Path("empty").mkdir()
+    result = cli(*arguments)
+
+    assert result.status == status
+    assert result.err.startswith("tracetui: ")
+    assert result.err.count("tracetui: ") == 1
+    assert sentence in result.err
+
+
+def test_an_unreadable_directory_is_still_valid_json(cli: Cli) -> None:
+    result = cli("ls", "traces/paprika/cut.json", "--json")
+
+    assert result.status == 1
+    assert result.data["runs"] == []
+    assert result.data["problems"][0]["where"] == "byte 700"
+
+
+def test_relations_in_the_list(cli: Cli) -> None:
+    runs = {run["address"]: run for run in cli("ls", "traces", "--json").data["runs"]}
+
+    again = runs["traces/paprika/plan-7-again.json"]
+    assert (again["relation"], again["replay_of_address"]) == ("replay", "traces/paprika/plan-7.json")
+    student = runs["traces/ccpa/bump/student.ccpa-trace.jsonl"]
+    assert (student["relation"], student["id"]) == ("student", "bump-2")
+    assert student["replay_of_address"] == "traces/ccpa/bump/teacher.ccpa-trace.jsonl"
+    assert runs["traces/daily.db#nightly-2%2Frag"]["parent"] == "nightly-2"
+
+
+def test_problems_inside_listed_runs_are_among_the_problems(cli: Cli) -> None:
+    problems = cli("ls", "traces/ccpa", "--json").data["problems"]
+
+    assert [(problem["path"], problem["where"]) for problem in problems] == [
+        ("traces/ccpa/bump/student.ccpa-trace.jsonl", "line 3")
+    ]
+
+
+def test_every_address_that_is_listed_opens_the_run_that_it_stands_for(cli: Cli) -> None:
+    for run in cli("ls", "traces", "--json").data["runs"]:
+        opened = cli("show", run["address"], "--json").data
+
+        assert {name: opened["run"][name] for name in run} == run
+        assert len(opened["spans"]) == run["spans"]
+        assert len(opened["steps"]) == run["steps"]
+        assert len(opened["problems"]) == run["problems"]
+
+
+def test_parts_of_an_address(cli: Cli) -> None:
+    assert cli("show", "traces/paprika/plan-7.json/2/output").text == "14 °C, rain ␛[31m\n"
+    assert cli("show", "traces/paprika/plan-7.json/2/output", "--json").out == b'"14 \xc2\xb0C, rain \\u001b[31m"\n'
+    assert cli("show", "traces/paprika/plan-7.json/input/kwargs/city").text == "Zürich\n"
+    assert cli("show", "plan-7/2", "--trace-dir", "traces").text.startswith("weather · execute_tool · 44ms\n")
+    assert cli("show", "stuck", "--trace-dir", "traces").status == 0
+    assert cli("show", "traces/daily.db#nightly-1/1/output/answer").text == "30 days\n"
+    state = cli("show", "traces/daily.db#nightly-1/vector/1", "--state", "0").text
+    assert state == "2\n"
+
+
+def test_raw_is_the_exact_source(cli: Cli) -> None:
+    path = Path("traces/paprika/plan-7.json")
+    assert cli("show", str(path), "--raw").out == path.read_bytes()
+    step = cli("show", f"{path}/2", "--raw").out
+    assert step in path.read_bytes()
+    assert json.loads(step)["tool_name"] == "weather"
+    row = cli("show", "traces/lattice/weather.jsonl#seoul-1", "--raw").out
+    assert json.loads(row.split(b"\n")[0]) == json.loads(
+        Path("traces/lattice/weather.jsonl").read_text().split("\n")[0]
+    )
+    rows = cli("show", "traces/daily.db#nightly-1", "--raw").text
+    assert [row["node_name"] for row in documents(rows)] == ["embed", "answer"]
+
+
+def documents(text: str) -> list[Any]:
+    """JSON documents that follow each other."""
+    found, rest = [], text.lstrip()
+    while rest:
+        value, end = json.JSONDecoder().raw_decode(rest)
+        found.append(value)
+        rest = rest[end:].lstrip()
+    return found
+
+
+def test_every_file_is_counted_once(cli: Cli) -> None:
+    found = cli("doctor", "traces", "--json").data
+
+    assert found["listed"] + found["problem"] + found["ignored"] == found["seen"] == len(found["files"]) == 11
+    assert {file["path"]: file["class"] for file in found["files"]}["traces/notes.txt"] == "ignored"
+    assert all(file["runs"] or file["reason"] or file["problems"] for file in found["files"])
+    assert cli("doctor", "traces", "traces/paprika", "--json").data["listed"] == found["listed"]
+
+
+def test_a_forced_format_is_asked_for_every_file(cli: Cli) -> None:
+    result = cli("ls", "traces/penelope", "--format", "ccpa", "--json")
+
+    assert result.status == 1
+    assert result.data["problems"]
+
+
+def test_nothing_in_the_directory_changes(cli: Cli) -> None:
+    def state() -> list[tuple[str, int, int]]:
+        return sorted((str(path), path.stat().st_size, path.stat().st_mtime_ns) for path in Path("traces").rglob("*"))
+
+    before = state()
+    for arguments in (["ls", "traces"], ["show", "traces/daily.db#nightly-1"], ["doctor", "traces"]):
+        cli(*arguments)
+
+    assert state() == before
+
+
+def test_version_and_help(cli: Cli) -> None:
+    assert cli("--version").text == f"tracetui {tracetui.__version__}\n"
+    for command in ([], ["ls"], ["show"], ["doctor"], ["completions"]):
+        result = cli(*command, "--help")
+        assert result.status == 0
+        assert "examples:" in result.text
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completions_hold_every_command_and_option(cli: Cli, shell: str) -> None:
+    words = cli("completions", shell).text
+
+    for word in ("ls", "show", "doctor", "formats", "demo", "completions", "trace-dir", "json", "state", "theme"):
+        assert word in words
+
+
+def test_themes_are_those_of_the_app() -> None:
+    from tracetui.cli.parser import THEMES
+    from tracetui.ui.theme import PALETTES
+
+    assert tuple(PALETTES) == THEMES

@@ -1,0 +1,133 @@
+"""The command as a process of its own: pipes, standard input, terminals, imports."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import write_traces
+
+COMMAND = [sys.executable, "-m", "tracetui"]
+
+
+@pytest.fixture
+def traces(tmp_path: Path) -> Path:
+    """A folder of traces."""
+    write_traces(tmp_path / "traces")
+    return tmp_path / "traces"
+
+
+def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
+    return subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
+
+
+def test_the_list_imports_no_textual(traces: Path) -> None:
+    code = (
+        "import sys; from tracetui.cli import main; main(['ls', sys.argv[1]]); "
+        "print(sorted(name for name in sys.modules if name.split('.')[0] in ('textual', 'watchfiles', 'asyncio')), "
+        "file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(traces)], capture_output=True, timeout=60, check=False)
+
+    assert done.stderr.decode().strip() == "[]"
+    assert b"stuck-9" in done.stdout
+
+
+def test_standard_input_is_a_trace(traces: Path) -> None:
+    data = (traces / "paprika" / "plan-7.json").read_bytes()
+
+    listed = run("ls", "-", input=data)
+    assert b"  -  " in listed.stdout
+    assert run("show", "-/2/output", input=data).stdout.decode() == "14 °C, rain ␛[31m\n"
+    assert run("show", "-", "--raw", input=data).stdout == data
+    assert run("show", "-", input=b"").returncode == 1
+
+
+def test_a_database_on_standard_input(traces: Path) -> None:
+    data = (traces / "daily.db").read_bytes()
+
+    assert run("show", "-#nightly-1/1/output/answer", input=data).stdout == b"30 days\n"
+
+
+def test_no_copy_of_standard_input_stays(traces: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+
+    run("ls", "-", input=b"{}", env={**os.environ, "TMPDIR": str(scratch)})
+
+    assert list(scratch.iterdir()) == []
+
+
+def test_a_closed_pipe_is_quiet(traces: Path) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*COMMAND, "ls", str(traces), "--json"], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
+    )
+    os.close(writer)
+
+    assert done.stderr == b""
+    assert done.returncode == 141
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="this system has no full device")
+def test_a_full_disk_is_said(traces: Path) -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "ls", str(traces)], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+        )
+
+    assert done.returncode == 1
+    assert done.stderr.decode().startswith("tracetui: ")
+    assert b"Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("locale", ["C", "POSIX"])
+def test_a_plain_locale_is_no_obstacle(traces: Path, locale: str) -> None:
+    environment = {**os.environ, "LC_ALL": locale, "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+
+    assert run("show", str(traces / "paprika" / "plan-7.json"), env=environment).returncode == 0
+
+
+def on_terminal(*arguments: str, **environment: str) -> tuple[int, bytes]:
+    """Exit status and output of the command with a terminal on standard output, standard input closed."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*COMMAND, *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=slave,
+        stderr=slave,
+        env={**os.environ, **environment},
+    )
+    os.close(slave)
+    output = b""
+    try:
+        while data := os.read(master, 65536):
+            output += data
+    except OSError:  # Linux: the other end is closed
+        pass
+    os.close(master)
+    return process.wait(timeout=60), output
+
+
+def test_onto_a_terminal_even_raw_bytes_pass_the_gate(traces: Path) -> None:
+    path = traces / "esc.json"
+    path.write_bytes((traces / "paprika" / "plan-7.json").read_bytes().replace(b"\\u001b", b"\x1b]0;x\x07"))
+    for arguments in (["show", str(path), "--raw"], ["show", str(path)], ["ls", str(path)]):
+        _, output = on_terminal(*arguments)
+
+        assert b"\x1b" not in output
+        assert b"\x07" not in output
+
+
+def test_the_app_refuses_to_start_without_keys_to_read(traces: Path) -> None:
+    status, output = on_terminal(str(traces), TERM="xterm-256color")
+
+    assert status == 2
+    assert b"tracetui ls" in output
+    assert b"\x1b" not in output

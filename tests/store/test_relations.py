@@ -1,0 +1,86 @@
+"""Which run another one means: nearest place first, never itself, never a guess."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.relations import Relations
+
+
+def run(path: str, ident: str, key: str | None = None, **fields: Any) -> RunSummary:
+    return RunSummary(ref=RunRef("any", path, key), id=ident, name="run", **fields)
+
+
+def address(runs: list[RunSummary], of: RunSummary) -> str | None:
+    return Relations(runs).replay_addresses()[of.ref]
+
+
+def test_a_run_of_the_same_file_comes_first() -> None:
+    replay = run("a/x.db", "r", "r", replay_of="o")
+    runs = [replay, run("a/x.db", "o", "o"), run("a/o.json", "o"), run("b/o.json", "o")]
+
+    assert address(runs, replay) == "a/x.db#o"
+    assert address([replay, *runs[2:]], replay) == "a/o.json"
+    assert address([replay, runs[3]], replay) == "b/o.json"
+    assert address([replay], replay) is None
+
+
+def test_two_runs_that_are_as_near_are_none() -> None:
+    replay = run("a/r.json", "r", replay_of="o")
+
+    assert address([replay, run("a/1.json", "o"), run("a/2.json", "o"), run("b/3.json", "o")], replay) is None
+
+
+def test_a_run_is_never_its_own_original() -> None:
+    own = run("a/r.json", "r", replay_of="r")
+
+    assert address([own], own) is None
+    assert address([own, run("a/twin.json", "r")], own) == "a/twin.json"
+
+
+def test_the_path_that_a_format_gives_wins_over_the_id() -> None:
+    student = run("a/student.jsonl", "s", replay_of="s", replay_of_path="a/teacher.jsonl", relation="student")
+    teacher = run("a/teacher.jsonl", "s")
+
+    assert address([student, teacher, run("a/other.jsonl", "s")], student) == "a/teacher.jsonl"
+    assert address([student], student) is None
+
+
+def test_children_and_parents_answer_each_other() -> None:
+    parent, other = run("x.db", "p", "p"), run("y.db", "p", "p")
+    child = run("x.db", "p/0", "p/0", parent="p")
+    relations = Relations([other, child, parent])
+
+    assert relations.parent(child.ref) == parent.ref
+    assert relations.children(parent.ref) == [child.ref]
+    assert relations.children(other.ref) == []
+    assert relations.replays(parent.ref) == []
+
+
+IDS = st.sampled_from(["", "a", "b", "../c"])
+RUNS = st.lists(
+    st.tuples(st.sampled_from(["x/1", "x/2", "y/3"]), IDS, st.none() | IDS, st.none() | IDS), max_size=8
+).map(
+    lambda rows: [
+        RunSummary(ref=RunRef("any", path, str(i)), id=ident, name="", replay_of=original, parent=parent)
+        for i, (path, ident, original, parent) in enumerate(rows)
+    ]
+)
+
+
+@settings(max_examples=100)
+@given(RUNS)
+def test_whatever_the_ids_are_relations_are_mutual_and_lead_elsewhere(runs: list[RunSummary]) -> None:
+    relations = Relations(runs)
+    by_ref = {one.ref: one for one in runs}
+    for one in runs:
+        original, parent = relations.original(one.ref), relations.parent(one.ref)
+        assert original != one.ref
+        assert parent != one.ref
+        assert original is None or by_ref[original].id == one.replay_of
+        assert original is None or one.ref in relations.replays(original)
+        assert parent is None or one.ref in relations.children(parent)
