@@ -172,15 +172,12 @@ class Actions:
             self.do_tree("")
 
     def do_tree(self, argument: str) -> None:
-        self._screen.steps.as_tree = not self._screen.steps.as_tree
-        if self._screen.steps.run is not None:
-            cursor = self._screen.steps.cursor
-            self._screen.steps.show_run(
-                self._screen.steps.run,
-                now=self._screen.app.clock(),
-                span=cursor if isinstance(cursor, str) else None,
-            )
-            self._screen.show_detail()
+        steps = self._screen.steps
+        steps.as_tree = not steps.as_tree
+        if self._screen.ref is not None:
+            if isinstance(steps.cursor, str):
+                self._screen.wanted = (self._screen.ref, steps.cursor)
+            self._screen.show_run(self._screen.ref)
 
     # ---- finding
 

@@ -145,7 +145,8 @@ def _run_sentence(run: RunSummary, opened: Run | None, width: int) -> Line:
         pieces += [Piece(one_line(run.outcome, 80), "text bold")]
     else:
         pieces += [Piece(one_line(run.prompt or run.status.value, 80), "text")]
-    facts = [f"{text.count(run.steps)} steps", f"{text.tokens(total_tokens(run))} tok"]
+    steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
+    facts = [steps, f"{text.tokens(total_tokens(run))} tok"]
     if run.model:
         facts.insert(0, clean(run.model, 40))
     if run.usage is not None and run.usage.cost_usd is not None:

@@ -13,6 +13,7 @@ from tracetui.text import Clean, clean, duration, grouped, one_line
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
+from tracetui.views.node_rows import has_nodes, node_rows
 from tracetui.views.rows import Piece, Rows
 from tracetui.views.runinfo import SOURCES, goal_rows, has_goal, limits, run_rows, status_pieces, usage
 from tracetui.views.sheet import Sheet
@@ -33,6 +34,8 @@ def tabs(run: Run, span: Span | None, body: Body | None) -> list[str]:
             found += [tab for tab, has in _HAS.items() if has(body)]
     if has_goal(run.body):
         found.append("goal")
+    if has_nodes(run):
+        found.append("nodes")
     return [*found, "run"]
 
 
@@ -64,6 +67,8 @@ def rows(
         return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone)
     if tab == "goal":
         return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
+    if tab == "nodes":
+        return node_rows(run, width=width, glyphs=glyphs)
     view = _View(run, span, body or Body(), width, opened, glyphs, zone)
     return _TABS[tab](view) if tab in _TABS else _overview(view)
 

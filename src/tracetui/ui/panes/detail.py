@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
-from tracetui.model import Body, Run, Span, Status
+from tracetui.model import Body, Operation, Run, Span, Status
 from tracetui.text import Clean, clean
 from tracetui.ui.line_view import LineView
 from tracetui.views import detail
 from tracetui.views.glyphs import kind
 from tracetui.views.rows import Line, ListRows, Piece, width_of
 
+SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
+"""What is best read as messages."""
 UNWRAPPED: Final = 4000
 """Columns of a pane whose lines run on."""
 
@@ -58,9 +60,14 @@ class Detail(LineView):
         self.show(ListRows(lines or []), title=(), title_right=(), keep=False)
 
     def _telling_tab(self, run: Run) -> str:
-        """The first tab, but where a run failed without a failing span what the run itself says of it."""
-        failed_whole = run.summary.status is Status.ERROR and not run.summary.errors
-        return "goal" if failed_whole and "goal" in self.tabs else "run" if failed_whole else self.tabs[0]
+        """Where to begin: what the run says of its failure if no span failed, the messages of a model call, else the
+        first tab.
+        """
+        span = self.span
+        if run.summary.status is Status.ERROR and not run.summary.errors:
+            return next(tab for tab in ("goal", "nodes", "run") if tab in self.tabs)
+        speaks = span is not None and span.operation in SPEAKING and span.status is not Status.ERROR
+        return "messages" if speaks and "messages" in self.tabs else self.tabs[0]
 
     def toggle_wrap(self) -> None:
         """Wrap long lines at the edge of the pane, or let them run on beyond it."""
