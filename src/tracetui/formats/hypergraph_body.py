@@ -26,7 +26,7 @@ from tracetui.formats.hypergraph_rows import (
     text,
     value_of,
 )
-from tracetui.formats.hypergraph_runs import Ancestor, ancestors_of, children_of, failed, failing, item_number
+from tracetui.formats.hypergraph_runs import Ancestor, ancestors_of, children_of, failed, item_number, step_counts
 from tracetui.model import Binding, Body, Error, FirstError, Link, RunBody, Span, Total
 
 Row = dict[str, Any]
@@ -130,7 +130,7 @@ def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterato
                 yield table, [_decoded(dict(zip(columns, values, strict=True))) for values in rows]
     names = [name for name in schema.columns.get("steps", ()) if name != schema.values]
     if has_steps(schema):
-        hidden = f"{schema.step('run')} = ? AND NOT ({schema.public})"
+        hidden = f"{schema.step('run')} = ? AND {schema.step('node_name')} = '{BASELINE}'"
         sql = f"SELECT {', '.join(map(quoted, names))} FROM steps WHERE {hidden}"
         rows = connection.execute(sql, (run_id,)).fetchall()
         if rows:
@@ -146,8 +146,8 @@ def last_outputs(connection: Connection, schema: Schema, run_id: str) -> Any:
     run, superstep = schema.step("run"), schema.step("superstep")
     sql = (
         f"SELECT {quoted(schema.values)} FROM steps WHERE {run} = ?1 AND {schema.public} AND {superstep} ="
-        f" (SELECT max({superstep}) FROM steps WHERE {run} = ?1 AND {schema.public})"
-        f" ORDER BY {schema.step('index')}, rowid"
+        f" (SELECT {superstep} FROM steps WHERE {run} = ?1 AND {schema.public} ORDER BY {superstep} DESC LIMIT 1)"
+        f" ORDER BY +{schema.step('index')}, rowid"  # + keeps SQLite from walking the whole run in that order
     )
     values = [value_of(data) for (data,) in connection.execute(sql, (run_id,)).fetchall() if data is not None]
     if len(values) == 1:
@@ -169,21 +169,14 @@ def _totals(connection: Connection, schema: Schema, run: RunRow) -> tuple[Total,
         counted, bad = len(items), sum(map(failed, items))
     elif has_steps(schema):
         ancestors, _ = ancestors_of(connection, schema, run)
-        counted = sum(_count(connection, schema, *ancestor) for ancestor in [*ancestors, (run, None)])
-        bad = _count(connection, schema, run, None, f" AND {failing(schema)}")
+        counted, bad = step_counts(connection, schema, run.id)
+        counted += sum(step_counts(connection, schema, ancestor.id, last)[0] for ancestor, last in ancestors)
     else:
         return ()
     declared = {"node_count": (run.node_count, counted), "error_count": (run.error_count, bad)}
     return tuple(
         Total(name, stated, found) for name, (stated, found) in declared.items() if isinstance(stated, int | float)
     )
-
-
-def _count(connection: Connection, schema: Schema, run: RunRow, last: int | None, condition: str = "") -> int:
-    upto = "" if last is None else f" AND {schema.step('superstep')} <= {int(last)}"
-    sql = f"SELECT count(*) FROM steps WHERE {schema.step('run')} = ? AND {schema.public}{upto}{condition}"
-    (found,) = connection.execute(sql, (run.id,)).fetchone()
-    return int(found)
 
 
 class _Write(msgspec.Struct, frozen=True):

@@ -18,7 +18,7 @@ from tracetui.formats.hypergraph_deep import tallies
 from tracetui.formats.hypergraph_rows import RunRow, Schema, has_steps, many, run_by_id, run_rows, schema_of
 from tracetui.formats.hypergraph_runs import children_of, first_errors, header_of, items_by_parent, last_routes
 from tracetui.formats.hypergraph_spans import Position, SpanReader
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import File, Stat
 
@@ -63,7 +63,10 @@ def _unlisted(connection: Connection, schema: Schema, path: str, listed: int) ->
 
 
 def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
-    """What is new of one run: everything from the start in pieces, and when its rows have changed, all of it again."""
+    """What is new of one run: everything from the start in pieces, and when its rows have changed, all of it again.
+
+    The first piece has a header, for the rest of it and the body every step is looked at: they come with the last.
+    """
     with file.database(follow=cursor is not None) as connection:
         schema = schema_of(connection)
         if isinstance(cursor, Reading) and cursor.position.tasks:
@@ -72,18 +75,12 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
         if run is None:
             raise FormatError("the run is not in the database", f"run {ref.key}")
         again = isinstance(cursor, Reading)
-        now = _signature(connection, schema, cursor.position.seen) if again else ()
-        if again and (file.stat, run, now) == (cursor.stat, cursor.run, cursor.signature):
+        same = again and (file.stat, run) == (cursor.stat, cursor.run)
+        if same and _signature(connection, schema, cursor.position.seen) == cursor.signature:
             return Chunk(cursor=cursor)
         first = _piece(connection, schema, file.path, Reading(file.stat, run, Position.start(run)))
-        error = first_errors(connection, schema, [run]).get(run.id)
-        items = items_by_parent(children_of(connection, schema, [run.id])).get(run.id, ())
-        return msgspec.structs.replace(
-            first,
-            header=header_of(run, error, items, last_routes(connection, schema, run.id).get(run.id)),
-            body=run_body(connection, schema, run, error),
-            reset=again,
-        )
+        header = first.header or header_of(run, None, ())
+        return msgspec.structs.replace(first, header=header, reset=again)
 
 
 def body(file: File, span: Span) -> Body:
@@ -101,9 +98,19 @@ def _piece(connection: Connection, schema: Schema, path: str, reading: Reading) 
         if time.monotonic() >= deadline:
             break
     position = reader.position
-    signature = _signature(connection, schema, position.seen) if reader.done else ()
-    cursor = Reading(reading.stat, reading.run, position, signature)
-    return Chunk(spans=reader.spans, problems=reader.problems, cursor=cursor, done=reader.done)
+    if not reader.done:
+        cursor = Reading(reading.stat, reading.run, position)
+        return Chunk(spans=reader.spans, problems=reader.problems, cursor=cursor, done=False)
+    cursor = Reading(reading.stat, reading.run, position, _signature(connection, schema, position.seen))
+    header, body = _whole(connection, schema, reading.run)
+    return Chunk(spans=reader.spans, problems=reader.problems, cursor=cursor, header=header, body=body)
+
+
+def _whole(connection: Connection, schema: Schema, run: RunRow) -> tuple[Header, RunBody]:
+    error = first_errors(connection, schema, [run]).get(run.id)
+    items = items_by_parent(children_of(connection, schema, [run.id])).get(run.id, ())
+    decision = last_routes(connection, schema, run.id).get(run.id)
+    return header_of(run, error, items, decision), run_body(connection, schema, run, error)
 
 
 def _signature(connection: Connection, schema: Schema, seen: frozenset[str]) -> tuple[Any, ...]:

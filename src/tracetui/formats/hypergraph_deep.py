@@ -14,7 +14,7 @@ from sqlite3 import Connection
 import msgspec
 
 from tracetui.formats.hypergraph_rows import RunRow, Schema, has_steps, text, text_id
-from tracetui.formats.hypergraph_runs import ancestors_of, failed, failing
+from tracetui.formats.hypergraph_runs import ancestors_of, failed, failing, step_counts
 from tracetui.formats.hypergraph_spans import Position, SpanReader, is_active
 from tracetui.model import Body, Header, RunRef, Span
 from tracetui.model.build import RunBuilder, Tally
@@ -140,19 +140,10 @@ def _quick(
             inherited = own[ancestor.id]
             if ancestor.id in children or inherited.retried or inherited.failed:
                 return None
-            steps += inherited.steps if last is None else _steps_up_to(connection, schema, ancestor.id, last)
+            steps += inherited.steps if last is None else step_counts(connection, schema, ancestor.id, last)[0]
     if errors and header.error is None:
         return None
     return Tally(steps=steps, spans=steps + here.below_spans, errors=errors)
-
-
-def _steps_up_to(connection: Connection, schema: Schema, run_id: str, last: int) -> int:
-    sql = (
-        f"SELECT count(*) FROM steps WHERE {schema.step('run')} = ? AND {schema.step('superstep')} <= ?"
-        f" AND {schema.public}"
-    )
-    (found,) = connection.execute(sql, (run_id, last)).fetchone()
-    return int(found)
 
 
 def _thorough(connection: Connection, schema: Schema, path: str, run: RunRow, header: Header) -> Tally:

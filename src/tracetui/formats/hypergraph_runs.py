@@ -137,6 +137,21 @@ def failing(schema: Schema) -> str:
     return f"({word} IN ({bad}) OR ({schema.step('error')} > '' AND ifnull({word}, '') NOT IN ({known})))"
 
 
+def step_counts(connection: Connection, schema: Schema, run_id: str, last: int | None = None) -> tuple[int, int]:
+    """(Steps of a run up to superstep `last`, how many of them failed)."""
+    upto = "" if last is None else f" AND {schema.step('superstep')} <= {int(last)}"
+    sql = (
+        f"SELECT {schema.step('status')}, count(*), count(nullif({schema.step('error')}, '')) FROM steps"
+        f" WHERE {schema.step('run')} = ? AND {schema.public}{upto} GROUP BY 1"
+    )
+    steps = bad = 0
+    for word, count, with_error in connection.execute(sql, (run_id,)).fetchall():
+        steps += count
+        status = status_of(word) if isinstance(word, str) else Status.UNKNOWN
+        bad += count if status is Status.ERROR else with_error if status is Status.UNKNOWN else 0
+    return steps, bad
+
+
 def first_errors(connection: Connection, schema: Schema, runs: Iterable[RunRow]) -> dict[str, FirstError]:
     """The failing step of each failed run: followed into the nested run or map item in which it really failed."""
     found: dict[str, FirstError] = {}
@@ -235,13 +250,18 @@ def last_routes(connection: Connection, schema: Schema, run_id: str | None = Non
     """By run (all, or one): the decision of its last step that made one."""
     if not has_steps(schema) or "decision" not in schema.step_names:
         return {}
-    where = "" if run_id is None else f" AND {schema.step('run')} = ?"
+    one = run_id is not None
+    where = f" AND {schema.step('run')} = ?" if one else ""
+    order = (
+        f" ORDER BY {schema.step('index')} DESC, rowid DESC LIMIT 1"
+        if one
+        else f" ORDER BY {schema.step('index')}, rowid"
+    )
     sql = (
         f"SELECT {schema.step('run')}, {schema.step('decision')} FROM steps"
-        f" WHERE {schema.step('decision')} IS NOT NULL AND {schema.public}{where}"
-        f" ORDER BY {schema.step('index')}, rowid"
+        f" WHERE {schema.step('decision')} IS NOT NULL AND {schema.public}{where}{order}"
     )
-    rows = connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
+    rows = connection.execute(sql, (run_id,) if one else ()).fetchall()
     return {text_id(run): decision for run, decision in rows}
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.hypergraph_rows import (
+    BASELINE,
     RunRow,
     Schema,
     StepRow,
@@ -133,10 +134,8 @@ class SpanReader:
     def _rowids(self, run_id: str, last: int | None) -> tuple[int, ...]:
         schema = self._schema
         upto = "" if last is None else f" AND {schema.step('superstep')} <= {int(last)}"
-        sql = (
-            f"SELECT rowid FROM steps WHERE {schema.step('run')} = ? AND {schema.public}{upto}"
-            f" ORDER BY {schema.step('index')}, rowid"
-        )
+        # hidden rows are left out when they are read: here the index alone must suffice, for the sake of long runs
+        sql = f"SELECT rowid FROM steps WHERE {schema.step('run')} = ?{upto} ORDER BY {schema.step('index')}, rowid"
         return tuple(rowid for (rowid,) in self._connection.execute(sql, (run_id,)).fetchall())
 
     def _read_steps(self, task: Steps) -> None:
@@ -144,7 +143,7 @@ class SpanReader:
         if rest:
             self._tasks.appendleft(Steps(rest, task.parent, task.inherited))
         rows = {row.rowid: row for row in self._rows(page)}
-        ordered = [rows[rowid] for rowid in page if rowid in rows]
+        ordered = [rows[rowid] for rowid in page if rowid in rows and rows[rowid].node_name != BASELINE]
         self.spans += [self._step_span(row, task.parent, task.inherited) for row in ordered]
         self._read_attempts(ordered)
         self._queue_children(ordered)
