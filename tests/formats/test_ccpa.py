@@ -16,6 +16,7 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.base import START
 from tracetui.formats.ccpa import Ccpa
+from tracetui.formats.ccpa_count import count
 from tracetui.formats.ccpa_session import Session
 from tracetui.live.load import read_run
 from tracetui.model import (
@@ -455,6 +456,78 @@ def test_detection_does_not_depend_on_the_order_of_keys(tmp_path: Path, order: i
     path.write_bytes(b"not json\n" + encoded(dict(list(start().items())[::order])))
     with SOURCE.open(str(path)) as file:
         assert Ccpa().sniff(file) == 100
+
+
+# ------------------------------------------------------------------------------------------------------------ counts
+
+
+@pytest.mark.parametrize(
+    "file",
+    ["pair/input/0042-rename/teacher.ccpa-trace.jsonl", "students/input/0003-primes-student-capped.ccpa-trace.jsonl"],
+)
+def test_a_regular_session_is_counted_without_its_spans(file: str) -> None:
+    with SOURCE.open(str(FIXTURES / file)) as opened:
+        found, tally = count(opened)
+    run = read(FIXTURES / file)
+    assert (tally.spans, tally.steps) == (len(run.spans), len(run.steps))
+    assert found.prompt == run.summary.prompt
+
+
+IDS = st.sampled_from(["a", "b", "c"])
+TURNS = st.builds(
+    turn,
+    st.integers(1, 3),
+    *[
+        st.one_of(
+            st.builds(call, IDS, st.sampled_from(["Bash", "Read"]), n=st.sampled_from([1, 10**400])),
+            st.just({"type": "text", "text": "x"}),
+        )
+    ]
+    * 2,
+    stop=st.sampled_from(["tool_use", "end_turn", "max_tokens", "error"]),
+)
+RESULTS = st.builds(
+    result,
+    IDS,
+    ok=st.sampled_from([True, False, None]),
+    content=st.sampled_from(["", "no", ["no"], None]),
+    side_effects=st.sampled_from([None, {"exit_code": 0}, {"exit_code": 2}, {"files_read": ["x"]}, {"exit_code": "2"}]),
+)
+HOOKS = st.builds(
+    hook,
+    turn=st.sampled_from([1, 2, None]),
+    tool_use_id=st.none() | IDS,
+    matcher=st.sampled_from(["Bash", "Read|Bash", None]),
+    decision=st.sampled_from(["allow", "block", "warn", None]),
+    exit_code=st.sampled_from([0, 2, None]),
+)
+OTHERS = st.sampled_from(
+    [
+        {"kind": "user_prompt", "text": "go"},
+        {"kind": "user_prompt", "text": ["go"]},
+        {"kind": "skill_invocation", "name": "s"},
+        {"kind": "telemetry"},
+        start(session_id="s-2"),
+        end("max_tokens"),
+    ]
+)
+ENDS = st.sampled_from([end(), end("error"), end("max_tokens"), end("max_turns"), {"kind": "session_end"}, None])
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    records=st.lists(st.one_of(TURNS, TURNS, RESULTS, RESULTS, HOOKS, OTHERS), max_size=9),
+    last=ENDS,
+    newline=st.sampled_from([b"\n", b"", b"\n{", b"\n\n"]),
+)
+def test_counting_and_reading_agree(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Record], last: Record | None, newline: bytes
+) -> None:
+    path = tmp_path_factory.mktemp("count") / "s.jsonl"
+    written = [json.dumps(record).encode() for record in (start(), *records, *([last] if last else []))]
+    path.write_bytes(b"\n".join(written) + newline)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
+    assert summary(path, deep=True) == read(path).summary
 
 
 # --------------------------------------------------------------------------------------------------- large and live

@@ -15,16 +15,17 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.ccpa_body import body_of
+from tracetui.formats.ccpa_count import Irregular, count
 from tracetui.formats.ccpa_records import KINDS, PREVIEW, At, content_text, end_word, kind_of, parse
 from tracetui.formats.ccpa_run import header_of
 from tracetui.formats.ccpa_session import End, Session
 from tracetui.formats.ccpa_tail import read_on
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
+from tracetui.model.build import RunBuilder, Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 40
-_BLOCK: Final = 1 << 20
+_LOOK_BACK: Final = 4 << 20
 _START: Final = re.compile(rb'"kind"\s*:\s*"session_start"')
 _END: Final = b"session_end"
 
@@ -48,10 +49,21 @@ class Ccpa:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header = None if deep else _skim(file)
+        header, tally = _counted(file) if deep else (_skim(file), None)
         if header is not None:
-            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+            yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
             return
+        yield self._full(file, ref)
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
+        return read_on(file, cursor)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the lines that the span came from; a call's `raw` is its turn's line and its result's line."""
+        return body_of(file, span)
+
+    def _full(self, file: File, ref: RunRef) -> RunSummary:
         builder = RunBuilder(ref, lambda span: Body())
         cursor, done = START, False
         while not done:
@@ -64,15 +76,16 @@ class Ccpa:
         if run.problems and not cursor.session.records and cursor.ahead is None:
             first = run.problems[0]
             raise FormatError(f"no record could be read: {first.reason}", first.where)
-        yield run.summary
+        return run.summary
 
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
-        return read_on(file, cursor)
 
-    def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From the lines that the span came from; a call's `raw` is its turn's line and its result's line."""
-        return body_of(file, span)
+def _counted(file: File) -> tuple[Header | None, Tally | None]:
+    """Header and numbers of a regular session; nothing of one that must be read in full."""
+    try:
+        session, tally = count(file)
+    except Irregular:
+        return None, None
+    return header_of(session, file, failed=session.failed), tally
 
 
 def _skim(file: File) -> Header | None:
@@ -115,15 +128,10 @@ def _last_end(file: File) -> dict[str, Any] | None:
     return None
 
 
-def _mentions_end(file: File, limit: int) -> bool:
-    """Whether the word occurs anywhere before byte `limit` or so."""
-    position, last = 0, b""
-    while position < limit and (block := file.read(position, _BLOCK)):
-        if _END in last + block:
-            return True
-        last = block[-len(_END) :]
-        position += len(block)
-    return False
+def _mentions_end(file: File, before: int) -> bool:
+    """Whether the word occurs in the megabytes before byte `before`; no session goes on for longer after its end."""
+    start = max(0, before - _LOOK_BACK)
+    return before > 0 and _END in file.read(start, before - start)
 
 
 def _lines(head: bytes) -> Iterator[bytes]:

@@ -141,7 +141,7 @@ def _call_body(file: File, span: Span, data: bytes, record: Record) -> Body:
     if at.block >= len(blocks) or not is_call(blocks[at.block]):
         raise mismatch(f"byte {at.offset}")
     block = blocks[at.block]
-    _verify(span, call_span(block, 0, at.block, at, span.step))
+    _verify(span, call_span(block, "", at.block, at, span.step))
     attributes = without(block, "input")
     if at.answer < 0:
         return Body(input=block.get("input"), attributes=attributes, raw=data)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from datetime import UTC, datetime
+from sys import intern
 from typing import Any, Final
 
 import msgspec
@@ -32,6 +33,7 @@ MAX_LINE: Final = MAX_LENIENT
 PREVIEW: Final = 120
 """Characters of a preview, as the model asks for."""
 _TIME_LIMIT: Final = 64
+_SHARED: Final = 64
 _BOM: Final = b"\xef\xbb\xbf"
 
 
@@ -64,6 +66,13 @@ def kind_of(record: dict[str, Any]) -> str:
 def string(value: Any) -> str | None:
     """`value` if it is text, even empty text."""
     return value if isinstance(value, str) else None
+
+
+def shared(value: Any) -> str | None:
+    """`value` if it is text; short ones that many spans have (names, reasons) are kept once."""
+    if not isinstance(value, str):
+        return None
+    return intern(value) if len(value) <= _SHARED else value
 
 
 def first_string(record: dict[str, Any], *names: str) -> str | None:

@@ -57,8 +57,8 @@ class Session(msgspec.Struct):
     """Calls without an answer by id."""
     early: dict[str, tuple[Span, ...]] = {}
     """Hooks that name a call which has not come yet."""
-    spans: list[Span] = []
-    """New and changed spans, to be collected by the reader."""
+    spans: dict[str, Span] = {}
+    """New and changed spans by id, to be collected by the reader."""
     problems: list[Problem] = []
     """New problems, to be collected by the reader."""
 
@@ -69,7 +69,7 @@ class Session(msgspec.Struct):
             recent=dict(self.recent),
             waiting=dict(self.waiting),
             early=dict(self.early),
-            spans=[],
+            spans={},
             problems=[],
         )
 
@@ -100,7 +100,7 @@ class Session(msgspec.Struct):
 
     def add(self, span: Span) -> None:
         """Hand out a new span or a newer version of one."""
-        self.spans.append(span)
+        self.spans[span.id] = span
         self.failed = self.failed or span.status is Status.ERROR
 
 

@@ -19,6 +19,7 @@ from tracetui.formats.ccpa_records import (
     first_string,
     is_call,
     kind_of,
+    shared,
     string,
     thought_of,
     whole,
@@ -62,7 +63,7 @@ def prompt_span(record: dict[str, Any], line: int, at: At) -> Span:
 
 def turn_span(record: dict[str, Any], line: int, at: At, model: str | None) -> Span:
     """One answer of the model. One that stopped at its token limit is marked, but did answer."""
-    word = string(record.get("stop_reason"))
+    word = shared(record.get("stop_reason"))
     status, source, error = Status.OK, StatusSource.DERIVED, None
     if word is not None:
         status, source = status_of(word), StatusSource.EXPLICIT
@@ -93,20 +94,20 @@ def stopped(word: str) -> Error:
 
 def call_spans(record: dict[str, Any], line: int, at: At) -> Iterator[tuple[str | None, Span]]:
     """The tool calls of a turn with their ids, each still without an answer."""
-    turn = whole(record.get("turn"))
+    step, parent = whole(record.get("turn")), f"l{line}"
     for place, block in enumerate(blocks_of(record)):
         if is_call(block):
-            yield string(block.get("id")), call_span(block, line, place, at, turn)
+            yield string(block.get("id")), call_span(block, parent, place, at, step)
 
 
-def call_span(block: dict[str, Any], line: int, place: int, at: At, turn: int | None) -> Span:
-    """A tool call that waits for its answer."""
+def call_span(block: dict[str, Any], parent: str, place: int, at: At, step: int | None) -> Span:
+    """A tool call of the turn `parent` that waits for its answer."""
     return Span(
-        id=f"l{line}.{place}",
-        name=string(block.get("name")) or "tool",
+        id=f"{parent}.{place}",
+        name=shared(block.get("name")) or "tool",
         operation=Operation.EXECUTE_TOOL,
-        parent_id=f"l{line}",
-        step=turn,
+        parent_id=parent,
+        step=step,
         status=Status.RUNNING,
         status_source=StatusSource.DERIVED,
         preview=_argument(block.get("input")),

@@ -87,10 +87,10 @@ def _read(file: File, place: Place, *, reset: bool) -> Chunk:
     ahead = None
     if unfinished is not None:
         session, ahead = _look_ahead(kept, unfinished)
-        spans, problems = spans + session.spans, problems + session.problems
+        spans, problems = spans | session.spans, problems + session.problems
     header = header_of(session, file, failed=session.failed)
     return Chunk(
-        spans=spans,
+        spans=list(spans.values()),
         header=header,
         body=run_body(session, header),
         problems=problems,
