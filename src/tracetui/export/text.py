@@ -21,6 +21,7 @@ from tracetui.views.headline import measured
 
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""
+CUT: Final = " characters]"
 LABEL: Final = 11
 
 _MARKS: Final = {True: "met", False: "UNMET", None: "not judged"}
@@ -28,6 +29,18 @@ _MARKS: Final = {True: "met", False: "UNMET", None: "not judged"}
 
 def run_lines(run: Run) -> Iterator[Clean]:
     """The whole run."""
+    cut = False
+    for line in _all_lines(run):
+        cut = cut or line.endswith(CUT)
+        yield line
+    if cut:
+        yield Clean("")
+        yield clean(
+            f"Cut values in full: tracetui show '{run.summary.ref.address}/STEP' (or /attributes, /STEP/output …)"
+        )
+
+
+def _all_lines(run: Run) -> Iterator[Clean]:
     yield from _head(run)
     yield from _judged(run)
     yield from _facts(run)
@@ -37,17 +50,9 @@ def run_lines(run: Run) -> Iterator[Clean]:
         from tracetui.views import nodes
 
         yield from nodes.table(run)
-        yield nodes.summary_line(run)
-        yield Clean("")
-    shortened = False
+        yield from (Clean(""), nodes.summary_line(run), Clean(""))
     for position in range(len(run.spans)):
-        for line in span_lines(run, position):
-            shortened = shortened or line.endswith("characters]")
-            yield line
-    if shortened:
-        address = run.summary.ref.address
-        yield Clean("")
-        yield clean(f"Cut values in full: tracetui show '{address}/STEP' (or /SPAN-ID, then /input, /output …)")
+        yield from span_lines(run, position)
 
 
 # ---- the run
@@ -220,7 +225,7 @@ def short(value: Any) -> Clean:
 def short_text(text: str) -> Clean:
     if len(text) <= SHORT:
         return one_line(text, SHORT)
-    return Clean(f"{one_line(text[:SHORT], SHORT)} … [{grouped(len(text))} characters]")
+    return Clean(f"{one_line(text[:SHORT], SHORT)} … [{grouped(len(text))}{CUT}")
 
 
 def one_span_lines(run: Run, position: int) -> Iterator[Clean]:
