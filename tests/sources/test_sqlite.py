@@ -300,6 +300,16 @@ def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
         connection.execute("SELECT * FROM t")
 
 
+def test_a_database_moves_with_its_log(live: tuple[Path, sqlite3.Connection]) -> None:
+    path, writer = live
+    for suffix in ("", "-wal"):
+        os.utime(f"{path}{suffix}", (1, 1))
+    assert not LocalFile(str(path)).moving
+    writer.execute("INSERT INTO t VALUES (4)")
+    assert path.stat().st_mtime == 1
+    assert LocalFile(str(path)).moving
+
+
 @needs_shared
 def test_the_log_of_a_real_live_database_is_read() -> None:
     path = sample("hypergraph", "v6_live_wal", "workflows.db")

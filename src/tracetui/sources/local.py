@@ -63,7 +63,10 @@ class LocalFile:
 
     @property
     def moving(self) -> bool:
-        return time.time() - self.stat.mtime < MOVING_SECONDS
+        changed = self.stat.mtime
+        if self.head.startswith(_SQLITE_MAGIC):  # a live database grows in its log
+            changed = max(changed, _mtime(self._at + "-wal"))
+        return time.time() - changed < MOVING_SECONDS
 
     @property
     def head(self) -> bytes:
@@ -177,6 +180,14 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
         return _entry(item.path, item.stat(follow_symlinks=False)), False
     except OSError as error:
         return Entry(item.path, skipped=_reason(error), failed=True), False
+
+
+def _mtime(path: str) -> float:
+    """Modification time, 0 if there is no such file."""
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0
 
 
 def _entry(path: str, found: os.stat_result) -> Entry:
