@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, cast
 
-from tracetui.model import RunRef, Status
+from tracetui.model import RunRef, Status, quote_key
 from tracetui.text import size
 from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
 from tracetui.views import runs, walk
@@ -320,7 +320,7 @@ class Actions:
             summary = self._screen.summary
             address = summary.ref.address
             if self._screen.level and self._screen.steps.span is not None:
-                address += f"/{self._screen.steps.span.id}" if summary.ref.key else f"#/{self._screen.steps.span.id}"
+                address += f"/{quote_key(self._screen.steps.span.id)}"
             self.copy(summary.ref.path if argument == "path" else address, f"the {argument}")
 
     def copy(self, text: str, what: str) -> None:

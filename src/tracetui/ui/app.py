@@ -9,7 +9,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
@@ -21,12 +21,17 @@ from textual.screen import Screen
 
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
+from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.text import clean, clean_lines
+from tracetui.ui import config
+from tracetui.ui.commands import COMMANDS as TABLE
+from tracetui.ui.commands import Command
 from tracetui.ui.screens.main import MainScreen
-from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, write_crash_log
+from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.runs import Arrangement
 
 if TYPE_CHECKING:
     from textual.command import Provider
@@ -68,14 +73,23 @@ class TraceApp(App[int]):
     CSS_PATH = "app.tcss"
 
     def __init__(
-        self, engine: Engine, roots: Sequence[str], *, palette: str = "dark", glyphs: Glyphs = UNICODE
+        self,
+        engine: Engine,
+        roots: Sequence[str],
+        *,
+        palette: str = "dark",
+        glyphs: Glyphs = UNICODE,
+        zone: tzinfo | None = None,
+        commands: Sequence[Command] = TABLE,
+        arrangement: Arrangement | None = None,
     ) -> None:
         super().__init__()
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
-        self.look = Look(PALETTES[palette], glyphs, datetime.now().astimezone().tzinfo or UTC)
-        self.main = MainScreen()
+        self.look = Look(PALETTES[palette], glyphs, zone or datetime.now().astimezone().tzinfo or UTC)
+        self.commands = commands
+        self.main = MainScreen(commands, arrangement)
         self.stage = "list"
         self.seen = 0
         self.total: int | None = None
@@ -160,10 +174,11 @@ class TraceApp(App[int]):
         """Show the keys of a pane."""
         from tracetui.ui.screens.help import HelpScreen
 
-        self.push_screen(HelpScreen(pane))
+        self.push_screen(HelpScreen(pane, self.commands))
 
     def copy(self, text: str) -> int:
-        """Put text on the terminal's clipboard; the number of bytes, 0 if it is too long."""
+        """Put text, as it is shown, on the terminal's clipboard; the number of bytes, 0 if it is too long."""
+        text = pasteable(text)
         sequence = clipboard_sequence(text)
         if sequence is None:
             return 0
@@ -191,7 +206,7 @@ class TraceApp(App[int]):
     # ---- the end
 
     def end_by_signal(self, number: int) -> None:
-        """Put the terminal back and end, with the status that shells report; from a signal handler or another thread."""
+        """Put the terminal back and end with the status that shells report. Any thread or signal handler may call."""
         if self._loop is None:
             raise SystemExit(128 + number)
         self._loop.call_soon_threadsafe(lambda: self.exit(128 + number, return_code=128 + number))
@@ -221,12 +236,21 @@ def run_app(
     target: str | None = None,
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status."""
+    settings = config.load()
+    commands = config.commands(settings)
     engine = Engine(LocalSource(), paths, only=format)
     engine.start()
-    no_color = "NO_COLOR" in os.environ
     app = TraceApp(
-        engine, paths, palette="ansi" if no_color else theme or "dark", glyphs=ASCII if ascii_glyphs else UNICODE
+        engine,
+        paths,
+        palette="ansi" if "NO_COLOR" in os.environ else theme or settings.theme,
+        glyphs=ASCII if ascii_glyphs or settings.ascii else UNICODE,
+        zone=UTC if settings.time == "utc" else None,
+        commands=commands,
+        arrangement=config.arrangement(settings),
     )
+    if target is not None:
+        app.main.target = address.parse(target, os.path.isfile)
     try:
         with endings_to(app.end_by_signal):
             app.run()
@@ -234,6 +258,7 @@ def run_app(
         app.crash = app.crash or error
     finally:
         engine.stop()
+        config.remember(app.main.runs.arrangement)
     if app.crash is not None:
         path = write_crash_log(app.crash)
         name = clean(type(app.crash).__name__, 80)

@@ -6,6 +6,7 @@ Key handling, the footer, the help screen, the palette and docs/keys.md all read
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
@@ -122,9 +123,9 @@ def shown(key: str) -> str:
     return SHOWN.get(key, key)
 
 
-def of_pane(pane: str) -> list[Command]:
+def of_pane(pane: str, commands: Sequence[Command] = COMMANDS) -> list[Command]:
     """The commands that work in a pane."""
-    return [command for command in COMMANDS if pane in command.panes]
+    return [command for command in commands if pane in command.panes]
 
 
 def typed(key: str, character: str | None) -> str:
@@ -134,29 +135,32 @@ def typed(key: str, character: str | None) -> str:
     return _CHARACTERS.get(key, key)
 
 
+SEQUENCES: Final = "[]yz"
+"""Keys that begin a sequence of two."""
+
+
 class Keys:
     """Turns key presses into commands, one at a time; remembers the beginning of a sequence."""
 
-    def __init__(self) -> None:
+    def __init__(self, commands: Sequence[Command] = COMMANDS) -> None:
+        self._commands = commands
         self.pending = ""
 
     def press(self, key: str, pane: str) -> Command | None:
         """The command that this press completes in that pane, or None (nothing, or the beginning of a sequence)."""
         sequence, self.pending = self.pending + key, ""
-        exact = [c for c in COMMANDS if sequence in c.keys and pane in c.panes]
+        exact = [c for c in of_pane(pane, self._commands) if sequence in c.keys]
         if exact:
-            self.pending = sequence if _begins(sequence, pane) else ""
+            self.pending = sequence if self._begins(sequence, pane) else ""
             return exact[0]
-        if _begins(sequence, pane):
+        if self._begins(sequence, pane):
             self.pending = sequence
             return None
         return self.press(key, pane) if sequence != key else None
 
-
-def _begins(sequence: str, pane: str) -> bool:
-    return any(
-        len(key) > len(sequence) and key.startswith(sequence) and key[0] in "]['yz" and len(key) == 2
-        for command in COMMANDS
-        if pane in command.panes
-        for key in command.keys
-    )
+    def _begins(self, sequence: str, pane: str) -> bool:
+        return any(
+            len(key) == 2 > len(sequence) and key.startswith(sequence) and key[0] in SEQUENCES
+            for command in of_pane(pane, self._commands)
+            for key in command.keys
+        )

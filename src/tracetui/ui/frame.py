@@ -10,7 +10,7 @@ from tracetui import text
 from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
 from tracetui.text import Clean, clean, one_line
-from tracetui.ui.commands import RUNS, of_pane, shown
+from tracetui.ui.commands import RUNS, Command, of_pane, shown
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.runs import hidden_columns, total_tokens
@@ -165,9 +165,9 @@ def _key(key: str, word: str) -> list[Piece]:
     return [Piece(Clean(key), "key bold"), Piece(Clean(f" {word}"), "sec")]
 
 
-def footer(pane: str, width: int, level: int, all_columns: bool) -> tuple[Line, Line]:
+def footer(commands: Sequence[Command], pane: str, width: int, level: int, all_columns: bool) -> tuple[Line, Line]:
     """The most useful keys here, and how many more there are."""
-    commands = of_pane(pane)
+    commands = of_pane(pane, commands)
     hinted = sorted((c for c in commands if c.hint), key=lambda c: c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]

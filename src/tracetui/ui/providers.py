@@ -10,7 +10,7 @@ from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
 
 from tracetui.text import Clean, one_line
-from tracetui.ui.commands import COMMANDS, shown
+from tracetui.ui.commands import shown
 from tracetui.ui.theme import PALETTES
 from tracetui.views.runs import haystack
 
@@ -32,7 +32,7 @@ class CommandProvider(Provider):
                 Clean(command.help),
                 partial(app.main.perform, command),
             )
-            for command in COMMANDS
+            for command in app.commands
             if command.group not in ("move",) and app.main.pane in command.panes
         ]
         entries += [

@@ -20,6 +20,8 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
+from tracetui.text import clean
+
 CLIPBOARD_LIMIT: Final = 74_000
 """Bytes that terminals take by OSC 52 without dropping the sequence."""
 
@@ -46,6 +48,11 @@ class Wall(LineFilter):
             )
             for text, style, control in segments
         ]
+
+
+def pasteable(text: str) -> str:
+    """Foreign text that may be pasted anywhere, a shell included: only line feeds and tabs are left of its controls."""
+    return "\n".join("\t".join(clean(part) for part in line.rstrip("\r").split("\t")) for line in text.split("\n"))
 
 
 def clipboard_sequence(text: str) -> str | None:

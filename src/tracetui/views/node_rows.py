@@ -41,7 +41,7 @@ def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
             row.append(Piece(Clean(f" {stat.total_ms / whole:4.0%}" if whole else ""), "sec"))
         lines.append(tuple(row))
         keys.append(Jump(node, (first[node].id,)))
-    lines += [(), (Piece(Clean("cached and failed executions have no time of their own"), "dim"),)]
+    lines += [(), (Piece(Clean("the average leaves out failed and cached executions"), "dim"),)]
     keys += ["blank 2", "note"]
     lines = [tuple(fit(line, width)) for line in lines]
     return ListRows(lines, keys=keys, headings=(0, 1, 2, len(lines) - 2, len(lines) - 1))

@@ -19,9 +19,9 @@ class RunList(LineView):
     number = 1
     pane_name = "Runs"
 
-    def __init__(self) -> None:
+    def __init__(self, arrangement: runs.Arrangement) -> None:
         super().__init__(id="runs")
-        self.arrangement = runs.Arrangement()
+        self.arrangement = arrangement
         self.chosen = False
         """True once the reader moved the cursor: from then on it stays where it is."""
 

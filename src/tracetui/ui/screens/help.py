@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
 from tracetui.text import Clean
-from tracetui.ui.commands import GROUPS, of_pane, shown
+from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, shown
 from tracetui.ui.line_view import LineView
 from tracetui.views.rows import Line, ListRows, Piece
 
@@ -26,16 +28,17 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen HelpView { width: 100; max-width: 100%; height: 90%; }
     """
 
-    def __init__(self, pane: str) -> None:
+    def __init__(self, pane: str, commands: Sequence[Command] = COMMANDS) -> None:
         super().__init__()
         self._pane = pane
+        self._commands = commands
         self._view = HelpView()
 
     def compose(self) -> ComposeResult:
         yield self._view
 
     def on_mount(self) -> None:
-        lines = list(help_lines(self._pane))
+        lines = list(help_lines(self._pane, self._commands))
         self._view.show(
             ListRows(lines, headings=[i for i, line in enumerate(lines) if len(line) < 2]),
             title=(Piece(Clean(f"of the {self._pane} pane"), "sec"),),
@@ -55,10 +58,10 @@ class HelpScreen(ModalScreen[None]):
             self.dismiss()
 
 
-def help_lines(pane: str) -> list[Line]:
+def help_lines(pane: str, table: Sequence[Command] = COMMANDS) -> list[Line]:
     """Every command of a pane, by group."""
     lines: list[Line] = []
-    commands = of_pane(pane)
+    commands = of_pane(pane, table)
     for group, heading in GROUPS.items():
         members = [command for command in commands if command.group == group]
         if not members:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from textual import events, on
@@ -11,12 +12,15 @@ from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 
+from tracetui.errors import UsageError
 from tracetui.live.engine import Mail
-from tracetui.model import RunRef, RunSummary
+from tracetui.model import Run, RunRef, RunSummary
+from tracetui.store import address
+from tracetui.store.address import Address
 from tracetui.store.store import Store
 from tracetui.text import one_line
 from tracetui.ui.actions import Actions
-from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
+from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import Box, LineBar
@@ -27,6 +31,7 @@ from tracetui.ui.panes.steps import Steps, broken
 from tracetui.ui.prompt import Prompt
 from tracetui.views import states
 from tracetui.views.rows import Line, Piece
+from tracetui.views.runs import Arrangement
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
@@ -42,9 +47,9 @@ class MainScreen(Screen[None]):
     app: TraceApp
     virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
 
-    def __init__(self) -> None:
+    def __init__(self, commands: Sequence[Command] = COMMANDS, arrangement: Arrangement | None = None) -> None:
         super().__init__()
-        self.runs = RunList()
+        self.runs = RunList(arrangement or Arrangement())
         self.steps = Steps()
         self.detail = Detail()
         self.facts = Facts()
@@ -55,7 +60,7 @@ class MainScreen(Screen[None]):
             FACTS: self.facts,
         }
         """The panes by name, in the order of their numbers."""
-        self.keys = Keys()
+        self.keys = Keys(commands)
         self.actions = Actions(self)
         self.level = 0
         self.zoomed: str | None = None
@@ -63,6 +68,8 @@ class MainScreen(Screen[None]):
         """The run shown in steps and detail (previewed or open)."""
         self.wanted: tuple[RunRef, str | None] | None = None
         """A run that was asked for, and the span to go to in it: the error walk waits for it."""
+        self.target: Address | None = None
+        """Where the command line asked to go; None once there."""
         self.said: Line = ()
         self._arranged = -1
         self._arrange_after = 0.0
@@ -134,9 +141,34 @@ class MainScreen(Screen[None]):
             self.runs.nothing(
                 states.empty(self.app.roots, self.app.stage, self.runs.arrangement.words, bool(self.store.runs))
             )
+        self._go_to_target()
         self.preview()
         now = time.monotonic()
         self._arrange_after = now + 10 * (now - began)
+
+    def _go_to_target(self) -> None:
+        """Open the run that the command line named, as soon as it is listed."""
+        wanted = self.target
+        if wanted is None:
+            return
+        for ref, run in self.store.runs.items():
+            if ref.path == wanted.path and wanted.key in (None, ref.key, run.id):
+                self.runs.chosen = True
+                self.runs.move_to_key(ref)
+                self.actions.enter(ref)
+                return
+
+    def _span_of_target(self, run: Run) -> str | None:
+        """The span that the command line named in that run."""
+        wanted, self.target = self.target, None
+        if wanted is None or wanted.path != run.summary.ref.path or not wanted.parts:
+            return None
+        try:
+            span = address.target(run, wanted.parts).span
+        except UsageError as error:
+            self.say(str(error), "status.warn")
+            return None
+        return span.id if span is not None else None
 
     def preview(self) -> None:
         """Show what is under the cursor of the list."""
@@ -171,6 +203,8 @@ class MainScreen(Screen[None]):
         span = None
         if self.wanted is not None and self.wanted[0] == ref:
             span, self.wanted = self.wanted[1], None
+        if self.target is not None and self.level:
+            span = self._span_of_target(run)
         self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
         self.steps.show_run(run, now=self.app.clock(), span=span)
         self.facts.show_run(run)
@@ -218,7 +252,7 @@ class MainScreen(Screen[None]):
         )
         left = self.said or sentence(self.store, app, self.summary if self.level else None, self.steps.run, width)
         self._sentence.show(left)
-        self._footer.show(*footer(self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
+        self._footer.show(*footer(app.commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def say(self, text: str, style: str = "sec") -> None:
         """Say something in the sentence row until the next key."""

@@ -1,0 +1,111 @@
+"""Settings that nobody needs: a small file of the user's, and the arrangement of the list remembered between runs.
+
+``$XDG_CONFIG_HOME/tracetui/config.toml`` (else ``~/.config``)::
+
+    theme = "light"          # dark, light, high-contrast, ansi
+    ascii = false            # draw with ASCII characters only
+    time = "utc"             # or "local"
+    [list]
+    sort = "newest"          # and group, columns = "all"
+    [keys]
+    failures = "x"           # command ids and keys: see docs/keys.md
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import tomllib
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import UsageError
+from tracetui.ui.commands import COMMANDS, Command
+from tracetui.ui.theme import PALETTES
+from tracetui.views.runs import GROUPS, SORTS, Arrangement
+
+
+class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the list is arranged at first."""
+
+    sort: str = "newest"
+    group: str = "day"
+    columns: str = "fitting"
+
+
+class Config(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file's contents."""
+
+    theme: str = "dark"
+    ascii: bool = False
+    time: str = "local"
+    list: ListConfig | None = None
+    keys: dict[str, str] = {}
+
+
+_CHOICES: Final = {"theme": tuple(PALETTES), "time": ("local", "utc")}
+_LIST_CHOICES: Final = {"sort": SORTS, "group": GROUPS, "columns": ("fitting", "all")}
+
+
+def load() -> Config:
+    """The user's settings, the defaults where there is no file. Raises `UsageError` for one that makes no sense."""
+    path = _folder("XDG_CONFIG_HOME", ".config") / "config.toml"
+    try:
+        found = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Config)
+    except FileNotFoundError:
+        return Config()
+    except (OSError, ValueError) as error:  # of TOML, of types, of names
+        raise UsageError(f"{path}: {error}") from error
+    for owner, choices in ((found, _CHOICES), (found.list, _LIST_CHOICES)):
+        for name, allowed in choices.items():
+            value = getattr(owner, name, None)
+            if value is not None and value not in allowed:
+                raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}")
+    return found
+
+
+def commands(config: Config) -> tuple[Command, ...]:
+    """The table of commands with the user's own keys in place of the first key of each."""
+    unknown = set(config.keys) - {command.id for command in COMMANDS}
+    if unknown:
+        raise UsageError(f"config.toml: there is no command {min(unknown)!r}; docs/keys.md lists them")
+    own = set(config.keys.values())
+    return tuple(
+        command._replace(
+            keys=(config.keys[command.id], *command.keys[1:])
+            if command.id in config.keys
+            else tuple(key for key in command.keys if key not in own) or ("",)
+        )
+        for command in COMMANDS
+    )
+
+
+def arrangement(config: Config) -> Arrangement:
+    """How the list is arranged at first: as the file says, else as it was left."""
+    if config.list is not None:
+        return Arrangement(config.list.sort, group=config.list.group, all_columns=config.list.columns == "all")
+    with contextlib.suppress(OSError, msgspec.MsgspecError):
+        left: Any = msgspec.json.decode(_remembered().read_bytes(), type=Arrangement)
+        if left.sort in SORTS and left.group in GROUPS:
+            return Arrangement(left.sort, left.reverse, left.group, all_columns=left.all_columns)
+    return Arrangement()
+
+
+def remember(left: Arrangement) -> None:
+    """Keep sorting, grouping and columns for the next time; silently not, where that cannot be written."""
+    kept = msgspec.structs.replace(left, words="", failures=False)
+    path = _remembered()
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        path.write_bytes(msgspec.json.encode(kept))
+
+
+def _remembered() -> Path:
+    return _folder("XDG_STATE_HOME", ".local/state") / "list.json"
+
+
+def _folder(variable: str, default: str) -> Path:
+    base = os.environ.get(variable) or ""
+    return (Path(base) if os.path.isabs(base) else Path.home() / default) / "tracetui"

@@ -1,0 +1,67 @@
+"""The user's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tracetui.errors import UsageError
+from tracetui.ui import config
+from tracetui.ui.commands import COMMANDS, Keys
+from tracetui.views.runs import Arrangement
+
+
+@pytest.fixture(autouse=True)
+def own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (tmp_path / "config" / "tracetui").mkdir(parents=True)
+    return tmp_path / "config" / "tracetui" / "config.toml"
+
+
+def test_without_a_file_everything_is_as_it_comes() -> None:
+    assert config.load() == config.Config()
+    assert config.commands(config.load()) == COMMANDS
+    assert config.arrangement(config.load()) == Arrangement()
+
+
+def test_theme_time_and_list(own_folders: Path) -> None:
+    own_folders.write_text('theme = "light"\ntime = "utc"\n[list]\nsort = "time"\ngroup = "agent"\ncolumns = "all"\n')
+    found = config.load()
+    assert (found.theme, found.time) == ("light", "utc")
+    assert config.arrangement(found) == Arrangement("time", group="agent", all_columns=True)
+
+
+def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(own_folders: Path) -> None:
+    own_folders.write_text('[keys]\nfailures = "x"\nsearch = "f"\n')
+    commands = config.commands(config.load())
+    keys = Keys(commands)
+    found = [keys.press(key, "runs") for key in ("x", "f", "!", "/")]
+    assert [command.id if command else None for command in found] == ["failures", "search", None, None]
+
+
+@pytest.mark.parametrize(
+    "text", ['theme = "pink"', "theme = 3", "colour = 1", "not toml", '[list]\nsort = "x"', '[list]\nzzz = "x"']
+)
+def test_a_file_that_makes_no_sense_is_said_in_a_sentence(own_folders: Path, text: str) -> None:
+    own_folders.write_text(text)
+    with pytest.raises(UsageError, match=r"config\.toml"):
+        config.load()
+
+
+def test_a_key_for_no_command_is_said(own_folders: Path) -> None:
+    own_folders.write_text('[keys]\nfly = "x"\n')
+    with pytest.raises(UsageError, match="fly"):
+        config.commands(config.load())
+
+
+def test_the_arrangement_is_remembered_but_not_the_filter() -> None:
+    config.remember(Arrangement("tokens", reverse=True, group="status", failures=True, words="x"))
+    assert config.arrangement(config.load()) == Arrangement("tokens", reverse=True, group="status")
+
+
+def test_what_cannot_be_remembered_is_forgotten(tmp_path: Path) -> None:
+    (tmp_path / "state").write_text("a file where the folder should be")
+    config.remember(Arrangement("tokens"))
+    assert config.arrangement(config.load()) == Arrangement()
