@@ -431,13 +431,22 @@ def test_a_line_that_is_too_long_is_a_problem(tmp_path: Path, monkeypatch: pytes
         json.dumps([start(), turn(1), end()], indent=1).encode(),
     ],
 )
-def test_records_that_are_not_one_a_line_are_claimed_and_refused(tmp_path: Path, data: bytes) -> None:
+@pytest.mark.parametrize("newline", [b"\n", b""])
+def test_records_that_are_not_one_a_line_are_claimed_and_refused(tmp_path: Path, data: bytes, newline: bytes) -> None:
     path = tmp_path / "s.jsonl"
-    path.write_bytes(data + b"\n")
+    path.write_bytes(data + newline)
+    os.utime(path, (1_700_000_000, 1_700_000_000))
     with SOURCE.open(str(path)) as file:
         assert 0 < Ccpa().sniff(file) < 100
         with pytest.raises(FormatError, match="no record could be read"):
             list(Ccpa().summarize(file, deep=False))
+
+
+def test_a_file_whose_first_line_is_still_written_is_a_running_session(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(encoded(start())[:50])
+    for deep in (False, True):
+        assert summary(path, deep=deep).status is Status.RUNNING
 
 
 @pytest.mark.parametrize(

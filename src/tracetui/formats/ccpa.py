@@ -73,9 +73,12 @@ class Ccpa:
             builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
             cursor, done = chunk.cursor, chunk.done
         run = builder.build(modified_at=file.stat.mtime, moving=file.moving)
-        if run.problems and not cursor.session.records and cursor.ahead is None:
-            first = run.problems[0]
-            raise FormatError(f"no record could be read: {first.reason}", first.where)
+        taken = cursor.session.records or (cursor.ahead is not None and cursor.ahead.taken)
+        if not taken and (run.problems or not file.moving):
+            where, reason = "line 1", "it does not end"
+            if run.problems:
+                where, reason = run.problems[0].where, run.problems[0].reason
+            raise FormatError(f"no record could be read: {reason}", where)
         return run.summary
 
 

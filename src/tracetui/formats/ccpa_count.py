@@ -101,6 +101,8 @@ def count(file: File) -> tuple[Session, Tally]:
             counter.take(block)
         else:
             counter.look_ahead(block)
+    if counter.session.start is None:
+        raise Irregular
     return counter.session, counter.tallied()
 
 

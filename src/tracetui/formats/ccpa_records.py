@@ -53,6 +53,8 @@ def parse(data: bytes) -> tuple[Any, str | None]:
     if not data.startswith(b"\0"):
         return decode(data)
     rest = data.lstrip(b"\0")
+    if not rest:
+        raise FormatError(f"{len(data)} NUL bytes and no record")
     value, _ = decode(rest)
     return value, f"{len(data) - len(rest)} NUL bytes before the record"
 

@@ -26,8 +26,8 @@ class Ahead(msgspec.Struct, frozen=True):
 
     size: int
     hash: bytes
-    shown: bool
-    """Its spans were shown."""
+    taken: bool
+    """It was taken for a record."""
     told: bool
     """Problems of it were reported."""
 
@@ -63,7 +63,7 @@ def _taken_back(ahead: Ahead, tail: Line | None) -> bool:
     """Whether what was made of an unfinished line does not hold for what is there now."""
     if ahead.told:
         return True
-    if not ahead.shown:
+    if not ahead.taken:
         return False
     return tail is None or _hash(tail.data[: ahead.size]) != ahead.hash or _object(tail) is None
 
@@ -129,7 +129,7 @@ def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
     elif before.end is not None and not line.data.isspace():
         session.problem(line.number, "cut off: the line does not end, and it comes after session_end")
     told = bool(session.problems)
-    return session, Ahead(len(line.data), _hash(line.data), bool(session.spans), told)
+    return session, Ahead(len(line.data), _hash(line.data), record is not None, told)
 
 
 def _object(line: Line) -> dict[str, Any] | None:
