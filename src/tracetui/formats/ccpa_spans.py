@@ -152,13 +152,17 @@ def outcome(record: dict[str, Any]) -> tuple[Status, StatusSource, str | None, E
     word = f"exit {code}" if code else None
     failed = ok is False or is_error is True
     if failed or code:
-        message = content_text(record.get("content"))
-        cut = message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"
+        message = _cut(content_text(record.get("content")))
         source = StatusSource.EXPLICIT if failed else StatusSource.EXIT
-        return Status.ERROR, source, word, Error(cut or word or "failed", word)
+        return Status.ERROR, source, word, Error(message or word or "failed", word)
     said = isinstance(ok, bool) or isinstance(is_error, bool)
     source = StatusSource.EXPLICIT if said else StatusSource.EXIT if code == 0 else StatusSource.DERIVED
     return Status.OK, source, word, None
+
+
+def _cut(message: str) -> str:
+    message = message.strip()
+    return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"
 
 
 def exit_code(record: dict[str, Any]) -> int | None:
@@ -178,7 +182,7 @@ def hook_span(record: dict[str, Any], line: int, at: At) -> Span:
     output = content_text(record.get("output"))
     error = None
     if status is Status.ERROR:
-        error = Error(output[:MESSAGE_LIMIT] or decision or f"exit {code}", decision)
+        error = Error(_cut(output) or decision or f"exit {code}", decision)
     return Span(
         id=f"l{line}",
         name=first_string(record, "event", "trigger", "hook_name") or "hook",
