@@ -18,7 +18,7 @@ from tracetui.formats import paprika_record, paprika_v0
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.paprika_about import id_problems, run_body
 from tracetui.formats.paprika_body import body_of
-from tracetui.formats.paprika_quick import quick_fields
+from tracetui.formats.paprika_quick import Start, quick_facts, start_of
 from tracetui.formats.paprika_record import Raw, Record, value_of
 from tracetui.formats.paprika_run import first_prompt, header_of, tally_of
 from tracetui.formats.paprika_spans import At, spans_of
@@ -55,25 +55,24 @@ class Paprika:
     title = "Paprika ExecutionRecord"
 
     def sniff(self, file: File) -> int:
-        head = file.head
-        if b'"record_id"' not in head and b'"events"' not in head and b'"steps"' not in head:
-            return NO
-        if b'"record_id"' in head and (fields := quick_fields(file)) is not None:
-            file.memo["paprika"] = fields
-            return CERTAIN
-        return _score(head)
+        start = start_of(file)
+        if start is None:
+            return _score(file.head)
+        file.memo[self.name] = start
+        return CERTAIN
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        fields = None if deep else file.memo.get("paprika")
-        if fields is not None:
-            _refuse_newer(fields)
-            header, tally = header_of(fields, file.path, None), None
+        start: Start | None = None if deep else file.memo.get(self.name) or start_of(file)
+        facts = None if start is None else quick_facts(file, start)
+        if facts is not None:
+            _refuse_newer(facts.schema_version)
+            header, tally = header_of(facts, file.path, None), None
         else:
             record = _skim(file.read_all(), file.path)
-            header = first_prompt(header_of(record.fields, file.path, record.steps), record.steps)
+            header = first_prompt(header_of(record.facts, file.path, record.steps), record.steps)
             tally = tally_of(record, header)
-        yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
+        yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=not header.ended and file.moving)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk, in slices if it has very many steps; nothing while the file stays as it was."""
@@ -83,7 +82,7 @@ class Paprika:
         if isinstance(cursor, _Reading) and cursor.version == stat:
             return _slice(cursor, first=False)
         record = _load(file.read_all(), file.path)
-        header = first_prompt(header_of(record.fields, file.path, record.steps), record.steps)
+        header = first_prompt(header_of(record.facts, file.path, record.steps), record.steps)
         body = run_body(record, tally_of(record, msgspec.structs.replace(header, usage=None)))
         reading = _Reading(stat, record, header, body, 0)
         return msgspec.structs.replace(_slice(reading, first=True), reset=cursor is not START)
@@ -117,7 +116,7 @@ def _skim(data: bytes, path: str) -> Record:
     record = paprika_record.skim(data)
     if record is None:
         return _load(data, path)
-    _refuse_newer(record.fields)
+    _refuse_newer(record.facts.schema_version)
     record.problems.extend(id_problems(record, path, "record_id"))
     return record
 
@@ -125,15 +124,16 @@ def _skim(data: bytes, path: str) -> Record:
 def _load(data: bytes, path: str) -> Record:
     """A record with the places of its steps, of either version."""
     root, _ = paprika_record.outline(data)
-    _refuse_newer({"schema_version": value_of(root.get("schema_version"))})
+    _refuse_newer(value_of(root.get("schema_version")))
     old = "events" in root and "steps" not in root
     record = paprika_v0.load(data, path) if old else paprika_record.load(data, path)
     record.problems.extend(id_problems(record, path, "run_id" if old else "record_id"))
     return record
 
 
-def _refuse_newer(fields: dict[str, Any]) -> None:
-    version = fields.get("schema_version")
+def _refuse_newer(version: Any) -> None:
+    if version == "1.0":
+        return
     found = _MAJOR.match(version) if isinstance(version, str) else None
     major = int(found.group(1)[:9]) if found else version if isinstance(version, int | float) else 1
     if major >= 2:
@@ -142,6 +142,8 @@ def _refuse_newer(fields: dict[str, Any]) -> None:
 
 def _score(head: bytes) -> int:
     """By the names at the top level of the object that `head` begins with, in any order."""
+    if b'"record_id"' not in head and b'"events"' not in head and b'"steps"' not in head:
+        return NO
     found: set[bytes] = set()
     for name in _top_names(head):
         found.add(name)

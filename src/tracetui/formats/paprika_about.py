@@ -40,8 +40,8 @@ def run_body(record: Record, tally: Tally) -> RunBody:
 
 def id_problems(record: Record, path: str, name: str) -> list[Problem]:
     """What is wrong with the record's id, which should be its file name and a safe one (``InvalidRunIdError``)."""
-    ident = record.fields.get("record_id")
-    if not isinstance(ident, str) or not ident:
+    ident = record.facts.record_id
+    if not ident:
         return [Problem(path, name, "no id: the file name stands for it")]
     if not ID_PATTERN.fullmatch(ident):
         return [Problem(path, name, f"the id {ident[:80]!r} breaks the pattern {ID_PATTERN.pattern}")]

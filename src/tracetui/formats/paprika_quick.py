@@ -8,31 +8,33 @@ twice) is left to the typed decode of the whole file.
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.sources.base import HEAD_SIZE, File
+from tracetui.formats.paprika_record import Agent, Execution, Facts, Policy, Totals
+from tracetui.sources.base import File
 
 _STEPS: Final = b'"steps":'
 _ARRAY_END: Final = re.compile(rb"\][ \r\n\t]*(?=[,}])")
-_NEAR: Final = 2_048
+_START: Final = 4_096
+_NEAR: Final = 1_024
 _FAR: Final = 65_536
 _TRIES: Final = 8
 _UNSET: Final = msgspec.UNSET
 
 
-class _Head(msgspec.Struct):
+class _Head(Facts, kw_only=True):
     """The object up to its steps. All of these must be in it: a name that is not might come later."""
 
     schema_version: Any
-    record_id: Any
-    parent_record_id: Any
-    replay_of: Any
-    agent: Any
-    execution: Any
-    policy: Any
-    totals: Any
+    record_id: str | None
+    parent_record_id: str | None
+    replay_of: str | None
+    agent: Agent | None
+    execution: Execution | None
+    policy: Policy | None
+    totals: Totals | None
     input: Any = _UNSET
     error: Any = _UNSET
 
@@ -51,56 +53,73 @@ _HEAD: Final = msgspec.json.Decoder(_Head)
 _TAIL: Final = msgspec.json.Decoder(_Tail)
 
 
-def quick_fields(file: File) -> dict[str, Any] | None:
-    """The fields of a v1 record from both ends of the file; None where they do not tell."""
-    data = file.head
+class Start(NamedTuple):
+    """What stands before the steps, and the byte at which they begin."""
+
+    facts: Facts
+    cut: int
+
+
+def start_of(file: File) -> Start | None:
+    """The part of a v1 record that stands before its steps; None where that is not all but input and error."""
+    data = file.read(0, _START)
     cut = data.find(_STEPS)
     if cut < 0:
-        return None
+        if len(data) < _START or (cut := file.head.find(_STEPS)) < 0:
+            return None
+        data = file.head
     try:
-        head = _HEAD.decode(data[:cut].rstrip(b", \r\n\t") + b"}")
+        return Start(_HEAD.decode(data[:cut].rstrip(b", \r\n\t") + b"}"), cut)
     except (ValueError, RecursionError):
         return None
-    tail = _tail(file, data, cut)
+
+
+def quick_facts(file: File, start: Start) -> Facts | None:
+    """What a v1 record says of its run, from both ends of the file; None where they do not tell."""
+    tail = _tail(file, start.cut)
     if tail is None:
         return None
-    error = head.error if tail.error is _UNSET else tail.error
-    if error is _UNSET:
+    facts = start.facts
+    if tail.error is not _UNSET:
+        facts.error = tail.error
+    elif facts.error is _UNSET:
         return None
-    given = head.input if tail.input is _UNSET else tail.input
-    return {
-        "schema_version": head.schema_version,
-        "record_id": head.record_id,
-        "parent_record_id": head.parent_record_id,
-        "replay_of": head.replay_of,
-        "agent": head.agent,
-        "execution": head.execution,
-        "policy": head.policy,
-        "totals": head.totals,
-        "input": None if given is _UNSET else given,
-        "error": error,
-    }
+    if tail.input is not _UNSET:
+        facts.input = tail.input
+    elif facts.input is _UNSET:
+        facts.input = None
+    return facts
 
 
-def _tail(file: File, data: bytes, cut: int) -> _Tail | None:
-    """What stands behind the steps, from the smallest piece of the end in which they end."""
-    if len(data) < HEAD_SIZE:
-        return _last(data[max(cut, len(data) - _NEAR) :]) or _last(data[cut:])
+def _tail(file: File, cut: int) -> _Tail | None:
+    """What stands behind the steps (which begin at byte `cut`): from as little of the end as they end in."""
     size = file.stat.size
-    return _last(file.read(size - _NEAR, _NEAR)) or _last(file.read(max(0, size - _FAR), _FAR))
+    for length in (_NEAR, _FAR):
+        start = max(cut, size - length)
+        data = file.read(start, length)
+        if (found := _last(data)) is not None or start == cut:
+            return found
+    return None
 
 
 def _last(data: bytes) -> _Tail | None:
-    """The first of the ends of arrays from which on everything is one object, that of the record itself.
+    """What follows an end of an array from which on everything is one object: that of the record itself.
 
     A bracket inside a step leaves closing brackets over, and one inside a string leaves a quotation mark over.
     """
-    for number, end in enumerate(_ARRAY_END.finditer(data, max(0, data.find(b"\n  ]")))):
+    pretty = data.rfind(b"\n  ],")
+    if pretty >= 0 and (found := _rest(data[pretty + 5 :])) is not None:
+        return found
+    for number, end in enumerate(_ARRAY_END.finditer(data)):
         if number == _TRIES:
-            return None
-        rest = data[end.end() :]
-        try:
-            return _TAIL.decode(b"{" + (rest[1:] if rest[:1] == b"," else rest))
-        except (ValueError, RecursionError):
-            continue
+            break
+        if (found := _rest(data[end.end() :].removeprefix(b","))) is not None:
+            return found
     return None
+
+
+def _rest(data: bytes) -> _Tail | None:
+    try:
+        return _TAIL.decode(b"{" + data)
+    except (ValueError, RecursionError):
+        return None

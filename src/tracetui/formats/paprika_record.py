@@ -7,6 +7,7 @@ fit, value by value, so that one odd field spoils nothing else.
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -62,37 +63,88 @@ class Place(msgspec.Struct, frozen=True, gc=False):
     size: int
 
 
-class Record(msgspec.Struct):
-    """A file, decoded: its fields in the names of v1, without ``steps``, and its steps."""
+class Agent(msgspec.Struct, gc=False):
+    """``agent``"""
 
-    fields: dict[str, Any]
-    steps: list[Skim]
-    problems: list[Problem]
-    attributes: dict[str, Any]
-    """What else the file says about the run, in its own names; what stands among the steps and is no step."""
-    places: list[tuple[Place, ...]]
-    """Where each step lies in the file; empty if it was not asked for, or the file is not strict JSON."""
-    values: list[tuple[dict[str, Any], ...]]
-    """The step's records themselves, where the file is not strict JSON."""
+    name: str | None = None
 
 
-class Whole(msgspec.Struct):
-    """The typed decode of a v1 record: what is not named here is skipped."""
+class Execution(msgspec.Struct, gc=False):
+    """``execution``"""
 
-    steps: list[Skim]
-    record_id: Any = msgspec.UNSET
-    schema_version: Any = msgspec.UNSET
-    parent_record_id: Any = None
-    replay_of: Any = None
-    agent: Any = None
-    execution: Any = None
-    policy: Any = None
-    totals: Any = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    duration_ms: float | None = None
+    status: str | None = None
+
+
+class Violation(msgspec.Struct, gc=False):
+    """``policy.violation``"""
+
+    policy_name: str | None = None
+    message: str | None = None
+
+
+class Policy(msgspec.Struct, gc=False):
+    """``policy``"""
+
+    violation: Violation | None = None
+
+
+class Totals(msgspec.Struct, gc=False):
+    """``totals``, of which the rest is recounted only where a run is opened."""
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    total_tokens: int | None = None
+
+
+class Facts(msgspec.Struct, kw_only=True):
+    """What lists need of the record itself."""
+
+    schema_version: Any = None
+    record_id: str | None = None
+    parent_record_id: str | None = None
+    replay_of: str | None = None
+    agent: Agent | None = None
+    execution: Execution | None = None
+    policy: Policy | None = None
+    totals: Totals | None = None
     input: Any = None
     error: Any = None
 
 
-_WHOLE: Final = msgspec.json.Decoder(Whole)
+class Record(msgspec.Struct):
+    """A file, decoded: what it says of the run, and its steps. The rest is filled only by `load`."""
+
+    facts: Facts
+    steps: list[Skim]
+    problems: list[Problem] = []
+    fields: dict[str, Any] = {}
+    """All fields but the steps, under the names of v1."""
+    attributes: dict[str, Any] = {}
+    """What else the file says about the run, in its own names; what stands among the steps and is no step."""
+    places: list[tuple[Place, ...]] = []
+    """Where each step lies in the file; empty if it was not asked for, or the file is not strict JSON."""
+    values: list[tuple[dict[str, Any], ...]] = []
+    """The step's records themselves, where the file is not strict JSON."""
+
+
+class _Whole(Facts, kw_only=True):
+    """The typed decode of a v1 record: what is not named here is skipped."""
+
+    schema_version: Any
+    record_id: str | None
+    steps: list[Skim]
+
+
+_WHOLE: Final = msgspec.json.Decoder(_Whole)
+_PARTS: Final[dict[str, Any]] = {
+    "agent": msgspec.json.Decoder(Agent | None),
+    "execution": msgspec.json.Decoder(Execution | None),
+    "policy": msgspec.json.Decoder(Policy | None),
+    "totals": msgspec.json.Decoder(Totals | None),
+}
 _SKIM: Final = msgspec.json.Decoder(Skim)
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
@@ -100,15 +152,45 @@ _ANY: Final = msgspec.json.Decoder()
 
 
 def skim(data: bytes) -> Record | None:
-    """A v1 record by one typed decode, without places; None where its types do not fit (or it is none)."""
+    """A v1 record by one typed decode; None where its types do not fit (or it is none)."""
     try:
         whole = _WHOLE.decode(data)
     except (ValueError, RecursionError):
         return None
-    fields = {name: getattr(whole, name) for name in whole.__struct_fields__[1:]}
-    if whole.record_id is msgspec.UNSET or whole.schema_version is msgspec.UNSET:
-        return None
-    return Record(fields, whole.steps, [], {}, [], [])
+    return Record(whole, whole.steps)
+
+
+def facts_of(fields: dict[str, Any], root: dict[str, Any] | None = None) -> Facts:
+    """The same from decoded fields: what has not the type that it should have counts as absent.
+
+    `root`: the fields undecoded, of which each is tried by a typed decode first.
+    """
+    agent, execution = fields.get("agent"), mapping(fields.get("execution"))
+    violation, totals = mapping(mapping(fields.get("policy")).get("violation")), mapping(fields.get("totals"))
+    facts = Facts(
+        schema_version=fields.get("schema_version"),
+        record_id=string(fields.get("record_id")),
+        parent_record_id=string(fields.get("parent_record_id")),
+        replay_of=string(fields.get("replay_of")),
+        agent=Agent(string(agent.get("name") if isinstance(agent, dict) else agent)),
+        execution=Execution(
+            string(execution.get("started_at")),
+            string(execution.get("ended_at")),
+            number(execution.get("duration_ms")),
+            string(execution.get("status")),
+        ),
+        totals=Totals(*(whole(totals.get(name)) for name in Totals.__struct_fields__)),
+        input=fields.get("input"),
+        error=fields.get("error"),
+    )
+    if violation:
+        facts.policy = Policy(Violation(string(violation.get("policy_name")), string(violation.get("message"))))
+    for name, decoder in _PARTS.items():
+        raw = (root or {}).get(name)
+        if isinstance(raw, Raw):
+            with suppress(ValueError, RecursionError):
+                setattr(facts, name, decoder.decode(raw))
+    return facts
 
 
 def outline(data: bytes) -> tuple[dict[str, Raw], str | None]:
@@ -127,16 +209,20 @@ def outline(data: bytes) -> tuple[dict[str, Raw], str | None]:
 def load(data: bytes, path: str) -> Record:
     """A v1 record, value by value, with the places of its steps. Raises `FormatError` if it is no JSON object."""
     root, note = outline(data)
-    problems = [Problem(path, "", f"read leniently: {note}")] if note and skim(data) is None else []
+    typed = skim(data)
+    problems = [Problem(path, "", f"read leniently: {note}")] if note and typed is None else []
     items = items_of(root.get("steps"), "steps", path, problems)
     fields = values_of(root, "steps")
     attributes = {name: value for name, value in fields.items() if name not in _MORE or isinstance(value, _MORE[name])}
-    record = Record(fields, [], problems, attributes | items.stray, [], [])
-    record.steps = [skim_of(raw) for raw in items.raws]
-    record.places = [(place,) for place in places_of(data, items.raws)]
-    if note:
-        record.values = [(raw,) for raw in items.raws]
-    return record
+    return Record(
+        facts_of(fields, root) if typed is None else typed.facts,
+        [skim_of(raw) for raw in items.raws] if typed is None else typed.steps,
+        problems,
+        fields,
+        attributes | items.stray,
+        [(place,) for place in places_of(data, items.raws)],
+        [(raw,) for raw in items.raws] if note else [],
+    )
 
 
 _MORE: Final = {"input": (), "output": (), "error": (dict, list)}

@@ -10,10 +10,11 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.paprika_messages import messages_in
-from tracetui.formats.paprika_record import Record, Skim, mapping, number, string, value_of, whole
+from tracetui.formats.paprika_record import Execution, Facts, Record, Skim, Totals, mapping, number, string, value_of
 from tracetui.model import Error, FirstError, Header, Status, StatusSource, Usage, status_of
 from tracetui.model import text_of as message_text
 from tracetui.model.build import NO_USAGE, Tally
+from tracetui.model.status import WORDS
 
 CALLS: Final = frozenset({"llm_call", "tool_call"})
 POLICY: Final = "policy_violation"
@@ -23,48 +24,52 @@ _ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "messag
 _TEXT: Final = 120
 
 
-def header_of(fields: dict[str, Any], path: str, steps: list[Skim] | None) -> Header:
+def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
     """The header; without `steps` (in the list stage) the cause of a failure names no span."""
-    execution, agent = mapping(fields.get("execution")), fields.get("agent")
-    ident = string(fields.get("record_id")) or PurePath(path).stem
-    name = string(agent.get("name")) if isinstance(agent, dict) else string(agent)
-    started, zone = _moment(execution.get("started_at"))
-    ended, _ = _moment(execution.get("ended_at"))
-    word = string(execution.get("status")) or None
-    status, source = _status(word, fields)
-    replayed = string(fields.get("replay_of")) or None
+    execution = facts.execution or _NOTHING
+    ident = facts.record_id or PurePath(path).stem
+    name = facts.agent.name if facts.agent is not None else None
+    started, zone = _moment(execution.started_at)
+    word = execution.status or None
+    status, source = _status(word, facts)
+    ended = status not in _OPEN or moment(execution.ended_at) is not None
     return Header(
         id=ident,
         name=name or ident,
         agent=name or None,
         model=None if steps is None else next((step.model for step in steps if step.model), None),
-        status=status if ended is not None or status is not Status.UNKNOWN else None,
+        status=status if ended else None,
         status_word=word,
         status_source=source,
-        ended=ended is not None or status not in (None, Status.UNKNOWN),
+        ended=ended,
         started_at=started,
         time_zone=zone,
-        duration_ms=_duration(execution, started, ended),
-        usage=declared_usage(mapping(fields.get("totals"))),
-        replay_of=replayed,
-        relation="replay" if replayed else None,
-        parent=string(fields.get("parent_record_id")) or None,
-        error=_cause(fields, status, steps),
-        prompt=main_text(fields.get("input")),
+        duration_ms=_duration(execution, started),
+        usage=None if facts.totals is None else _usage(facts.totals),
+        replay_of=facts.replay_of or None,
+        relation="replay" if facts.replay_of else None,
+        parent=facts.parent_record_id or None,
+        error=None if status is not Status.ERROR else _cause(facts, steps),
+        prompt=main_text(facts.input),
     )
 
 
-def _status(word: str | None, fields: dict[str, Any]) -> tuple[Status | None, StatusSource | None]:
+_NOTHING: Final = Execution()
+_OPEN: Final = (None, Status.UNKNOWN)
+"""A status that tells nothing: whether the run ended is told by ``ended_at``. Its default is the word ``unknown``."""
+
+
+def _status(word: str | None, facts: Facts) -> tuple[Status | None, StatusSource | None]:
     if word is not None:
-        return status_of(word), StatusSource.EXPLICIT
-    if mapping(mapping(fields.get("policy")).get("violation")):
+        return WORDS.get(word) or status_of(word), StatusSource.EXPLICIT
+    if facts.policy is not None and facts.policy.violation is not None:
         return Status.ERROR, StatusSource.POLICY
-    return (None, None) if fields.get("error") is None else (Status.ERROR, StatusSource.EXPLICIT)
+    return (None, None) if facts.error is None else (Status.ERROR, StatusSource.EXPLICIT)
 
 
-def _moment(value: Any) -> tuple[float | None, str | None]:
+def _moment(value: str | None) -> tuple[float | None, str | None]:
     """Seconds since the epoch, and the zone: None for a naive time, which counts as UTC for sorting."""
-    if not isinstance(value, str):
+    if value is None:
         return None, "UTC"
     try:
         found = datetime.fromisoformat(value)
@@ -75,43 +80,41 @@ def _moment(value: Any) -> tuple[float | None, str | None]:
         return None, "UTC"
 
 
-def moment(value: Any) -> float | None:
+def moment(value: str | None) -> float | None:
     """An ISO time as seconds since the epoch; None if it is none."""
     return _moment(value)[0]
 
 
-def _duration(execution: dict[str, Any], started: float | None, ended: float | None) -> float | None:
-    stated = number(execution.get("duration_ms"))
+def _duration(execution: Execution, started: float | None) -> float | None:
+    stated = execution.duration_ms
     if stated is not None and stated >= 0:
         return stated
+    ended = moment(execution.ended_at)
     return (ended - started) * 1000 if started is not None and ended is not None and ended >= started else None
 
 
-def declared_usage(totals: dict[str, Any]) -> Usage | None:
-    """The tokens that the record says it used, None if it says nothing."""
-    found = [_count(totals.get(name)) for name in ("prompt_tokens", "completion_tokens", "total_tokens")]
-    return None if found == [None, None, None] else Usage(*found)
+def _usage(totals: Totals) -> Usage | None:
+    """The tokens that the record says it used, None if it says nothing; a negative number says nothing."""
+    given, made, total = _count(totals.prompt_tokens), _count(totals.completion_tokens), _count(totals.total_tokens)
+    return None if given is None and made is None and total is None else Usage(given, made, total)
 
 
-def _count(value: Any) -> int | None:
-    found = whole(value)
-    return found if found is not None and found >= 0 else None
+def _count(value: int | None) -> int | None:
+    return value if value is not None and value >= 0 else None
 
 
-def _cause(fields: dict[str, Any], status: Status | None, steps: list[Skim] | None) -> FirstError | None:
+def _cause(facts: Facts, steps: list[Skim] | None) -> FirstError | None:
     """Why the run failed: the violated policy, or its own error, with the step that it happened in."""
-    if status is not Status.ERROR:
-        return None
-    violation = mapping(mapping(fields.get("policy")).get("violation"))
-    if violation:
-        error = Error(text_of(violation.get("message")), string(violation.get("policy_name")))
-    elif fields.get("error") is not None:
-        error = error_of(fields["error"])
+    violation = None if facts.policy is None else facts.policy.violation
+    if violation is not None:
+        error = Error(violation.message or "", violation.policy_name)
+    elif facts.error is not None:
+        error = error_of(facts.error)
     else:
         return None
     if steps is None:
         return FirstError(error.message, error.type)
-    place = failing_step(fields, steps)
+    place = failing_step(facts, steps)
     return FirstError(error.message, error.type, *_named(steps, _last(steps, POLICY) if place is None else place))
 
 
@@ -123,15 +126,14 @@ def _last(steps: list[Skim], kind: str) -> int | None:
     return next((i for i in range(len(steps) - 1, -1, -1) if steps[i].step_type == kind), None)
 
 
-def failing_step(fields: dict[str, Any], steps: list[Skim]) -> int | None:
+def failing_step(facts: Facts, steps: list[Skim]) -> int | None:
     """Position of the step in which a failed run broke off: the last call, if it has neither output nor time.
 
     Paprika writes no error into the step itself: a call that raises leaves no end event, and the text goes to the run.
     """
-    execution = mapping(fields.get("execution"))
-    word = string(execution.get("status"))
-    if fields.get("error") is None or mapping(mapping(fields.get("policy")).get("violation")):
+    if facts.error is None or (facts.policy is not None and facts.policy.violation is not None):
         return None
+    word = facts.execution.status if facts.execution is not None else None
     if word is not None and status_of(word) is not Status.ERROR:
         return None
     place = next((i for i in range(len(steps) - 1, -1, -1) if steps[i].step_type in CALLS), None)
@@ -179,9 +181,11 @@ def main_text(value: Any) -> str:
     if isinstance(value, dict) and ("args" in value or "kwargs" in value):
         value = mapping(value.get("kwargs")) or value.get("args")
     if isinstance(value, dict):
-        texts = {name: item for name, item in value.items() if isinstance(item, str)}
-        value = next((texts[name] for name in _ASKED if texts.get(name)), next(iter(texts.values()), ""))
-    elif isinstance(value, list):
+        for name in _ASKED:
+            if name in value and isinstance(text := value[name], str) and text:
+                return text[:_TEXT]
+        value = [*value.values()]
+    if isinstance(value, list):
         value = next((item for item in value if isinstance(item, str)), "")
     return value[:_TEXT] if isinstance(value, str) else ""
 
@@ -212,26 +216,17 @@ def failed(step: Skim) -> bool:
 def tally_of(record: Record, header: Header) -> Tally:
     """What the steps add up to: the same as counting their spans one by one, without making them."""
     steps = record.steps
-    broken = failing_step(record.fields, steps)
-    models = tools = violations = 0
-    errors: list[int] = []
-    for place, step in enumerate(steps):
-        kind = step.step_type
-        if kind == "llm_call":
-            models += 1
-        elif kind == "tool_call":
-            tools += 1
-        elif kind == POLICY:
-            violations += 1
-            errors.append(place)
-            continue
-        if step.error is not None or place == broken or (step.status is not None and failed(step)):
-            errors.append(place)
+    kinds = [step.step_type for step in steps]
+    violations = kinds.count(POLICY)
+    errors = [place for place, step in enumerate(steps) if step.error is not None or step.status is not None]
+    if errors or violations or record.facts.error is not None:
+        broken = failing_step(record.facts, steps)
+        errors = [place for place, step in enumerate(steps) if place == broken or failed(step)]
     tally = Tally(
         steps=len(steps) - violations,
         spans=len(steps),
-        llm_calls=models,
-        tool_calls=tools,
+        llm_calls=kinds.count("llm_call"),
+        tool_calls=kinds.count("tool_call"),
         errors=len(errors),
         ends_in_error=bool(errors) and errors[-1] == len(steps) - 1,
         problems=len(record.problems),

@@ -41,7 +41,7 @@ class At(msgspec.Struct, frozen=True, gc=False):
 
 def spans_of(record: Record, version: Stat, start: int, stop: int) -> list[Span]:
     """The spans of the steps from position `start` up to `stop`."""
-    broken = failing_step(record.fields, record.steps)
+    broken = failing_step(record.facts, record.steps)
     found = []
     for place in range(start, min(stop, len(record.steps))):
         at = At(
@@ -49,7 +49,7 @@ def spans_of(record: Record, version: Stat, start: int, stop: int) -> list[Span]
             record.places[place] if record.places else (),
             record.values[place] if record.values else (),
         )
-        cause = error_of(record.fields.get("error")) if place == broken else None
+        cause = error_of(record.facts.error) if place == broken else None
         found.append(_span(record.steps[place], place, cause, at))
     return found
 

@@ -12,10 +12,12 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.paprika_record import (
+    Facts,
     Items,
     Raw,
     Record,
     Skim,
+    facts_of,
     fields_of,
     items_of,
     mapping,
@@ -51,19 +53,22 @@ def load(data: bytes, path: str) -> Record:
     problems = [Problem(path, "", f"read leniently: {note}")] if note else []
     items = items_of(root.get("events"), "events", path, problems)
     attributes = values_of(root, "events")
-    record = Record({}, [], problems, attributes | items.stray, [], [])
-    places: list[Any] = [*places_of(data, items.raws)]
     groups, frame = _grouped(items)
-    for group in groups:
-        record.steps.append(_step([items.raws[i] for i in group]))
-        record.places.append(tuple(places[i] for i in group) if places else ())
-    if note:
-        record.values = [tuple(items.raws[i] for i in group) for group in groups]
-        record.places = []
+    places = places_of(data, items.raws)
+    record = Record(
+        Facts(),
+        [_step([items.raws[i] for i in group]) for group in groups],
+        problems,
+        {},
+        attributes | items.stray,
+        [tuple(places[i] for i in group) for group in groups] if places else [],
+        [tuple(items.raws[i] for i in group) for group in groups] if note else [],
+    )
     record.fields = _fields(attributes, [(name, values_of(fields_of(items.raws[i]))) for name, i in frame], record)
     broken = next((i for i, step in enumerate(record.steps) if step.step_type == "policy_violation"), None)
     if broken is not None:
         record.fields["policy"] = {"violation": values_of(fields_of(items.raws[groups[broken][0]]))}
+    record.facts = facts_of(record.fields)
     return record
 
 
