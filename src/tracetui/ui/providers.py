@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
 from textual.content import Content
+from textual.markup import escape
 
 from tracetui.text import Clean, one_line
 from tracetui.ui.commands import shown
@@ -42,14 +43,14 @@ class CommandProvider(Provider):
 
     async def discover(self) -> Hits:
         for name, words, run in self._entries:
-            yield DiscoveryHit(Content(name), run, help=words)
+            yield DiscoveryHit(Content(name), run, help=escape(words))
 
     async def search(self, query: str) -> Hits:
         matcher = self.matcher(query)
         for name, words, run in self._entries:
             score = matcher.match(name)
             if score > 0:
-                yield Hit(score, Content(name), run, help=words)
+                yield Hit(score, Content(name), run, help=escape(words))
 
 
 class RunProvider(Provider):

@@ -1,0 +1,128 @@
+"""Rules that hold for every file: no markup from traces, no dangerous names, Textual only in the ui, no long files."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.rules.lint import forbidden, markup
+from tests.shared import ROOT
+
+SOURCE = ROOT / "src" / "tracetui"
+FILES = sorted(SOURCE.rglob("*.py"))
+OPENING = ("sources/", "state/", "demo/", "testing/")
+"""Folders whose modules open files: traces, the user's own state, and what they write themselves."""
+LONGEST = 400
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(SOURCE).as_posix()
+
+
+def test_the_rules_look_at_something() -> None:
+    assert len(FILES) > 50
+    assert any(relative(path).startswith("ui/") for path in FILES)
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if relative(path).startswith("ui/")], ids=relative)
+def test_no_foreign_text_reaches_textual_as_markup(path: Path) -> None:
+    assert list(markup(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_no_dangerous_names(path: Path) -> None:
+    may_open = relative(path).startswith(OPENING)
+
+    assert list(forbidden(path.read_text(encoding="utf-8"), may_open=may_open)) == []
+
+
+@pytest.mark.parametrize("path", FILES, ids=relative)
+def test_files_are_short(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").count("\n") <= LONGEST
+
+
+def test_nothing_but_the_ui_imports_textual() -> None:
+    headless = [
+        ".".join(("tracetui", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")
+        for path in FILES
+        if not relative(path).startswith("ui/") and path.name != "__main__.py"
+    ]
+    code = "import sys\nfor name in sys.argv[1:]: __import__(name)\nprint('textual' in sys.modules)"
+    done = subprocess.run(
+        [sys.executable, "-c", code, *headless], capture_output=True, text=True, timeout=60, check=False
+    )
+
+    assert (done.stdout, done.stderr) == ("False\n", "")
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "Static(run.name)",
+        "Static(f'run {name}')",
+        "textual.widgets.Label('run ' + name)",
+        "Static(name if ok else 'nothing')",
+        "Static(str(name))",
+        "self.app.notify(error.reason)",
+        "self.notify(f'{path}', markup=True)",
+        "pane.border_title = run.name",
+        "pane.border_subtitle: str = f'{count}'",
+        "widget.tooltip = clean(text)",
+        "Option(label, id='x')",
+        "Button(label=name)",
+        "table.add_row(*cells)",
+        "Hit(1.0, name, call)",
+        "DiscoveryHit(Content(name), call, help=words)",
+        "Tab(run.id)",
+    ],
+)
+def test_the_lint_finds_markup(bad: str) -> None:
+    assert len(list(markup(bad))) == 1
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        "Static('ready')",
+        "Static(Content(clean(name)))",
+        "Static(Text(name))",
+        "Static(name, markup=False)",
+        "self.notify(clean(reason), markup=False)",
+        "pane.border_title = Content(name)",
+        "pane.border_title = 'Runs'",
+        "self.title = name",
+        "Hit(score, Content(name), partial(f, x), help=escape(words))",
+        "store.update(runs)",
+    ],
+)
+def test_the_lint_lets_safe_text_pass(good: str) -> None:
+    assert list(markup(good)) == []
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        "import pickle",
+        "from pickle import loads",
+        "import webbrowser as w",
+        "eval(text)",
+        "exec(code)",
+        "text.splitlines()",
+        "subprocess.run(command, shell=True)",
+        "subprocess.run(command, shell=flag)",
+        "Markdown(text)",
+        "open(path)",
+        "Content.from_markup(text)",
+        "time.sleep(1)",
+    ],
+)
+def test_the_lint_finds_dangerous_names(bad: str) -> None:
+    assert len(list(forbidden(bad))) == 1
+
+
+def test_the_lint_lets_the_rest_pass() -> None:
+    assert list(forbidden("source.open(path)\nos.open(path, flags)\nsubprocess.run(words, shell=False)")) == []
+    assert list(forbidden("open(path)", may_open=True)) == []
