@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -260,3 +261,17 @@ async def test_unwrapped_lines_run_on_and_scroll(opened: Opener, samples: Path) 
         assert app.main.detail.left > 0
         await press(pilot, "w")
         assert (len(app.main.detail.rows), app.main.detail.left) == (wrapped, 0)
+
+
+async def test_a_hit_in_folded_json_is_unfolded(opened: Opener, tmp_path: Path) -> None:
+    deep: object = "the needle is here"
+    for depth in range(6):
+        deep = {f"level {depth}": deep, "other": list(range(100))}
+    items = [{"type": "function_call", "id": "f", "call_id": "c", "name": "look", "arguments": json.dumps(deep)}]
+    items.append({"type": "function_call_output", "id": "o", "call_id": "c", "output": "ok"})
+    (tmp_path / "deep.json").write_text(json.dumps({"items": items}))
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter", "enter")
+        assert app.main.detail.choose("input")
+        await press(pilot, "/", *"needle is", "enter")
+        assert "the needle is here" in text_of(app)

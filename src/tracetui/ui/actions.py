@@ -207,6 +207,7 @@ class Actions:
         else:
             at = next((i for i in reversed(range(len(hits))) if hits[i] < here), len(hits) - 1)
         view.move_to(hits[at])
+        view.reveal()
         self._screen.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
 
     def do_error(self, argument: str) -> None:

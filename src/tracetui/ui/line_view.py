@@ -232,6 +232,9 @@ class LineView(LineWidget, can_focus=True):
         needle = self.needle.lower()
         return [i for i in range(len(self.rows)) if needle in self.rows.plain(i).lower()]
 
+    def reveal(self) -> None:
+        """Bring what the needle found in the row under the cursor into view; panes that fold unfold it."""
+
     def search(self, needle: str) -> None:
         """Mark every occurrence of `needle` (none for an empty one)."""
         self.needle = needle

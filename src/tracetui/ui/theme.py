@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 from rich.color import Color
 from rich.style import Style
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from tracetui.views.glyphs import UNICODE, Glyphs
 
@@ -154,11 +154,7 @@ class Look(NamedTuple):
 def textual_theme(palette: Palette) -> Theme:
     """The same colours for the few stock widgets (prompt, palette)."""
     if palette.ansi:
-        return Theme(
-            name="tracetui-ansi", ansi=True, primary="ansi_bright_blue", accent="ansi_bright_blue",
-            foreground="ansi_default", background="ansi_default", surface="ansi_default", panel="ansi_default",
-            error="ansi_bright_red", success="ansi_green", warning="ansi_yellow",
-        )  # fmt: skip
+        return BUILTIN_THEMES["ansi-dark"]
     colors = {name: f"#{value}" for name, value in palette.colors.items() if " " not in value}
     return Theme(
         name=f"tracetui-{palette.name}", dark=palette.name != "light", primary=colors["accent"],

@@ -14,6 +14,8 @@ from tracetui.views.rows import Line, ListRows, Piece, width_of
 
 SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """What is best read as messages."""
+MOST_FOLDS: Final = 200
+"""Folds that a search opens to show one hit."""
 UNWRAPPED: Final = 4000
 """Columns of a pane whose lines run on."""
 
@@ -96,6 +98,20 @@ class Detail(LineView):
         self.opened = self.opened ^ {fold.key}
         self._draw_tab(keep=True)
         return True
+
+    def reveal(self) -> None:
+        """Unfold the row under the cursor until the needle itself is in view."""
+        needle = self.needle.lower()
+        for _ in range(MOST_FOLDS):
+            here = self.position
+            shown = "".join(piece.text for piece in self.rows.line(here, self._drawn_width)).lower()
+            if needle in shown or not self.toggle(open_=True):
+                return
+            below = range(here + 1, len(self.rows))
+            inside = next((i for i in below if needle in self.rows.plain(i).lower()), None)
+            if inside is None:
+                return
+            self.move_to(inside)
 
     def to_parent(self) -> bool:
         """Go to the row that the one under the cursor is in; False at the top."""

@@ -100,7 +100,7 @@ class MainScreen(Screen[None]):
         yield self._footer
 
     def on_mount(self) -> None:
-        self.runs.focus()
+        (self.steps if self.level else self.runs).focus()
         self.set_interval(30, self.refresh_list)
         self._laid_out_for = self.app.size
 
