@@ -7,9 +7,13 @@ import shutil
 import sqlite3
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
+import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V2, database, insert
 from tests.shared import needs_shared, sample
@@ -286,6 +290,49 @@ def test_cycles_of_parents_children_and_forks_end(tmp_path: Path) -> None:
     for run_id, summary in listed(tmp_path / "cycle.db").items():
         run = read(tmp_path / "cycle.db", run_id)
         assert (summary.steps, summary.spans) == (run.summary.steps, run.summary.spans)
+
+
+RUN_IDS = st.sampled_from(["a", "b", "c", "a/0", "a/1", "a/n", "missing"])
+LINK = st.one_of(st.none(), RUN_IDS)
+RUNS = st.fixed_dictionaries(
+    {
+        "status": st.sampled_from(["completed", "failed", "partial", "active", "paused", "odd"]),
+        "parent_run_id": LINK,
+        "forked_from": LINK,
+        "fork_superstep": st.sampled_from([None, 0, 1]),
+    }
+)
+STEPS = st.fixed_dictionaries(
+    {
+        "run_id": RUN_IDS,
+        "superstep": st.integers(0, 2),
+        "node_name": st.sampled_from(["n", "m", "__retained_state__"]),
+        "status": st.sampled_from(["completed", "failed", "paused", "odd"]),
+        "error": st.sampled_from([None, "", "boom"]),
+        "child_run_id": LINK,
+        "decision": st.sampled_from([None, '"n"']),
+    }
+)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.dictionaries(RUN_IDS, RUNS), st.lists(STEPS, max_size=8))
+def test_counting_all_runs_at_once_equals_reading_each(
+    runs: dict[str, dict[str, Any]], steps: list[dict[str, Any]]
+) -> None:
+    with TemporaryDirectory() as folder:
+        path = Path(folder, "any.db")
+        row = {"created_at": "2026-03-02T09:00:00+00:00", "duration_ms": 1}
+        with database(path, V6, 6) as db:
+            for run_id, run in runs.items():
+                insert(db, "runs", id=run_id, **run, **row)
+            unique = {(s["run_id"], s["superstep"], s["node_name"]): s for s in steps}
+            for index, step in enumerate(unique.values()):
+                insert(db, "steps", step_index=index, **step, **row)
+        for run_id, summary in listed(path).items():
+            assert msgspec.structs.replace(summary, modified_at=0.0) == msgspec.structs.replace(
+                read(path, run_id).summary, modified_at=0.0, status=summary.status
+            )
 
 
 def test_a_long_run_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 import stat
+import subprocess
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,6 +138,28 @@ def test_the_copy_is_private_and_goes_away(
     assert len(list(room.iterdir())) == 1, "the copy of the older state is gone"
     sqlite._copies.clear()
     assert list(room.iterdir()) == []
+
+
+def test_a_copy_that_was_tidied_away_is_taken_anew(live: tuple[Path, sqlite3.Connection]) -> None:
+    path, _ = live
+    count(path)
+    shutil.rmtree(Path(sqlite._copies[str(path)][1].path).parent)
+    assert count(path) == 3
+
+
+def test_copies_of_killed_processes_are_removed_and_nothing_else(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    gone = subprocess.Popen([sys.executable, "-c", ""])
+    gone.wait()
+    for name in (f"{gone.pid}-a", f"{os.getpid()}-b", "x-c"):
+        (tmp_path / f"tracetui-copy-{name}").mkdir()
+    (tmp_path / f"other-{gone.pid}-a").mkdir()
+    sqlite._sweep.cache_clear()
+    sqlite._sweep()
+    left = sorted(path.name for path in tmp_path.iterdir())
+    assert left == sorted([f"tracetui-copy-{os.getpid()}-b", "tracetui-copy-x-c", f"other-{gone.pid}-a"])
 
 
 def test_a_copy_is_taken_again_when_the_writer_was_faster(

@@ -24,6 +24,7 @@ import tempfile
 import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from functools import cache
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -34,11 +35,12 @@ from tracetui.sources.base import Stat
 STATEMENT_OPS: Final = 100_000_000
 """About two seconds. Not counted in time, because the caller's own work between two rows must not count."""
 VALUE_LIMIT: Final = 1 << 29
-ATTEMPTS: Final = 8
+ATTEMPTS: Final = 20
 """How often a copy is begun anew because the writer was faster."""
 KEPT_COPIES: Final = 8
 
 _CHUNK: Final = 1 << 20
+_PREFIX: Final = "tracetui-copy-"
 _PROGRESS_OPS: Final = 100_000
 _JOURNAL_MAGIC: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -116,7 +118,8 @@ class _Copy:
     """A private copy of a database with its log or journal folded in; its folder goes when nobody holds the copy."""
 
     def __init__(self) -> None:
-        folder = tempfile.mkdtemp(prefix="tracetui-")
+        _sweep()
+        folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
         weakref.finalize(self, _remove, folder, os.getpid())
         self.path = os.path.join(folder, "copy.db")
 
@@ -143,7 +146,7 @@ def _copy_of(path: str, state: _State) -> _Copy:
     """The copy of that state: the one at hand if there is one, so that many reads in a row copy once."""
     key = os.path.abspath(path)
     known = _copies.pop(key, None)
-    if known is None or known[0] != state:
+    if known is None or known[0] != state or not os.path.exists(known[1].path):  # something may tidy up the folder
         known = _taken(path, state)
     _copies[key] = known  # at the end: the oldest goes first
     while len(_copies) > KEPT_COPIES:
@@ -247,6 +250,25 @@ def _refuse_super_journal(path: str) -> None:
         journal.seek(max(0, journal.tell() - len(_JOURNAL_MAGIC)))
         if journal.read() == _JOURNAL_MAGIC:
             raise OSError("its rollback journal belongs to a transaction over several databases")
+
+
+@cache
+def _sweep() -> None:
+    """Remove, once, what processes left behind that were killed: a copy of somebody's traces must not lie about."""
+    for entry in os.scandir(tempfile.gettempdir()):
+        pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
+        if entry.name.startswith(_PREFIX) and pid.isdigit() and not _is_alive(int(pid)):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
 
 
 def _remove(folder: str, owner: int) -> None:
