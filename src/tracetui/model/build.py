@@ -132,6 +132,10 @@ class RunBuilder:
         self._revision = 0
         self.reset()
 
+    def __len__(self) -> int:
+        """How many spans are known."""
+        return len(self._spans)
+
     def reset(self) -> None:
         """Forget everything: the source was rewritten."""
         self._spans: dict[str, Span] = {}
