@@ -1,0 +1,51 @@
+"""What the benchmarks print: a row for every promise, what was measured, what is promised, and a verdict."""
+
+from __future__ import annotations
+
+import statistics
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+
+class Row(NamedTuple):
+    """One promise. `value` and `limit` are in the same unit; smaller is better."""
+
+    what: str
+    value: float
+    limit: float
+    unit: str
+    """``×`` for a ratio, else what the number counts."""
+    detail: str = ""
+    """What it was made of, for people."""
+
+    @property
+    def met(self) -> bool:
+        """Whether the promise is kept."""
+        return self.value <= self.limit
+
+    def __str__(self) -> str:
+        sign = "met   " if self.met else "MISSED"
+        value, limit = (f"{_short(number)} {self.unit}" for number in (self.value, self.limit))
+        return f"{sign}  {self.what:<58} {value:>10}  of {limit:>10}   {self.detail}".rstrip()
+
+
+def _short(number: float) -> str:
+    return f"{number:.2f}" if number < 10 else f"{number:,.0f}".replace(",", " ")
+
+
+def say(text: object = "") -> None:
+    """Print at once, so that what takes long shows how far it is."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def median(values: Sequence[float]) -> float:
+    """The median; not a number where nothing was measured."""
+    return statistics.median(values) if values else float("nan")
+
+
+def p95(values: Sequence[float]) -> float:
+    """The value that 95 of 100 do not exceed."""
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, round(0.95 * (len(ordered) - 1)))] if ordered else float("nan")
