@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.ccpa_records import PREVIEW, At, blocks_of, content_text, end_word, first_string, kind_of
-from tracetui.formats.ccpa_spans import (
+from tracetui.formats.ccpa.records import PREVIEW, At, blocks_of, content_text, end_word, first_string, kind_of
+from tracetui.formats.ccpa.spans import (
     answered,
     call_spans,
     hook_span,

@@ -10,9 +10,9 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.ccpa_records import MAX_LINE, At, parse
-from tracetui.formats.ccpa_run import header_of, run_body
-from tracetui.formats.ccpa_session import Session
+from tracetui.formats.ccpa.records import MAX_LINE, At, parse
+from tracetui.formats.ccpa.run import header_of, run_body
+from tracetui.formats.ccpa.session import Session
 from tracetui.formats.lines import Line, lines
 from tracetui.sources.base import File
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.penelope_fields import (
+from tracetui.formats.penelope.fields import (
     PREVIEW,
     as_text,
     boolean,
@@ -19,7 +19,7 @@ from tracetui.formats.penelope_fields import (
     string,
     whole,
 )
-from tracetui.formats.penelope_turns import Execution, Turn
+from tracetui.formats.penelope.turns import Execution, Turn
 from tracetui.model import Error, Operation, Span, Status, StatusSource
 
 _NAMES: Final = ("name", "tool_name")

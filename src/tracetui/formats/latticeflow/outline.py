@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import latticeflow_records as records
-from tracetui.formats.latticeflow_files import Document
-from tracetui.formats.latticeflow_records import NOWHERE, Event, Item, Piece, Place, ident
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.files import Document
+from tracetui.formats.latticeflow.records import NOWHERE, Event, Item, Piece, Place, ident
 from tracetui.model import Problem
 
 Order = tuple[int, int, int]

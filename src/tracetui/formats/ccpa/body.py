@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats.ccpa_records import (
+from tracetui.formats.ccpa.records import (
     At,
     blocks_of,
     first_string,
@@ -15,7 +15,7 @@ from tracetui.formats.ccpa_records import (
     string,
     without,
 )
-from tracetui.formats.ccpa_spans import (
+from tracetui.formats.ccpa.spans import (
     call_span,
     hook_span,
     other_span,

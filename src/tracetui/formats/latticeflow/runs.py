@@ -8,11 +8,11 @@ from typing import Any
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import latticeflow_records as records
-from tracetui.formats.latticeflow_files import Document
-from tracetui.formats.latticeflow_outline import ItemAt, Outline, as_item
-from tracetui.formats.latticeflow_records import PREVIEW, Item, milliseconds, seconds, word
-from tracetui.formats.latticeflow_spans import Woven
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.files import Document
+from tracetui.formats.latticeflow.outline import ItemAt, Outline, as_item
+from tracetui.formats.latticeflow.records import PREVIEW, Item, milliseconds, seconds, word
+from tracetui.formats.latticeflow.spans import Woven
 from tracetui.model import (
     Error,
     FirstError,

@@ -6,9 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats import latticeflow_records as records
-from tracetui.formats.latticeflow_outline import ItemAt
-from tracetui.formats.latticeflow_records import PREVIEW, seconds, word
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.outline import ItemAt
+from tracetui.formats.latticeflow.records import PREVIEW, seconds, word
 from tracetui.model import Error, Operation, Status, StatusSource, Usage, status_of
 
 Stand = tuple[Status, str | None, StatusSource | None]

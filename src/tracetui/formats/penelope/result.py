@@ -6,7 +6,7 @@ import re
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.penelope_fields import (
+from tracetui.formats.penelope.fields import (
     PREVIEW,
     boolean,
     mapping,

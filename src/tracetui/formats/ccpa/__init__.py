@@ -14,12 +14,12 @@ from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
-from tracetui.formats.ccpa_body import body_of
-from tracetui.formats.ccpa_count import Irregular, count
-from tracetui.formats.ccpa_records import KINDS, PREVIEW, At, content_text, end_word, kind_of, parse
-from tracetui.formats.ccpa_run import header_of
-from tracetui.formats.ccpa_session import End, Session
-from tracetui.formats.ccpa_tail import read_on
+from tracetui.formats.ccpa.body import body_of
+from tracetui.formats.ccpa.count import Irregular, count
+from tracetui.formats.ccpa.records import KINDS, PREVIEW, At, content_text, end_word, kind_of, parse
+from tracetui.formats.ccpa.run import header_of
+from tracetui.formats.ccpa.session import End, Session
+from tracetui.formats.ccpa.tail import read_on
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File

@@ -13,14 +13,12 @@ from typing import Any
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import latticeflow_bodies as bodies
-from tracetui.formats import latticeflow_files as files
-from tracetui.formats import latticeflow_runs as runs
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
-from tracetui.formats.latticeflow_files import Document
-from tracetui.formats.latticeflow_outline import outline
-from tracetui.formats.latticeflow_records import Place
-from tracetui.formats.latticeflow_spans import At, weave
+from tracetui.formats.latticeflow import bodies, files, runs
+from tracetui.formats.latticeflow.files import Document
+from tracetui.formats.latticeflow.outline import outline
+from tracetui.formats.latticeflow.records import Place
+from tracetui.formats.latticeflow.spans import At, weave
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat

@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.formats.ccpa_records import (
+from tracetui.formats.ccpa.records import (
     PREVIEW,
     At,
     blocks_of,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from tracetui.formats.latticeflow_outline import EventAt, ItemAt, Outline, as_item, outputs
-from tracetui.formats.latticeflow_records import ident
+from tracetui.formats.latticeflow.outline import EventAt, ItemAt, Outline, as_item, outputs
+from tracetui.formats.latticeflow.records import ident
 from tracetui.model import Link
 
 LONGEST: Final = 200

@@ -6,11 +6,9 @@ from typing import Any
 
 import msgspec
 
-from tracetui.formats import latticeflow_facts as facts
-from tracetui.formats import latticeflow_links as links
-from tracetui.formats import latticeflow_records as records
-from tracetui.formats.latticeflow_outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
-from tracetui.formats.latticeflow_records import PREVIEW, Place, ident, milliseconds, seconds, word
+from tracetui.formats.latticeflow import facts, links, records
+from tracetui.formats.latticeflow.outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
+from tracetui.formats.latticeflow.records import PREVIEW, Place, ident, milliseconds, seconds, word
 from tracetui.model import Error, Link, Operation, Problem, Span, Status, StatusSource
 
 _SPAN_TYPES = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}

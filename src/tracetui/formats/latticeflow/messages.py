@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from tracetui.formats import latticeflow_records as records
 from tracetui.formats.decode import decode_value
+from tracetui.formats.latticeflow import records
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats import latticeflow_records as records
-from tracetui.formats.latticeflow_messages import as_message, decoded
-from tracetui.formats.latticeflow_outline import as_item
-from tracetui.formats.latticeflow_spans import At
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.messages import as_message, decoded
+from tracetui.formats.latticeflow.outline import as_item
+from tracetui.formats.latticeflow.spans import At
 from tracetui.model import Body, Message
 from tracetui.sources.base import File
 

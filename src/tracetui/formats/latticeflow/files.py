@@ -9,9 +9,9 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import latticeflow_records as records
 from tracetui.formats.decode import decode
-from tracetui.formats.latticeflow_records import Piece, Place
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.records import Piece, Place
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.model import Problem
 from tracetui.sources.base import HEAD_SIZE, File

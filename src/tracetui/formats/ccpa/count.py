@@ -13,9 +13,9 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.ccpa_records import MAX_LINE, PREVIEW, At, end_word, first_string, kind_of, parse, whole
-from tracetui.formats.ccpa_session import End, Session
-from tracetui.formats.ccpa_spans import hook_span, outcome, stopped
+from tracetui.formats.ccpa.records import MAX_LINE, PREVIEW, At, end_word, first_string, kind_of, parse, whole
+from tracetui.formats.ccpa.session import End, Session
+from tracetui.formats.ccpa.spans import hook_span, outcome, stopped
 from tracetui.model import Error, FirstError, Status
 from tracetui.model.build import Tally
 from tracetui.model.status import status_of
