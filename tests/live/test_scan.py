@@ -1,0 +1,119 @@
+"""Every file ends in exactly one class, with a reason; broken files are told from those that are no traces."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.errors import FormatError
+from tracetui.live import stray
+from tracetui.live.scan import Found, scan
+from tracetui.sources.local import LocalFile, LocalSource
+
+TRACE = Path(__file__).parents[1] / "cli" / "traces" / "paprika" / "plan-7.json"
+
+
+def found_in(*roots: Path) -> dict[str, Found]:
+    found = list(scan(LocalSource(), map(str, roots), deep=True))
+    by_name = {os.path.relpath(one.path, roots[0]): one for one in found}
+    assert len(by_name) == len(found)
+    return by_name
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "reason"),
+    [
+        ("a.json", b"", "empty file"),
+        ("a.json", b" \n", "white space"),
+        ("a.json", b"null", "null"),
+        ("a.json", b"true", "true or false"),
+        ("a.json", b"1.5", "a number"),
+        ("a.json", b'"x"', "a string"),
+        ("a.json", b"[]", "an empty list"),
+        ("a.json", b"{}", "an empty object"),
+        ("a.json", b'{"a": 1', "cut off"),
+        ("a.json", b"{'a': 1}", "not valid JSON"),
+        ("a.json", b'{"__proto__": {}}', "__proto__"),
+        ("a.json", '{"a": 1}'.encode("utf-16"), "utf-16"),
+        ("A.JSON", b"[" * 100_000, "nested too deeply"),
+        ("a.jsonl", b"", "empty file"),
+        ("a.jsonl", b"\n\n", "white space"),
+        ("a.jsonl", b"x\ny\n", "not valid JSON"),
+        ("a.ndjson", b"x" * 70_000, "too long to tell"),
+        ("a.db", b"", "empty file"),
+        ("a.db", b"not a database", "not a SQLite database"),
+        ("a.sqlite", b"SQLite format 3\0" + bytes(100), "database"),
+    ],
+)
+def test_a_broken_file_is_a_problem(tmp_path: Path, name: str, data: bytes, reason: str) -> None:
+    (tmp_path / name).write_bytes(data)
+
+    (one,) = found_in(tmp_path).values()
+
+    assert one.kind == "problem"
+    assert reason in one.problems[0].reason
+
+
+@pytest.mark.parametrize(
+    ("name", "data"),
+    [("a.json", b'{"name": "x"}'), ("a.json", b"[1]"), ("a.jsonl", b'{"a": 1}\n'), ("a.txt", b"{"), ("a.md", b"")],
+)
+def test_a_file_of_another_kind_is_ignored_with_a_reason(tmp_path: Path, name: str, data: bytes) -> None:
+    (tmp_path / name).write_bytes(data)
+
+    (one,) = found_in(tmp_path).values()
+
+    assert (one.kind, one.problems) == ("ignored", ())
+    assert "no format claims it" in one.reason
+
+
+def test_another_database_is_ignored(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "other.db")) as connection:
+        connection.execute("CREATE TABLE people (name TEXT)")
+
+    assert found_in(tmp_path)["other.db"].kind == "ignored"
+
+
+def test_links_are_not_followed_and_those_to_files_are_told(tmp_path: Path) -> None:
+    outside, inside = tmp_path / "outside", tmp_path / "inside"
+    outside.mkdir()
+    inside.mkdir()
+    (outside / "run.json").write_bytes(TRACE.read_bytes())
+    (inside / "file.json").symlink_to(outside / "run.json")
+    (inside / "folder").symlink_to(outside)
+    (inside / "nowhere.json").symlink_to("missing")
+
+    kinds = {name: one.kind for name, one in found_in(inside).items()}
+
+    assert kinds == {"file.json": "problem", "folder": "ignored", "nowhere.json": "ignored"}
+
+
+def test_two_names_of_a_file_are_two_runs_but_one_file_named_twice_is_one(tmp_path: Path) -> None:
+    (tmp_path / "plan-7.json").write_bytes(TRACE.read_bytes())
+    os.link(tmp_path / "plan-7.json", tmp_path / "twin.json")
+
+    assert [one.kind for one in found_in(tmp_path).values()] == ["listed", "listed"]
+    again = list(scan(LocalSource(), [str(tmp_path), str(tmp_path / "twin.json")], deep=True))
+    assert [one.kind for one in again] == ["listed", "listed", "ignored"]
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.sampled_from(["json", "jsonl", "db", "txt"]), st.binary(max_size=60))
+def test_any_bytes_are_a_problem_or_another_kind_of_file(
+    tmp_path_factory: pytest.TempPathFactory, ending: str, data: bytes
+) -> None:
+    path = tmp_path_factory.getbasetemp() / f"any.{ending}"
+    path.write_bytes(data)
+    with LocalFile(str(path)) as file:
+        try:
+            reason = stray.why(file)
+        except FormatError as error:
+            reason = error.reason
+
+    assert reason
