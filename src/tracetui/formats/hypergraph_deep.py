@@ -134,7 +134,7 @@ def _quick(
     steps, errors = here.steps, here.errors
     if text(run.forked_from) is not None:
         ancestors, missing = ancestors_of(connection, schema, run)
-        if missing is not None:
+        if missing is not None or run.id in children:
             return None
         for ancestor, last in ancestors:
             inherited = own[ancestor.id]

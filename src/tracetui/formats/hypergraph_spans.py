@@ -128,6 +128,7 @@ class SpanReader:
                 reason = f"it was forked from {absent!r}, which is not in this database: those steps are missing"
                 self.problems.append(Problem(self._path, f"run {task.run.id}", reason))
             queue += [Steps(self._rowids(run.id, last), None, True) for run, last in ancestors]
+            self._seen.update(run.id for run, _ in ancestors)
         queue.append(Steps(self._rowids(task.run.id, None), task.parent))
         self._tasks.extendleft(reversed([*queue, Loose(task.run, task.parent)]))
 
