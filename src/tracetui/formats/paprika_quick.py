@@ -1,13 +1,15 @@
 """The list stage: what a v1 record says of its run, from its head and tail.
 
 Upstream writes the header, then ``steps``, then input, output, error and extensions; its document shows those before
-the steps. Only where exactly that is found is it used; everything else (other orders, names that are not known, keys
-twice) is left to the typed decode of the whole file.
+the steps. Only where exactly that is found is it used; everything else (other orders, names that are not known) is left
+to the typed decode of the whole file. One thing is not seen here, and corrected by the deep pass: a key that stands
+there twice, the second time between the steps and another array that ends far from the end of the file.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -51,6 +53,7 @@ class _Tail(msgspec.Struct, forbid_unknown_fields=True):
 
 _HEAD: Final = msgspec.json.Decoder(_Head)
 _TAIL: Final = msgspec.json.Decoder(_Tail)
+_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Start(NamedTuple):
@@ -103,23 +106,27 @@ def _tail(file: File, cut: int) -> _Tail | None:
 
 
 def _last(data: bytes) -> _Tail | None:
-    """What follows an end of an array from which on everything is one object: that of the record itself.
+    """What follows the first end of an array from which on everything is one object: that of the record itself.
 
     A bracket inside a step leaves closing brackets over, and one inside a string leaves a quotation mark over.
     """
-    pretty = data.rfind(b"\n  ],")
-    if pretty >= 0 and (found := _rest(data[pretty + 5 :])) is not None:
-        return found
-    for number, end in enumerate(_ARRAY_END.finditer(data)):
-        if number == _TRIES:
-            break
-        if (found := _rest(data[end.end() :].removeprefix(b","))) is not None:
-            return found
+    pretty = data.find(b"\n  ],")
+    ends = [pretty + 4] if pretty >= 0 else [end.end() for end in islice(_ARRAY_END.finditer(data), _TRIES)]
+    for end in ends:
+        rest = b"{" + data[end:].removeprefix(b",")
+        try:
+            return _TAIL.decode(rest)
+        except msgspec.ValidationError:
+            if _is_object(rest):
+                return None
+        except (ValueError, RecursionError):
+            continue
     return None
 
 
-def _rest(data: bytes) -> _Tail | None:
+def _is_object(data: bytes) -> bool:
     try:
-        return _TAIL.decode(b"{" + data)
+        _OBJECT.decode(data)
     except (ValueError, RecursionError):
-        return None
+        return False
+    return True
