@@ -20,6 +20,7 @@ from tracetui.live.load import Reader
 from tracetui.live.scan import Found, entries, look
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.sources.base import Entry, Source
+from tracetui.views.walk import starting_span
 
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
@@ -177,10 +178,16 @@ class Engine:
             ref = self._wanted_run
             if ref is None:
                 continue
-            reader = Reader(self._source, ref)
-            for run in reader.steps():
+            shown: str | None = None
+            for run in Reader(self._source, ref).steps():
+                span_id = starting_span(run)
+                body = None
+                if span_id is not None and span_id != shown:  # what is shown at once comes with the run: one paint
+                    body, shown = run.load(run.spans[run.index[span_id]]), span_id
                 with self._lock:
                     self._mail.runs[ref] = run
+                    if body is not None and span_id is not None:
+                        self._mail.bodies[ref, span_id] = body
                 self._ring()
                 if self._stop.is_set() or self._wanted_run != ref:
                     break

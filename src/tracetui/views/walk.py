@@ -34,6 +34,21 @@ def errors(run: Run) -> list[str]:
     return found
 
 
+def starting_span(run: Run) -> str | None:
+    """Where the cursor starts: at the failure of a failed run, at the end of one that runs, else at its first step."""
+    if not run.spans:
+        return None
+    if run.summary.status is Status.ERROR:
+        error = run.summary.first_error
+        if error is not None and error.span is not None and error.span in run.index:
+            return error.span
+        failed = errors(run)
+        return failed[-1] if failed else run.spans[-1].id
+    if run.summary.status is Status.RUNNING:
+        return run.spans[-1].id
+    return run.steps[0].span if run.steps else run.spans[0].id
+
+
 def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
     """The next (`direction` 1) or previous (-1) span: with the same name, of the same parent, or a model call."""
     position = run.index.get(span_id)

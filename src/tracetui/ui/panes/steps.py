@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from tracetui.model import Problem, Run, Span, Status
+from tracetui.model import Problem, Run, Span
 from tracetui.text import Clean, clean, grouped, one_line, wrap
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
@@ -32,7 +32,7 @@ class Steps(LineView):
             self.folded = frozenset()
         self.run = run
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs)
-        key = span or (None if same and self.cursor is not None else starting_span(run))
+        key = span or (None if same and self.cursor is not None else walk.starting_span(run))
         self.pane_name = "Spans" if self.as_tree else "Steps"
         self.show(
             rows,
@@ -92,21 +92,6 @@ class Steps(LineView):
             return [*above, rows.header(width)] if len(rows) else above
 
         return lines
-
-
-def starting_span(run: Run) -> str | None:
-    """Where the cursor starts: at the failure of a failed run, at the end of one that runs, else at its first step."""
-    if not run.spans:
-        return None
-    if run.summary.status is Status.ERROR:
-        error = run.summary.first_error
-        if error is not None and error.span is not None and error.span in run.index:
-            return error.span
-        failed = walk.errors(run)
-        return failed[-1] if failed else run.spans[-1].id
-    if run.summary.status is Status.RUNNING:
-        return run.spans[-1].id
-    return run.steps[0].span if run.steps else run.spans[0].id
 
 
 def broken(problem: Problem, width: int, note: Clean) -> list[Line]:

@@ -112,14 +112,14 @@ class MainScreen(Screen[None]):
             self.store.apply(mail.found)
         if mail.listed:
             self.store.end_scan()
-        for ref, run in mail.runs.items():
-            self.store.keep(run)
-            if ref == self.ref:
-                self.show_run(ref)
         for (ref, span_id), body in mail.bodies.items():
             self.store.keep_body(ref, span_id, body)
-            if ref == self.ref and self.steps.span is not None and self.steps.span.id == span_id:
-                self.show_detail()
+        for run in mail.runs.values():
+            self.store.keep(run)
+        if self.ref in mail.runs:
+            self.show_run(self.ref)
+        elif self.steps.span is not None and (self.ref, self.steps.span.id) in mail.bodies:
+            self.show_detail()
         if mail.found or self._arranged < 0:
             self._list_changed(last=not mail.stage)
         self.refresh_frame()
@@ -289,7 +289,10 @@ class MainScreen(Screen[None]):
         """Give the steps what they need, at most about 60 %, and the rest to what stands below them."""
         wide, narrow = self.has_class("wide"), self.has_class("narrow")
         height = max(1, self.app.size.height - 3)
-        need = max(8, min(self.steps.wanted_height + 1, int(height * (0.58 if narrow else 0.62))))
+        need = self.steps.wanted_height + 1
+        if not self.level:  # in eights while runs are only looked through: a layout each would cost more than the rows
+            need = -(-need // 8) * 8
+        need = max(8, min(need, int(height * (0.58 if narrow else 0.62))))
         alone = self.zoomed is not None or (narrow and self.level == 2)
         middle: float | str = "1fr" if wide or alone else need
         steps: float | str = need if wide and not alone else "1fr"
