@@ -20,8 +20,8 @@ from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.base import START
 from tracetui.formats.hypergraph import Hypergraph
-from tracetui.formats.hypergraph_rows import timestamp, value_of
-from tracetui.formats.hypergraph_runs import prompt_of
+from tracetui.formats.hypergraph.rows import timestamp, value_of
+from tracetui.formats.hypergraph.runs import prompt_of
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
@@ -336,7 +336,7 @@ def test_counting_all_runs_at_once_equals_reading_each(
 
 
 def test_a_long_run_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.hypergraph_db.PIECE_SECONDS", 0.0)
+    monkeypatch.setattr("tracetui.formats.hypergraph.db.PIECE_SECONDS", 0.0)
     path = tmp_path / "long.db"
     with database(path, V6, 6) as db:
         db.execute("BEGIN")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tracetui.formats import hypergraph_db as database
-from tracetui.formats import hypergraph_runlog as runlog
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.hypergraph import db as database
+from tracetui.formats.hypergraph import runlog
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

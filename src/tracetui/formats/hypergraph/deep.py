@@ -13,9 +13,9 @@ from sqlite3 import Connection
 
 import msgspec
 
-from tracetui.formats.hypergraph_rows import RunRow, Schema, has_steps, text, text_id
-from tracetui.formats.hypergraph_runs import ancestors_of, failed, failing, step_counts
-from tracetui.formats.hypergraph_spans import Position, SpanReader, is_active
+from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, text, text_id
+from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, step_counts
+from tracetui.formats.hypergraph.spans import Position, SpanReader, is_active
 from tracetui.model import Body, Header, RunRef, Span
 from tracetui.model.build import RunBuilder, Tally
 
@@ -47,7 +47,7 @@ def tallies(
 ) -> dict[str, Tally]:
     """What was counted, by run id."""
     if not has_steps(schema):
-        return {run.id: Tally(problems=1) for run in runs}  # see `hypergraph_spans.NO_STEPS`
+        return {run.id: Tally(problems=1) for run in runs}  # see `spans.NO_STEPS`
     known = {run.id: run for run in runs}
     own = _own_rows(connection, schema, known)
     children = _children(connection, schema, known)

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import orjson
 
-from tracetui.formats.hypergraph_rows import (
+from tracetui.formats.hypergraph.rows import (
     ERROR_HEAD,
     INPUTS_HEAD,
     RunRow,

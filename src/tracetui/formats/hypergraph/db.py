@@ -13,11 +13,11 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
-from tracetui.formats.hypergraph_body import body_of, run_body
-from tracetui.formats.hypergraph_deep import tallies
-from tracetui.formats.hypergraph_rows import RunRow, Schema, has_steps, many, run_by_id, run_rows, schema_of
-from tracetui.formats.hypergraph_runs import children_of, first_errors, header_of, items_by_parent, last_routes
-from tracetui.formats.hypergraph_spans import Position, SpanReader
+from tracetui.formats.hypergraph.body import body_of, run_body
+from tracetui.formats.hypergraph.deep import tallies
+from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, many, run_by_id, run_rows, schema_of
+from tracetui.formats.hypergraph.runs import children_of, first_errors, header_of, items_by_parent, last_routes
+from tracetui.formats.hypergraph.spans import Position, SpanReader
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import File, Stat

@@ -15,8 +15,8 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode
-from tracetui.formats.hypergraph_rows import integer, number, text
-from tracetui.formats.hypergraph_runs import PREVIEW, error_type
+from tracetui.formats.hypergraph.rows import integer, number, text
+from tracetui.formats.hypergraph.runs import PREVIEW, error_type
 from tracetui.model import (
     Body,
     Error,

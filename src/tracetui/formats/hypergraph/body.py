@@ -12,7 +12,7 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.hypergraph_rows import (
+from tracetui.formats.hypergraph.rows import (
     BASELINE,
     JSON_COLUMNS,
     Opaque,
@@ -26,7 +26,7 @@ from tracetui.formats.hypergraph_rows import (
     text,
     value_of,
 )
-from tracetui.formats.hypergraph_runs import Ancestor, ancestors_of, children_of, failed, item_number, step_counts
+from tracetui.formats.hypergraph.runs import Ancestor, ancestors_of, children_of, failed, item_number, step_counts
 from tracetui.model import Binding, Body, Error, FirstError, Link, RunBody, Span, Total
 
 Row = dict[str, Any]

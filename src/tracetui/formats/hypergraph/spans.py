@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.hypergraph_rows import (
+from tracetui.formats.hypergraph.rows import (
     BASELINE,
     RunRow,
     Schema,
@@ -30,7 +30,7 @@ from tracetui.formats.hypergraph_rows import (
     text_id,
     timestamp,
 )
-from tracetui.formats.hypergraph_runs import (
+from tracetui.formats.hypergraph.runs import (
     ancestors_of,
     arrow,
     children_of,
@@ -266,7 +266,7 @@ def step_span(row_id: str, row: StepRow, parent: str | None, *, inherited: bool 
 
 
 def status_of_step(row: StepRow) -> tuple[Status, str | None, StatusSource | None]:
-    """(Status, the row's own word, where the status comes from); see also `hypergraph_runs.failing`."""
+    """(Status, the row's own word, where the status comes from); see also `runs.failing`."""
     word = text(row.status)
     status = Status.UNKNOWN if word is None else status_of(word)
     if status is Status.UNKNOWN and text(row.error):
