@@ -87,6 +87,8 @@ def _top_names(head: bytes) -> Iterator[bytes]:
             depth += 1
         elif first in b"}]":
             depth -= 1
+            if depth == 0:
+                return  # what follows is another document
         elif depth == 1 and match.group(2):
             yield match.group(1)
 
