@@ -130,7 +130,7 @@ def test_what_is_cut_says_how_long_it_is_and_where_the_rest_is() -> None:
     text = "\n".join(run_lines(run))
 
     assert "[5 000 characters]" in text
-    assert "tracetui show 'dir/␛file#r/STEP'" in text
+    assert "tracetui show 'dir/␛file#r/STEP' " in text
     assert "x" * 5000 in "\n".join(one_span_lines(run, 0))
 
 

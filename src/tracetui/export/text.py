@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import chain
+from shlex import quote
 from typing import Any, Final
 
 import msgspec
@@ -34,10 +35,9 @@ def run_lines(run: Run) -> Iterator[Clean]:
         cut = cut or line.endswith(CUT)
         yield line
     if cut:
+        step = quote(f"{run.summary.ref.address}/STEP")
         yield Clean("")
-        yield clean(
-            f"Cut values in full: tracetui show '{run.summary.ref.address}/STEP' (or /attributes, /STEP/output …)"
-        )
+        yield clean(f"Cut values in full: tracetui show {step} (or /attributes, /STEP/output …)")
 
 
 def _all_lines(run: Run) -> Iterator[Clean]:
