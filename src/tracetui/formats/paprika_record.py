@@ -328,16 +328,18 @@ def is_null(raw: Any) -> bool:
 
 
 def places_of(data: bytes, raws: list[Any]) -> list[Place]:
-    """Where undecoded values lie in `data`, in which they stand in this order; none for decoded ones."""
+    """Where undecoded objects lie in `data`, in which they stand in this order; none for decoded ones."""
     places = []
     position = 0
     for raw in raws:
         if not isinstance(raw, Raw):
             return []
-        view = memoryview(raw)
-        position = data.index(view, position)
-        places.append(Place(position, len(view)))
-        position += len(view)
+        text = bytes(raw)
+        start = data.index(b"{", position)  # between two objects of a list there is no bracket
+        if not data.startswith(text, start):
+            start = data.index(text, position)
+        places.append(Place(start, len(text)))
+        position = start + len(text)
     return places
 
 
