@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from math import isfinite
 from typing import Final
 
 import msgspec
@@ -184,8 +185,8 @@ def _milliseconds(ms: float | None) -> str:
 
 
 def _total(ms: float | None) -> str:
-    """A sum: ``62ms``, ``0.7s``, ``7m48s``, ``1h05m``."""
-    if ms is None:
+    """A sum: ``62ms``, ``0.7s``, ``7m48s``, ``1h05m``; a dash for what is no time."""
+    if ms is None or not isfinite(ms):
         return _DASH
     if ms < 100:
         return _milliseconds(ms)
