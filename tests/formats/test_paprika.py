@@ -16,7 +16,7 @@ from tests.shared import needs_shared, sample
 from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
-from tracetui.formats.paprika import SLICE, Paprika
+from tracetui.formats.paprika import HUGE, SLICE, Paprika
 from tracetui.formats.paprika_hash import check, input_hash
 from tracetui.model import FirstError, Limit, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
@@ -276,6 +276,23 @@ def test_very_many_steps_come_in_slices(tmp_path: Path) -> None:
     run = read(path)
     assert [span.step for span in run.spans] == list(range(count))
     assert run.summary.steps == count
+
+
+def test_a_huge_record_shows_its_first_steps_at_once(tmp_path: Path) -> None:
+    steps = [tool(i, args={"query": f"{i}" * 1000}) for i in range(HUGE // 2500)]
+    path = put(tmp_path, record(steps, error="x"))
+    ref = RunRef("paprika", path)
+    assert os.stat(path).st_size > HUGE
+    file = Counting(path)
+    with file:
+        first = FORMAT.read(file, ref)
+        assert file.count < HUGE / 4
+        whole = FORMAT.read(file, ref, first.cursor)
+    assert 100 < len(first.spans) < len(steps)
+    assert not first.done
+    assert not whole.reset
+    assert [*whole.spans[: len(first.spans)]] == first.spans
+    assert read(path).summary.steps == len(steps)
 
 
 # ---- the list stage

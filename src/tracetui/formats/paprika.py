@@ -18,8 +18,9 @@ from tracetui.formats import paprika_record, paprika_v0
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.paprika_about import id_problems, run_body
 from tracetui.formats.paprika_body import body_of
-from tracetui.formats.paprika_quick import Start, quick_facts, start_of
-from tracetui.formats.paprika_record import Raw, Record, value_of
+from tracetui.formats.paprika_fields import Raw, value_of
+from tracetui.formats.paprika_quick import Start, first_steps, quick_facts, start_of
+from tracetui.formats.paprika_record import Record
 from tracetui.formats.paprika_run import first_prompt, header_of, tally_of
 from tracetui.formats.paprika_spans import At, spans_of
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
@@ -27,6 +28,8 @@ from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat
 
 LIKELY: Final = 70
+HUGE: Final = 16 << 20
+"""Bytes from which on the first steps are shown before the whole file is read."""
 SLICE: Final = 5_000
 """Spans that are made in one call of `read`, about 50 ms worth."""
 _MAJOR: Final = re.compile(r"\s*v?(\d+)")
@@ -46,6 +49,17 @@ class _Reading(msgspec.Struct, frozen=True):
     header: Header
     body: RunBody
     next: int
+
+
+class _Begun(msgspec.Struct, frozen=True):
+    """Cursor after the first steps of a huge file."""
+
+    version: Stat
+    record: Record
+
+    def leads_to(self, record: Record, version: Stat) -> bool:
+        """True if the whole record begins with these steps."""
+        return self.version == version and record.places[: len(self.record.places)] == self.record.places
 
 
 class Paprika:
@@ -81,11 +95,20 @@ class Paprika:
             return Chunk(cursor=cursor)
         if isinstance(cursor, _Reading) and cursor.version == stat:
             return _slice(cursor, first=False)
+        if cursor is START and stat.size > HUGE and (begun := first_steps(file)) is not None:
+            _refuse_newer(begun.facts.schema_version)
+            return Chunk(
+                spans=spans_of(begun, stat, 0, len(begun.steps)),
+                header=header_of(begun.facts, file.path, None),
+                cursor=_Begun(stat, begun),
+                done=False,
+            )
         record = _load(file.read_all(), file.path)
         header = first_prompt(header_of(record.facts, file.path, record.steps), record.steps)
         body = run_body(record, tally_of(record, msgspec.structs.replace(header, usage=None)))
         reading = _Reading(stat, record, header, body, 0)
-        return msgspec.structs.replace(_slice(reading, first=True), reset=cursor is not START)
+        again = cursor is not START and not (isinstance(cursor, _Begun) and cursor.leads_to(record, stat))
+        return msgspec.structs.replace(_slice(reading, first=True), reset=again)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the step's bytes; `raw` holds them exactly, a rendering where the file is not strict JSON."""

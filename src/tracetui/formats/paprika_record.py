@@ -14,9 +14,9 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.paprika_fields import Raw, fields_of, is_null, mapping, number, string, value_of, values_of, whole
 from tracetui.model import Problem
 
-Raw = msgspec.Raw
 _NULL: Final = Raw(b"null")
 
 
@@ -148,7 +148,6 @@ _PARTS: Final[dict[str, Any]] = {
 _SKIM: Final = msgspec.json.Decoder(Skim)
 _RAWS: Final = msgspec.json.Decoder(list[Raw])
 _OBJECT: Final = msgspec.json.Decoder(dict[str, Raw])
-_ANY: Final = msgspec.json.Decoder()
 
 
 def skim(data: bytes) -> Record | None:
@@ -289,44 +288,6 @@ _TEXTS: Final = (
 )
 
 
-def fields_of(raw: Any) -> dict[str, Any]:
-    """The fields of an object, undecoded where that is possible."""
-    if isinstance(raw, dict):
-        return raw
-    try:
-        return _OBJECT.decode(raw)
-    except (ValueError, RecursionError):
-        value = value_of(raw)
-        return value if isinstance(value, dict) else {}
-
-
-def values_of(root: dict[str, Any], *without: str) -> dict[str, Any]:
-    """The decoded fields of an object."""
-    return {name: value_of(raw) for name, raw in root.items() if name not in without}
-
-
-def value_of(raw: Any) -> Any:
-    """What undecoded JSON means; its text where it cannot be decoded. Anything else is returned as it is."""
-    if not isinstance(raw, Raw):
-        return raw
-    try:
-        return _ANY.decode(raw)
-    except (ValueError, RecursionError):
-        data = bytes(raw)
-    try:
-        return decode(data)[0]
-    except FormatError:
-        return data.decode("utf-8", "replace")
-
-
-def is_null(raw: Any) -> bool:
-    """True for JSON null, decoded or not."""
-    if not isinstance(raw, Raw):
-        return raw is None
-    view = memoryview(raw)
-    return view.nbytes == 4 and bytes(view) == b"null"
-
-
 def places_of(data: bytes, raws: list[Any]) -> list[Place]:
     """Where undecoded objects lie in `data`, in which they stand in this order; none for decoded ones."""
     places = []
@@ -341,31 +302,3 @@ def places_of(data: bytes, raws: list[Any]) -> list[Place]:
         places.append(Place(start, len(text)))
         position = start + len(text)
     return places
-
-
-def string(value: Any) -> str | None:
-    """The value if it is text."""
-    return value if isinstance(value, str) else None
-
-
-def whole(value: Any) -> int | None:
-    """The value if it is a whole number."""
-    if isinstance(value, float) and value.is_integer():
-        return int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def number(value: Any) -> float | None:
-    """The value if it is a finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if found - found == 0 else None
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.paprika_fields import Raw, is_null, number, value_of
 from tracetui.formats.paprika_messages import messages_in
-from tracetui.formats.paprika_record import Place, Raw, Record, Skim, is_null, number, value_of
+from tracetui.formats.paprika_record import Place, Record, Skim
 from tracetui.formats.paprika_run import (
     POLICY,
     error_of,

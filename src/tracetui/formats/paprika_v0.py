@@ -11,24 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika_record import (
-    Facts,
-    Items,
-    Raw,
-    Record,
-    Skim,
-    facts_of,
-    fields_of,
-    items_of,
-    mapping,
-    outline,
-    places_of,
-    skim_of,
-    string,
-    value_of,
-    values_of,
-    whole,
-)
+from tracetui.formats.paprika_fields import Raw, fields_of, mapping, string, value_of, values_of, whole
+from tracetui.formats.paprika_record import Facts, Items, Record, Skim, facts_of, items_of, outline, places_of, skim_of
 from tracetui.model import Problem
 
 _STARTS: Final = ("llm_call_start", "tool_call_start")
