@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.metadata import EntryPoint
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import pytest
 
 import tracetui
 from tests.cli.run import Cli
+from tracetui.formats import registry
 
 
 def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli: Cli) -> None:
@@ -159,6 +161,17 @@ def test_a_forced_format_is_asked_for_every_file(cli: Cli) -> None:
 
     assert result.status == 1
     assert result.data["problems"]
+
+
+def test_a_plug_in_that_cannot_be_loaded_is_listed_with_the_reason(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+    plugin = EntryPoint("broken-one", "no_such_module:Format", registry.GROUP)
+    monkeypatch.setattr(registry, "_plugins", lambda: {plugin.name: plugin})
+
+    *_, last = cli("formats", "--json").data["formats"]
+
+    assert (last["name"], last["title"], last["origin"]) == ("broken-one", None, "no_such_module:Format")
+    assert "no_such_module" in last["broken"]
+    assert "broken: " in cli("formats").text
 
 
 def test_nothing_in_the_directory_changes(cli: Cli) -> None:

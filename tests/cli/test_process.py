@@ -131,3 +131,10 @@ def test_the_app_refuses_to_start_without_keys_to_read(traces: Path) -> None:
     assert status == 2
     assert b"tracetui ls" in output
     assert b"\x1b" not in output
+
+
+def test_the_app_does_not_open_what_is_not_there() -> None:
+    status, output = on_terminal("nowhere", TERM="xterm-256color")
+
+    assert status == 1
+    assert b"there is no file or folder nowhere" in output

@@ -9,7 +9,7 @@ import sys
 import tracetui
 from tracetui.cli.output import complain
 from tracetui.cli.parser import THEMES, add_paths, roots
-from tracetui.errors import UsageError
+from tracetui.errors import NothingReadable, UsageError
 from tracetui.sources.spool import STDIN
 from tracetui.store import address
 
@@ -60,4 +60,8 @@ def _opened(args: argparse.Namespace) -> tuple[list[str], str | None]:
     if len(places) != 1 or os.path.exists(places[0]):
         return places, None
     parsed = address.parse(places[0], os.path.isfile)
-    return (places, None) if parsed is None else ([parsed.path], places[0])
+    if parsed is not None:
+        return [parsed.path], places[0]
+    if args.paths:
+        raise NothingReadable(f"there is no file or folder {places[0]}; `tracetui --help` shows examples")
+    return places, None
