@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 from rich.console import RenderableType
 from textual._compositor import LayoutUpdate
 from textual.app import App
+from textual.binding import Binding
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
@@ -71,6 +72,7 @@ class TraceApp(App[int]):
     TITLE = "tracetui"
     COMMANDS: ClassVar = {_command_provider, _run_provider}
     CSS_PATH = "app.tcss"
+    BINDINGS: ClassVar = [Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)]
 
     def __init__(
         self,
@@ -200,8 +202,13 @@ class TraceApp(App[int]):
                 subprocess.run([*editor, path], check=False)  # noqa: S603 — the user's own editor, no shell
         self.refresh()
 
-    def action_help_quit(self) -> None:
-        self.exit()
+    def action_interrupt(self) -> None:
+        """Copy what is selected, as terminals do; else end, from wherever the reader is."""
+        selected = self.screen.get_selected_text() or getattr(self.focused, "selected_text", "")
+        if selected:
+            self.copy(selected)
+        else:
+            self.exit()
 
     # ---- the end
 

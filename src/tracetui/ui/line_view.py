@@ -28,6 +28,11 @@ STRIPS: Final = 512
 """Finished rows kept; a screen shows at most about 100."""
 
 
+MOST_TICKS: Final = 20_000
+"""Rows up to which the minimap shows marks: beyond, looking at every row would be felt."""
+NO_MARK: Final = Piece(Clean(" "))
+
+
 def _no_lines(width: int) -> Sequence[Line]:
     return ()
 
@@ -68,9 +73,10 @@ class LineView(LineWidget, can_focus=True):
         """The right end of the title rule, in place of the position."""
         self._make_heading: Callable[[int], Sequence[Line]] = _no_lines
         self._heading: tuple[int, Sequence[Line]] | None = None
+        self._tick_cache: tuple[tuple[int, int], dict[int, str]] | None = None
         self.needle = ""
         """What is searched for: marked in every row."""
-        self._strips: LRUCache[tuple[int, str, int, int], Strip] = LRUCache(STRIPS)
+        self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIPS)
 
     # ---- data
 
@@ -95,7 +101,7 @@ class LineView(LineWidget, can_focus=True):
         offset = self.position - self.top
         self.rows = rows
         self._strips.clear()
-        self._heading = None
+        self._heading = self._tick_cache = None
         found = rows.index(anchor) if anchor is not None else None
         if found is not None:
             self.position, self.top = found, top if top >= 0 else max(0, found - offset)
@@ -113,7 +119,7 @@ class LineView(LineWidget, can_focus=True):
     @property
     def heading(self) -> Sequence[Line]:
         """Lines between the title and the rows."""
-        width = self.size.width - 2
+        width = self.outer_size.width - 2
         if self._heading is None or self._heading[0] != width:
             self._heading = width, self._make_heading(max(1, width))
         return self._heading[1]
@@ -131,7 +137,7 @@ class LineView(LineWidget, can_focus=True):
     @property
     def page(self) -> int:
         """How many rows fit."""
-        return max(1, self.size.height - 1 - len(self.heading))
+        return max(1, self.outer_size.height - 1 - len(self.heading))
 
     # ---- moving
 
@@ -205,7 +211,7 @@ class LineView(LineWidget, can_focus=True):
             position = self._nearest(position, 1 if prefer_down else -1)
         self.position = position
         page = self.page
-        if self.size.height:
+        if self.outer_size.height:
             self.top = max(0, min(self.top, count - page))
             if position < self.top:
                 self.top = position
@@ -248,7 +254,7 @@ class LineView(LineWidget, can_focus=True):
         super().notify_style_update()
 
     def strip_at(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.outer_size.width
         if y == 0:
             return self._title_strip(width)
         if y <= len(self.heading):
@@ -302,15 +308,18 @@ class LineView(LineWidget, can_focus=True):
         ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap(index)
         selection = self.text_selection
-        cache_key = (index, ground, width, self.left)
-        strip = self._strips.get(cache_key) if selection is None else None
+        if selection is not None:
+            return self._draw(index, width, ground, at_cursor, selection, bar)
+        cache_key = (index, ground, width, self.left, bar)
+        strip = self._strips.get(cache_key)
         if strip is None:
-            strip = self._draw(index, width - 2, ground, at_cursor, selection)
-            if selection is None:
-                self._strips[cache_key] = strip
-        return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width)
+            strip = self._strips[cache_key] = self._draw(index, width, ground, at_cursor, None, bar)
+        return strip
 
-    def _draw(self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None) -> Strip:
+    def _draw(
+        self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None, bar: Piece
+    ) -> Strip:
+        width -= 2
         line: Iterable[Piece] = self.rows.line(index, width + self.left)
         if self.left:
             line = skip(line, self.left)
@@ -321,35 +330,34 @@ class LineView(LineWidget, can_focus=True):
         strip = to_strip([first, *line], width + 1, self.look.palette, ground)
         if selection is not None and (span := selection.get_span(index)) is not None:
             strip = invert(strip, *span)
-        return strip
+        return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
 
     def _minimap(self, index: int) -> Piece:
         """The last column: where the view is in the whole, and ticks where rows are marked, at their true place."""
         count, page = len(self.rows), self.page
         glyphs = self.look.glyphs
-        y = index - self.top
         if count <= page:
             mark = self.rows.mark(index)
-            return Piece(glyphs.tick, mark) if mark else Piece(Clean(" "))
-        start, end = y * count // page, max(y * count // page + 1, (y + 1) * count // page)
-        mark = self._mark_in(start, min(end, count))
+            return Piece(glyphs.tick, mark) if mark else NO_MARK
+        y = index - self.top
+        mark = self._ticks(count, page).get(y)
         if mark:
             return Piece(glyphs.tick, mark)
+        start = y * count // page
         inside = self.top <= start < self.top + page or (y == page - 1 and self.top + page >= count)
         return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
 
-    def _mark_in(self, start: int, end: int) -> str | None:
-        if end - start > 200:  # a sample will do: a tick stands for thousands of rows
-            return None
-        for i in range(start, end):
-            if mark := self.rows.mark(i):
-                return mark
-        return None
+    def _ticks(self, count: int, page: int) -> dict[int, str]:
+        """Which cells of the minimap stand for a marked row, by line of the page; looked up once for each size."""
+        if self._tick_cache is None or self._tick_cache[0] != (count, page):
+            marked = ((i, self.rows.mark(i)) for i in range(count)) if count <= MOST_TICKS else ()
+            self._tick_cache = (count, page), {i * page // count: mark for i, mark in marked if mark}
+        return self._tick_cache[1]
 
     def _repaint(self, index: int) -> None:
         y = index - self.top + 1 + len(self.heading)
-        if 0 <= y < self.size.height:
-            self.refresh(Region(0, y, self.size.width - 1, 1))
+        if 0 <= y < self.outer_size.height:
+            self.refresh(Region(0, y, self.outer_size.width - 1, 1))
 
     # ---- events
 
@@ -365,7 +373,7 @@ class LineView(LineWidget, can_focus=True):
 
     def _refocused(self) -> None:
         self._strips.clear()
-        self.refresh(Region(0, 0, self.size.width, 1))
+        self.refresh(Region(0, 0, self.outer_size.width, 1))
         self._repaint(self.position)
 
     def on_click(self, event: events.Click) -> None:
@@ -405,9 +413,9 @@ class LineView(LineWidget, can_focus=True):
         last = min(count - 1, selection.end.y if selection.end else count - 1)
         parts = []
         for index in range(max(0, first), last + 1):
-            strip = self._draw(index, self.size.width - 2, "bg", False, None)
+            strip = self._draw(index, self.outer_size.width, "bg", False, None, NO_MARK)
             span = selection.get_span(index)
-            text = strip.text
+            text = strip.text[:-1]
             if span is not None:
                 text = text[span[0] : None if span[1] == -1 else span[1]]
             parts.append(text.rstrip())

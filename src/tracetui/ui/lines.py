@@ -39,7 +39,7 @@ class LineWidget(Widget):
         return self.strip_at(y)
 
     def render_lines(self, crop: Region) -> list[Strip]:
-        width = self.size.width
+        width = self.outer_size.width
         filters = self.app.get_line_filters()
         ground = self.background_colors[1]
         strips = []
@@ -75,7 +75,7 @@ class LineBar(LineWidget):
             self.refresh()
 
     def strip_at(self, y: int) -> Strip:
-        width = self.size.width
+        width = self.outer_size.width
         right = fit(self._right, max(0, width - 2))
         room = width - width_of(tuple(right)) - 2
         left = fill((Piece(Clean(" ")), *self._left), max(0, room))

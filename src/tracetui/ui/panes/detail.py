@@ -128,7 +128,7 @@ class Detail(LineView):
 
     def _draw_tab(self, *, keep: bool) -> None:
         assert self.run is not None
-        self._drawn_width = width = max(20, self.size.width - 2)
+        self._drawn_width = width = max(20, self.outer_size.width - 2)
         look = self.look
         rows = detail.rows(
             self.run,
@@ -159,14 +159,14 @@ class Detail(LineView):
         for tab in self.tabs:
             pieces.append(Piece(Clean(tab), "accent bold underline" if tab == self.tab else "sec"))
             pieces.append(Piece(Clean("  ")))
-        while width_of(tuple(pieces)) > max(10, self.size.width - 22) and len(pieces) > 2:
+        while width_of(tuple(pieces)) > max(10, self.outer_size.width - 22) and len(pieces) > 2:
             drop = 0 if pieces[0].style == "sec" else len(pieces) - 2
             del pieces[drop : drop + 2]
         return tuple(pieces[:-1])
 
     def clicked_title(self, x: int) -> None:
         """A click on a tab chooses it."""
-        right = self.size.width - 2
+        right = self.outer_size.width - 2
         for piece in reversed(self.title_right):
             right -= len(piece.text)
             if right <= x < right + len(piece.text) and piece.text in self.tabs:
@@ -174,5 +174,5 @@ class Detail(LineView):
 
     def on_resize(self) -> None:
         super().on_resize()
-        if self.run is not None and self._drawn_width != max(20, self.size.width - 2):
+        if self.run is not None and self._drawn_width != max(20, self.outer_size.width - 2):
             self._draw_tab(keep=True)

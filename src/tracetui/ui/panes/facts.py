@@ -56,7 +56,7 @@ class Facts(LineView):
 
     def _draw_rows(self, *, keep: bool) -> None:
         assert self._shown is not None
-        width = max(20, self.size.width - 2)
+        width = max(20, self.outer_size.width - 2)
         look = self.look
         rows = detail.rows(
             self._shown, None, None, "run", width=width, opened=self.opened, glyphs=look.glyphs, zone=look.zone
