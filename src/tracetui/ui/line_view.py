@@ -21,16 +21,12 @@ from textual.widget import Widget
 from tracetui.text import Clean
 from tracetui.ui.drawing import invert, mark, skip, to_strip
 from tracetui.ui.lines import LineWidget
+from tracetui.ui.minimap import NO_MARK, Minimap
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
 
 STRIPS: Final = 512
 """Finished rows kept; a screen shows at most about 100."""
-
-
-MOST_TICKS: Final = 20_000
-"""Rows up to which the minimap shows marks: beyond, looking at every row would be felt."""
-NO_MARK: Final = Piece(Clean(" "))
 
 
 def _no_lines(width: int) -> Sequence[Line]:
@@ -73,7 +69,7 @@ class LineView(LineWidget, can_focus=True):
         """The right end of the title rule, in place of the position."""
         self._make_heading: Callable[[int], Sequence[Line]] = _no_lines
         self._heading: tuple[int, Sequence[Line]] | None = None
-        self._tick_cache: tuple[tuple[int, int], dict[int, str]] | None = None
+        self._minimap = Minimap()
         self.needle = ""
         """What is searched for: marked in every row."""
         self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIPS)
@@ -101,7 +97,8 @@ class LineView(LineWidget, can_focus=True):
         offset = self.position - self.top
         self.rows = rows
         self._strips.clear()
-        self._heading = self._tick_cache = None
+        self._heading = None
+        self._minimap.forget()
         found = rows.index(anchor) if anchor is not None else None
         if found is not None:
             self.position, self.top = found, top if top >= 0 else max(0, found - offset)
@@ -306,7 +303,7 @@ class LineView(LineWidget, can_focus=True):
             return to_strip((), width, self.look.palette)
         at_cursor = index == self.position and self.rows.selectable(index)
         ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
-        bar = self._minimap(index)
+        bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
         selection = self.text_selection
         if selection is not None:
             return self._draw(index, width, ground, at_cursor, selection, bar)
@@ -331,28 +328,6 @@ class LineView(LineWidget, can_focus=True):
         if selection is not None and (span := selection.get_span(index)) is not None:
             strip = invert(strip, *span)
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
-
-    def _minimap(self, index: int) -> Piece:
-        """The last column: where the view is in the whole, and ticks where rows are marked, at their true place."""
-        count, page = len(self.rows), self.page
-        glyphs = self.look.glyphs
-        if count <= page:
-            mark = self.rows.mark(index)
-            return Piece(glyphs.tick, mark) if mark else NO_MARK
-        y = index - self.top
-        mark = self._ticks(count, page).get(y)
-        if mark:
-            return Piece(glyphs.tick, mark)
-        start = y * count // page
-        inside = self.top <= start < self.top + page or (y == page - 1 and self.top + page >= count)
-        return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
-
-    def _ticks(self, count: int, page: int) -> dict[int, str]:
-        """Which cells of the minimap stand for a marked row, by line of the page; looked up once for each size."""
-        if self._tick_cache is None or self._tick_cache[0] != (count, page):
-            marked = ((i, self.rows.mark(i)) for i in range(count)) if count <= MOST_TICKS else ()
-            self._tick_cache = (count, page), {i * page // count: mark for i, mark in marked if mark}
-        return self._tick_cache[1]
 
     def _repaint(self, index: int) -> None:
         y = index - self.top + 1 + len(self.heading)
