@@ -15,33 +15,41 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from fnmatch import fnmatchcase
 from functools import partial
 from pathlib import Path
 from random import Random
-from tempfile import TemporaryDirectory
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.errors import FormatError, PluginError
 from tracetui.formats import registry
-from tracetui.formats.base import CERTAIN, NO, START, Format
-from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span, Status
-from tracetui.model.build import RunBuilder
+from tracetui.formats.base import CERTAIN, NO, Format
+from tracetui.model import Problem, Run, RunRef, RunSummary, Span, Status
 from tracetui.sources.local import LocalSource
 from tracetui.testing import hostile
 from tracetui.testing.normal import Shown, leaves, plain, plain_run, relative
+from tracetui.testing.reading import ALLOWED, MTIME, Growing, claimed, copied, files, read_run, write
+
+__all__ = [
+    "Growing",
+    "cases",
+    "check_expected",
+    "check_format",
+    "check_hostile",
+    "check_nothing_lost",
+    "check_pieces",
+    "check_sniff",
+    "check_summaries",
+    "check_unknown_fields",
+    "claimed",
+    "copied",
+    "read_run",
+]
 
 GOLDEN: Final = "TRACETUI_GOLDEN"
-MTIME: Final = 1_700_000_000
-"""Modification time of every file under test: long ago, so that no run counts as running."""
-ALLOWED: Final = (FormatError, OSError, sqlite3.Error)
-"""What a format may raise for a file that it cannot read."""
 UNKNOWN_FIELD: Final = "tracetui_unknown"
 
 
@@ -70,7 +78,7 @@ def check_sniff(fmt: Format, case: Path) -> None:
     """The format claims files of its case, and no other format claims one of them more surely."""
     with copied(case) as root:
         assert claimed(fmt, root), f"{fmt.name} claims no file of {case}"
-        for path in _files(root):
+        for path in files(root):
             for other in _others(fmt):
                 with LocalSource().open(path) as mine, LocalSource().open(path) as theirs:
                     score, rival = fmt.sniff(mine), other.sniff(theirs)
@@ -108,7 +116,7 @@ def check_pieces(fmt: Format, case: Path, cuts: Sequence[float]) -> None:
             readers = {ref: Growing(fmt, ref) for ref in expected}
             sizes = sorted(round(cut * len(whole)) for cut in cuts)
             for number, size in enumerate((*sizes, len(whole))):
-                _write(path, whole[:size], MTIME + number - len(sizes), again=number > 0)
+                write(path, whole[:size], MTIME + number - len(sizes), again=number > 0)
                 for reader in readers.values():
                     reader.read(whole=size == len(whole))
             for ref, reader in readers.items():
@@ -124,7 +132,7 @@ def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -
             for suffix in ("-wal", "-shm"):
                 Path(path + suffix).unlink(missing_ok=True)
             for label, data in variants:
-                _write(path, data, MTIME)
+                write(path, data, MTIME)
                 try:
                     _exercise(fmt, path)
                 except Exception as error:
@@ -153,79 +161,13 @@ def check_unknown_fields(fmt: Format, case: Path) -> None:
             for number, item in enumerate(objects):
                 item[UNKNOWN_FIELD] = f"unknown {number}."
             if objects:
-                _write(path, hostile.dumps(records, document), MTIME)
+                write(path, hostile.dumps(records, document), MTIME)
         refs = [ref for path in claimed(fmt, root) for ref in _refs(fmt, path)]
         shown = Shown(read_run(fmt, ref) for ref in refs)
         for path in claimed(fmt, root):
             for where, value in _source_leaves(Path(path)):
                 if where.endswith(UNKNOWN_FIELD) and not any(fnmatchcase(where, pattern) for pattern in known):
                     assert shown.has(value), f"{path}: the unknown field {where} is not shown"
-
-
-class Growing:
-    """Reads one run as its file grows, as the program does it."""
-
-    def __init__(self, fmt: Format, ref: RunRef) -> None:
-        self._format = fmt
-        self._ref = ref
-        self._builder = RunBuilder(ref, self._load)
-        self._cursor = START
-
-    def read(self, *, whole: bool = True) -> None:
-        """Read all that is there now. Only a file that is not `whole` may be unreadable."""
-        done = False
-        while not done:
-            with LocalSource().open(self._ref.path) as file:
-                try:
-                    chunk = self._format.read(file, self._ref, self._cursor)
-                except ALLOWED:
-                    if whole:
-                        raise
-                    return
-            if chunk.reset:
-                self._builder.reset()
-            self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-            self._cursor, done = chunk.cursor, chunk.done
-
-    def run(self) -> Run:
-        """The run as known so far."""
-        return self._builder.build(modified_at=MTIME, moving=False)
-
-    def _load(self, span: Span) -> Body:
-        with LocalSource().open(self._ref.path) as file:
-            return self._format.body(file, self._ref, span)
-
-
-def read_run(fmt: Format, ref: RunRef) -> Run:
-    """The whole run, read at once."""
-    growing = Growing(fmt, ref)
-    growing.read()
-    return growing.run()
-
-
-@contextmanager
-def copied(case: Path) -> Iterator[Path]:
-    """A private copy of the input of a case, with old modification times."""
-    with TemporaryDirectory(prefix="tracetui-case-") as folder:
-        root = Path(folder).resolve() / "input"
-        shutil.copytree(case / "input", root)
-        for path in root.rglob("*"):
-            os.utime(path, (MTIME, MTIME))
-        yield root
-
-
-def claimed(fmt: Format, root: Path) -> list[str]:
-    """Paths of the files below `root` that the format claims."""
-    found = []
-    for path in _files(root):
-        with LocalSource().open(path) as file:
-            if fmt.sniff(file) > NO:
-                found.append(path)
-    return found
-
-
-def _files(root: Path) -> list[str]:
-    return sorted(entry.path for entry in LocalSource().walk(str(root)) if entry.stat is not None)
 
 
 def _others(fmt: Format) -> Iterator[Format]:
@@ -354,14 +296,6 @@ def _exceptions(case: Path) -> list[str]:
     path = case.parent / "exceptions.txt"
     lines = path.read_text(encoding="utf-8").split("\n") if path.exists() else []
     return [pattern for line in lines if (pattern := line.partition("#")[0].strip())]
-
-
-def _write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
-    """Make the file hold `data`; `again`: by appending to what it holds, as a writer does."""
-    target = Path(path)
-    with target.open("ab" if again else "wb") as stream:
-        stream.write(data[target.stat().st_size :] if again else data)
-    os.utime(target, (mtime, mtime))
 
 
 def _same(found: Any, expected: Any, what: str) -> None:
