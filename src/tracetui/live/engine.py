@@ -8,8 +8,10 @@ turns from empty to full, however much arrives; `collect` empties it.
 from __future__ import annotations
 
 import gc
+import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final
 
 import msgspec
@@ -25,6 +27,14 @@ from tracetui.views.walk import starting_span
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
 BATCH: Final = 256
+PREVIEW_SPANS: Final = 30_000
+"""Spans of a run that are read for a preview; the rest is read when the run is entered."""
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes keeps the others waiting: a key passes through three, a tenth of the usual each."""
+PAINT_SECONDS: Final = 0.05
+"""What the first paint takes: until then scanning on would only slow it down."""
+PATIENCE_SECONDS: Final = 0.5
+"""How long the scan waits for an app that does not say that it goes on."""
 
 
 class Mail(msgspec.Struct):
@@ -60,16 +70,23 @@ class Engine:
         self._full = False
         self._waiting = threading.Event()
         self._stop = threading.Event()
+        self._bound = threading.Event()
+        self._painted = False
+        self._idle = threading.Event()
+        self._idle.set()
         self._generation = 0
         self._wanted_run: RunRef | None = None
+        self._entered: RunRef | None = None
         self._wanted_body: tuple[Run, Span] | None = None
         self._run_bell = threading.Event()
+        self._read_on = threading.Event()
         self._body_bell = threading.Event()
 
     # ---- for the app
 
     def start(self) -> None:
         """Begin to scan and to take requests."""
+        sys.setswitchinterval(SWITCH_SECONDS)
         for work in (self._read_runs, self._load_bodies):
             self._spawn(work)
         self.rescan()
@@ -79,6 +96,7 @@ class Engine:
         with self._lock:
             self._notify = notify
             full = self._full
+        self._bound.set()
         if full:
             notify()
 
@@ -92,6 +110,12 @@ class Engine:
         """Read that run; a request that was not begun yet is replaced, one that is going on is left."""
         self._wanted_run = ref
         self._run_bell.set()
+        self._read_on.set()
+
+    def enter(self, ref: RunRef) -> None:
+        """Read all of that run, if it is being read or held at the end of what a preview needs."""
+        self._entered = ref
+        self._read_on.set()
 
     def load_body(self, run: Run, span: Span) -> None:
         """Load the body of a span; a request that was not begun yet is replaced."""
@@ -105,6 +129,15 @@ class Engine:
             self._waiting.clear()
         return mail
 
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Hold the scan back while the app takes mail in: two that compute at once take twice as long each."""
+        self._idle.clear()
+        try:
+            yield
+        finally:
+            self._idle.set()
+
     def wait(self, seconds: float) -> bool:
         """Wait at most so long for mail; True if there is some."""
         return seconds > 0 and self._waiting.wait(seconds)
@@ -112,8 +145,8 @@ class Engine:
     def stop(self) -> None:
         """Tell the threads to end; does not wait for them (they are daemons)."""
         self._stop.set()
-        self._run_bell.set()
-        self._body_bell.set()
+        for bell in (self._run_bell, self._read_on, self._body_bell, self._idle, self._bound):
+            bell.set()
 
     # ---- threads
 
@@ -146,15 +179,16 @@ class Engine:
         seen = 0
         last: Format | None = None
         for entry in entries(self._source, self._roots):
-            if self._stop.is_set() or generation != self._generation:
+            if self._over(generation):
                 return None
-            found, last = look(self._source, entry, deep=False, last=last, only=self._only)
+            found, last = look(self._source, entry, deep=False, last=last, only=self._only, tell=self._tell)
             batch.append(found)
             seen += 1
             if any(not run.deep for run in found.runs):
                 shallow.append((entry, found.format or ""))
             if len(batch) >= limit:
                 self._deliver(batch, "list", seen, None)
+                self._let_it_paint()
                 batch, limit = [], BATCH
         self._deliver(batch, "deep" if shallow else "", seen, seen, listed=True)
         return shallow
@@ -163,7 +197,7 @@ class Engine:
         entries.sort(key=lambda pair: -(pair[0].stat.mtime_ns if pair[0].stat else 0))
         batch: list[Found] = []
         for done, (entry, name) in enumerate(entries, 1):
-            if self._stop.is_set() or generation != self._generation:
+            if self._over(generation):
                 return
             found, _ = look(self._source, entry, deep=True, only=registry.load(name))
             batch.append(found)
@@ -171,6 +205,27 @@ class Engine:
                 self._deliver(batch, "deep", done, len(entries))
                 batch = []
         self._deliver(batch, "", len(entries), len(entries))
+
+    def _over(self, generation: int) -> bool:
+        """Whether the scan is to end; waits while the app is busy."""
+        if not self._idle.is_set():
+            self._idle.wait(PATIENCE_SECONDS)
+        return self._stop.is_set() or generation != self._generation
+
+    def _tell(self, found: Found) -> None:
+        """The first runs of a file that holds many."""
+        with self._lock:
+            self._mail.found.append(found)
+            self._mail.stage = "list"
+        self._ring()
+        self._let_it_paint()
+
+    def _let_it_paint(self) -> None:
+        """Wait, after the first rows, until they are on the screen."""
+        if not self._painted:
+            self._painted = True
+            if self._bound.wait(PATIENCE_SECONDS):
+                self._stop.wait(PAINT_SECONDS)
 
     def _read_runs(self) -> None:
         while self._run_bell.wait() and not self._stop.is_set():
@@ -189,8 +244,15 @@ class Engine:
                     if body is not None and span_id is not None:
                         self._mail.bodies[ref, span_id] = body
                 self._ring()
-                if self._stop.is_set() or self._wanted_run != ref:
+                if self._held(ref, run) or self._stop.is_set():
                     break
+
+    def _held(self, ref: RunRef, run: Run) -> bool:
+        """Wait, where a preview has enough, until the run is entered; true if another run is wanted instead."""
+        while len(run.spans) >= PREVIEW_SPANS and self._entered != ref == self._wanted_run and not self._stop.is_set():
+            self._read_on.wait()
+            self._read_on.clear()
+        return self._wanted_run != ref
 
     def _load_bodies(self) -> None:
         while self._body_bell.wait() and not self._stop.is_set():

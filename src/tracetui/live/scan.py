@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import Entry, File, Source
+
+FIRST_RUNS: Final = 24
+"""Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
@@ -26,6 +30,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was ignored, in words."""
     skipped: bool = False
     """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
+    whole: bool = True
+    """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
 
     @property
     def kind(self) -> str:
@@ -64,32 +70,45 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
 
 
 def look(
-    source: Source, entry: Entry, *, deep: bool, last: Format | None = None, only: Format | None = None
+    source: Source,
+    entry: Entry,
+    *,
+    deep: bool,
+    last: Format | None = None,
+    only: Format | None = None,
+    tell: Callable[[Found], None] | None = None,
 ) -> tuple[Found, Format | None]:
-    """What `entry` turned out to be, and its format (to be asked first for the next file)."""
+    """What `entry` turned out to be, and its format (to be asked first for the next file).
+
+    `tell` is called with the first runs of a file that holds many, while the rest is still read.
+    """
     if entry.stat is None:
         reason = entry.skipped or ""
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
-    with source.open(entry.path, entry.stat) as file:
+    with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
         try:
             chosen = only or registry.detect(file, last)
             if chosen is None:
                 return _unclaimed(file), last
-            return _summarize(file, chosen, deep=deep), chosen
+            return _summarize(file, chosen, deep=deep, tell=tell), chosen
         except OSError as error:
             return Found(path=entry.path, problems=(problem_of(entry.path, error),)), last
 
 
-def _summarize(file: File, chosen: Format, *, deep: bool) -> Found:
+def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:
     runs: list[RunSummary] = []
     problems: list[Problem] = []
+    told, due = 0, FIRST_RUNS
     try:
         for item in chosen.summarize(file, deep=deep):
-            if isinstance(item, RunSummary):
-                runs.append(item)
-            else:
+            if not isinstance(item, RunSummary):
                 problems.append(item)
+                continue
+            runs.append(item)
+            if tell is not None and len(runs) == due:
+                tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
+                told, due = due, due * 8
     except Exception as error:  # a format may be a plug-in: one bad file must not hide the good ones
         problems.append(problem_of(file.path, error))
     if not runs and not problems:

@@ -24,13 +24,14 @@ _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 class LocalFile:
     """A regular file; see `tracetui.sources.base.File`."""
 
-    __slots__ = ("_at", "_fd", "_head", "_memo", "_stat", "_tables", "path")
+    __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_stat", "_tables", "path")
 
     def __init__(self, path: str, stat: Stat | None = None, at: str | None = None) -> None:
-        """The file at `path`; `at` is where its bytes really are, if not there."""
+        """The file at `path`; `at` is where its bytes really are, if not there. A `stat` is one of just now."""
         self.path = path
         self._at = at or path
         self._stat = stat
+        self._fresh = stat is not None
         self._fd = -1
         self._head: bytes | None = None
         self._memo: dict[str, Any] | None = None
@@ -77,7 +78,7 @@ class LocalFile:
     def read(self, offset: int, size: int) -> bytes:
         fd = self._fd if self._fd >= 0 else self._open()
         data = os.pread(fd, size, offset)
-        if len(data) == size or not data:
+        if len(data) == size or not data or (self._stat is not None and offset + len(data) >= self._stat.size):
             return data
         parts = [data]  # a short read is not yet the end
         got = len(data)
@@ -121,6 +122,9 @@ class LocalFile:
 
     def _open(self) -> int:
         fd = os.open(self._at, _FLAGS)
+        if self._fresh:  # asking again would be a third of what opening costs
+            self._fd, self._fresh = fd, False
+            return fd
         found = os.fstat(fd)
         if not modes.S_ISREG(found.st_mode):
             os.close(fd)

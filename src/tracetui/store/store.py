@@ -27,6 +27,8 @@ class Looked(Protocol):
     def problems(self) -> tuple[Problem, ...]: ...
     @property
     def kind(self) -> str: ...
+    @property
+    def whole(self) -> bool: ...
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -53,8 +55,9 @@ class Store:
         """Problems of files, by path; those of a run are in the run."""
         self.ignored = 0
         self.revision = 0
-        self._overview: tuple[int, Overview] | None = None
-        self._refs: dict[str, tuple[RunRef, ...]] = {}
+        self._counts = _Counts()
+        self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
+        """The runs of each file: most hold one, and that one alone takes half the room."""
         self._unseen: set[str] = set()
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
         self._bodies: OrderedDict[tuple[RunRef, str], Body] = OrderedDict()
@@ -67,41 +70,61 @@ class Store:
     def end_scan(self) -> None:
         """Drop what the scan did not find."""
         for path in self._unseen:
-            for ref in self._refs.pop(path, ()):
-                self.runs.pop(ref, None)
+            for ref in self._known(path):
+                self._drop(ref)
+            self._refs.pop(path, None)
             self.problems.pop(path, None)
         self._unseen = set()
         self.revision += 1
 
     def apply(self, looked: Iterable[Looked]) -> None:
-        """Take in what files turned out to be; what was known of the same file before is replaced."""
+        """Take in what files turned out to be; what was known of the same file before is replaced (by a whole one)."""
         for found in looked:
             self._unseen.discard(found.path)
-            refs = tuple(run.ref for run in found.runs)
-            before = self._refs.get(found.path)
-            if before is not None and before != refs:
-                for ref in before:
-                    self.runs.pop(ref, None)
+            if found.whole:
+                self._settle(found)
             for run in found.runs:
-                self.runs[run.ref] = run
-            if refs:
-                self._refs[found.path] = refs
-            else:
-                self._refs.pop(found.path, None)
-            if found.problems:
-                self.problems[found.path] = found.problems
-            else:
-                self.problems.pop(found.path, None)
-            if found.kind == "ignored" and before is None:
-                self.ignored += 1
+                self._put(run)
         self.revision += 1
+
+    def _settle(self, found: Looked) -> None:
+        """Forget what a file holds no more, and remember what it does."""
+        refs = tuple(run.ref for run in found.runs)
+        before = self._known(found.path)
+        if before != refs:
+            for ref in before:
+                self._drop(ref)
+        if refs:
+            self._refs[found.path] = refs[0] if len(refs) == 1 else refs
+        else:
+            self._refs.pop(found.path, None)
+        if found.problems:
+            self.problems[found.path] = found.problems
+        else:
+            self.problems.pop(found.path, None)
+        if found.kind == "ignored" and not before:
+            self.ignored += 1
+
+    def _known(self, path: str) -> tuple[RunRef, ...]:
+        refs = self._refs.get(path, ())
+        return refs if isinstance(refs, tuple) else (refs,)
+
+    def _put(self, run: RunSummary) -> None:
+        before = self.runs.get(run.ref)
+        if before is not None:
+            self._counts.add(before, -1)
+        self.runs[run.ref] = run
+        self._counts.add(run, 1)
+
+    def _drop(self, ref: RunRef) -> None:
+        run = self.runs.pop(ref, None)
+        if run is not None:
+            self._counts.add(run, -1)
 
     @property
     def overview(self) -> Overview:
-        """Counted once for each revision."""
-        if self._overview is None or self._overview[0] != self.revision:
-            self._overview = self.revision, _count(self.runs.values())
-        return self._overview[1]
+        """As of now; costs nothing."""
+        return self._counts.overview()
 
     def keep(self, run: Run) -> None:
         """Keep a run that was opened, and its summary, which knows more than the list does."""
@@ -131,15 +154,23 @@ class Store:
             del self._bodies[key]
 
 
-def _count(runs: Iterable[RunSummary]) -> Overview:
-    by_status: Counter[Status] = Counter()
-    by_format: Counter[str] = Counter()
-    causes: Counter[str] = Counter()
-    for run in runs:
+class _Counts:
+    """Counts of top-level runs, kept up run by run: while thousands arrive, counting them all each time adds up."""
+
+    def __init__(self) -> None:
+        self._by_status: Counter[Status] = Counter()
+        self._by_format: Counter[str] = Counter()
+        self._causes: Counter[str] = Counter()
+
+    def add(self, run: RunSummary, by: int) -> None:
+        """Count a run in (1) or out (-1)."""
         if run.parent is not None:
-            continue
-        by_status[run.status] += 1
-        by_format[run.ref.format] += 1
+            return
+        self._by_status[run.status] += by
+        self._by_format[run.ref.format] += by
         if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
-            causes[run.first_error.type] += 1
-    return Overview(by_status.total(), dict(by_status), dict(by_format), dict(causes))
+            self._causes[run.first_error.type] += by
+
+    def overview(self) -> Overview:
+        """The counts, without those that are zero."""
+        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes)

@@ -156,7 +156,7 @@ class TraceApp(App[int]):
             raise mail.failure
         if mail.found or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
-        with self.batch_update():
+        with self.engine.pause(), self.batch_update():
             self.main.receive(mail)
 
     # ---- for the screens

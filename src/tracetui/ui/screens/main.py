@@ -190,10 +190,13 @@ class MainScreen(Screen[None]):
         self.ref = ref
         if span is not None:
             self.wanted = (ref, span)
-        if self.store.opened(ref) is not None:
+        kept = self.store.opened(ref)
+        if kept is not None:
             self.show_run(ref)
-        else:
+        if kept is None or not kept.complete:
             self.app.engine.open(ref)
+        if self.level:
+            self.app.engine.enter(ref)
 
     def show_run(self, ref: RunRef) -> None:
         """Show the kept state of the run."""
@@ -342,6 +345,8 @@ class MainScreen(Screen[None]):
         self.actions.do_open("")
 
     def on_descendant_focus(self) -> None:
+        if self.pane != RUNS and self.ref is not None:
+            self.app.engine.enter(self.ref)
         self.refresh_frame()
 
     def on_key(self, event: events.Key) -> None:
