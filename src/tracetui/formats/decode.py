@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from tracetui.errors import FormatError
@@ -21,29 +22,38 @@ _BOMS: Final = (
 )
 
 
+def strict(data: bytes) -> Any:
+    """Decode one document of strict JSON, integers of any size exactly. Raises `orjson.JSONDecodeError`."""
+    try:
+        return msgspec.json.decode(data)
+    except (ValueError, RecursionError):
+        return orjson.loads(data)  # takes what is nested a thousand deep, and says where it stopped
+
+
 def decode(data: bytes) -> tuple[Any, str | None]:
     """Decode one JSON document into (value, note); the note says why it had to be read leniently, None if not.
 
-    Lenient covers what orjson refuses: byte-order marks, UTF-16, ``NaN`` and ``Infinity``, lone surrogates, invalid
-    UTF-8. Raises `FormatError` with the byte where reading stopped.
+    Integers of any size are exact (one of thousands of digits becomes text). Lenient covers what strict JSON refuses:
+    byte-order marks, UTF-16, ``NaN`` and ``Infinity``, lone surrogates, invalid UTF-8. Raises `FormatError` with the
+    byte where reading stopped.
     """
     try:
-        return orjson.loads(data), None
+        return strict(data), None
     except orjson.JSONDecodeError as error:
-        strict = error
+        failure = error
     if not data.strip():
         raise FormatError("empty file" if not data else "nothing but white space", "byte 0")
     if len(data) > MAX_LENIENT:
-        raise _failure(strict, data)
+        raise _failure(failure, data)
     text, note = _text(data)
     if data[:1] not in b'{["-0123456789tfn \t\r\n' and note.startswith("bytes"):
         raise FormatError("not text", "byte 0")
     try:
-        return json.loads(text), note or "values that JSON does not allow (NaN, lone surrogates)"
+        return json.loads(text, parse_int=_integer), note or "values that JSON does not allow (NaN, lone surrogates)"
     except RecursionError:
         raise FormatError("nested too deeply", "") from None
     except ValueError as error:
-        raise _failure(strict, data) from error
+        raise _failure(failure, data) from error
 
 
 def decode_value(text: str) -> Any:
@@ -52,9 +62,16 @@ def decode_value(text: str) -> Any:
     if not stripped or stripped[0] not in '{["-0123456789tfn':
         return text
     try:
-        return orjson.loads(text)
-    except (orjson.JSONDecodeError, ValueError):
+        return strict(text.encode())
+    except ValueError:
         return text
+
+
+def _integer(digits: str) -> int | str:
+    try:
+        return int(digits)
+    except ValueError:  # Python's limit of digits
+        return digits
 
 
 def _text(data: bytes) -> tuple[str, str]:

@@ -12,11 +12,10 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
-from tracetui.formats.decode import decode
+from tracetui.formats.decode import decode, strict
 from tracetui.formats.penelope.body import body_of
 from tracetui.formats.penelope.fields import sequence
 from tracetui.formats.penelope.result import TURNS, Result, header_of, is_criterion
@@ -97,7 +96,7 @@ def _quick_header(data: bytes, path: str) -> Header | None:
     """The header without the turns; None where it takes more than that, or the file is not strict JSON."""
     try:
         fields = msgspec.json.decode(data, type=dict[str, msgspec.Raw])
-        root = {name: orjson.loads(bytes(raw)) for name, raw in fields.items() if name not in TURNS}
+        root = {name: strict(bytes(raw)) for name, raw in fields.items() if name not in TURNS}
     except (ValueError, RecursionError):
         return None
     header = header_of(Result(root), path, call_failed=None, last_failed=None)

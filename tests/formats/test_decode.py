@@ -1,0 +1,71 @@
+"""JSON as it is on disk: numbers come out exactly as they went in."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.formats.decode import decode, decode_value
+
+NUMBERS = st.one_of(
+    st.integers(),
+    st.integers(min_value=-(10**40), max_value=10**40),
+    st.integers(min_value=2**63 - 2, max_value=2**64 + 2).flatmap(lambda n: st.sampled_from([n, -n])),
+    st.floats(allow_nan=False, allow_infinity=False),
+)
+VALUES = st.recursive(
+    st.one_of(NUMBERS, st.text(max_size=30), st.booleans(), st.none()),
+    lambda below: st.lists(below, max_size=4) | st.dictionaries(st.text(max_size=4), below, max_size=4),
+    max_leaves=12,
+)
+
+
+def told(value: Any) -> str:
+    """A value with the types of its numbers: 1, 1.0, True and -0.0 are four things."""
+    return repr(value)
+
+
+@settings(max_examples=100)
+@given(VALUES, st.integers(0, 20), st.booleans())
+def test_strict_json_comes_out_exactly(value: Any, blanks: int, ascii_only: bool) -> None:
+    text = " " * blanks + json.dumps(value, ensure_ascii=ascii_only)
+
+    found, note = decode(text.encode())
+
+    assert told(found) == told(value)
+    assert note is None
+
+
+@pytest.mark.parametrize("digits", [19, 20, 30, 308, 309, 4000])
+def test_an_integer_of_any_length_is_exact(digits: int) -> None:
+    number = int("9" * digits)
+
+    assert decode(f'{{"n": {number}, "m": -{number}}}'.encode()) == ({"n": number, "m": -number}, None)
+    assert decode_value(f"[{number}]") == [number]
+
+
+def test_an_integer_that_python_cannot_hold_stays_text() -> None:
+    digits = "7" * 5000
+
+    found, note = decode(f'{{"n": {digits}, "good": 1}}'.encode())
+
+    assert found == {"n": digits, "good": 1}
+    assert note
+
+
+def test_a_number_beyond_all_floats_is_read_leniently() -> None:
+    found, note = decode(b'{"n": 1e999, "good": 1}')
+
+    assert found == {"n": float("inf"), "good": 1}
+    assert note
+
+
+def test_a_document_nested_a_thousand_deep_is_read() -> None:
+    found, note = decode(b"[" * 1000 + b"]" * 1000)
+
+    assert isinstance(found, list)
+    assert note is None
