@@ -20,6 +20,7 @@ from tracetui.formats.ccpa.count import count
 from tracetui.formats.ccpa.session import Session
 from tracetui.live.load import read_run
 from tracetui.model import (
+    Error,
     FirstError,
     Message,
     Operation,
@@ -321,11 +322,23 @@ def test_an_error_without_a_name_is_caused_by_the_call_that_failed(tmp_path: Pat
     assert silent == FirstError("session ended: error", "error")
 
 
-def test_a_turn_at_its_token_limit_is_marked_and_failed_where_the_session_ended_by_it(tmp_path: Path) -> None:
-    marked = session(tmp_path, turn(1, stop="max_tokens"), end())
-    assert (marked.spans[0].note, marked.spans[0].status) == ("max_tokens", Status.OK)
-    ended = session(tmp_path, turn(1, stop="max_tokens"), end("max_tokens"))
-    assert (ended.spans[0].note, ended.spans[0].status) == ("max_tokens", Status.ERROR)
+@pytest.mark.parametrize("word", ["max_tokens", "MAX_TOKENS", "Max-Tokens"])
+def test_a_turn_at_its_token_limit_is_marked_as_failed_and_the_run_may_recover(tmp_path: Path, word: str) -> None:
+    went_on = session(tmp_path, turn(1, stop=word), turn(2, stop="END_TURN"), end())
+    cut, whole = went_on.spans
+    assert (cut.note, cut.status, cut.status_word, cut.error) == (
+        word,
+        Status.ERROR,
+        word,
+        Error(f"stopped: {word}", word),
+    )
+    assert (whole.note, whole.status) == ("", Status.OK)
+    assert (went_on.summary.status, went_on.summary.errors) == (Status.OK, 1)
+    path = tmp_path / "s.ccpa-trace.jsonl"
+    assert summary(path, deep=True).first_error == went_on.summary.first_error
+
+    ended = session(tmp_path, turn(1, stop=word), end(word)).summary
+    assert (ended.status, ended.first_error) == (Status.ERROR, FirstError(f"session ended: {word}", word))
 
 
 def test_an_end_without_a_reason_is_judged_by_what_came_last(tmp_path: Path) -> None:
@@ -493,7 +506,7 @@ TURNS = st.builds(
         )
     ]
     * 2,
-    stop=st.sampled_from(["tool_use", "end_turn", "max_tokens", "error"]),
+    stop=st.sampled_from(["tool_use", "END_TURN", "max_tokens", "Max-Tokens", "error", "?"]),
 )
 RESULTS = st.builds(
     result,

@@ -313,7 +313,7 @@ def _with_status(word: str, *, last_call_fails: bool, evaluated: bool) -> dict[s
         document["history"].pop()
         document["conversation_summary"].pop()
     if not evaluated:
-        document["goal_evaluation"], document["findings"] = None, ["✗ Test " + word, "Completed in 3 turn(s)"]
+        document["goal_evaluation"], document["findings"] = None, ["✗ Test failed", "Completed in 3 turn(s)"]
     return document
 
 
@@ -327,6 +327,9 @@ def _with_status(word: str, *, last_call_fails: bool, evaluated: bool) -> dict[s
         ("timeout", False, True, "goal not met", None),
         ("timeout", False, False, "timeout", None),
         ("max_turns", False, False, "max_turns", None),
+        ("FAILURE", True, True, "goal not met", None),
+        ("Max-Turns", True, True, None, "2.2"),
+        (" Max Turns", False, False, " Max Turns", None),
     ],
 )
 def test_the_cause_of_a_failed_run(

@@ -64,6 +64,11 @@ WORDS: Final[dict[str, Status]] = {
 }
 
 
+def plain_word(word: str) -> str:
+    """A trace's word as it stands in the table: ``Max-Turns`` is ``max_turns``."""
+    return word.strip().lower().replace(" ", "_").replace("-", "_")
+
+
 def status_of(word: str) -> Status:
     """The status that a trace's word means, in any case; `Status.UNKNOWN` for a word that is not in the table."""
-    return WORDS.get(word.strip().lower().replace(" ", "_").replace("-", "_"), Status.UNKNOWN)
+    return WORDS.get(plain_word(word), Status.UNKNOWN)

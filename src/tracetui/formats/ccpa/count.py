@@ -10,12 +10,12 @@ from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
-import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.ccpa.records import MAX_LINE, PREVIEW, At, end_word, first_string, kind_of, parse, whole
 from tracetui.formats.ccpa.session import End, Session
 from tracetui.formats.ccpa.spans import hook_span, outcome, stopped
+from tracetui.formats.decode import strict
 from tracetui.model import Error, FirstError, Status
 from tracetui.model.build import Tally
 from tracetui.model.status import status_of
@@ -23,7 +23,7 @@ from tracetui.sources.base import File
 
 _BLOCK: Final = 1 << 20
 _QUOTE: Final = ord('"')
-_FINE: Final = frozenset({"tool_use", "end_turn", "stop_sequence", "max_tokens"})
+_FINE: Final = frozenset({"tool_use", "end_turn", "stop_sequence"})
 
 Position = tuple[int, int, int]
 """Where a span stands in pre-order: line of its top span, block of its call, its own line."""
@@ -134,7 +134,7 @@ class _Counter:
                 elif isinstance(record, _Result):
                     self._result(record)
                 else:
-                    self._rare(orjson.loads(line))
+                    self._rare(strict(line))
         except (ValueError, RecursionError):  # what is read leniently, or not at all
             raise Irregular from None
 
@@ -159,13 +159,13 @@ class _Counter:
         return tally
 
     def _turn(self, record: _Turn) -> None:
-        word = record.stop_reason
+        word, line = record.stop_reason, self.line
         if word not in _FINE and word is not None and status_of(word) is Status.ERROR:
-            raise Irregular
-        line, calls = self.line, {}
+            self._fail((line, -1, 0), stopped(word), f"l{line}", self.session.model or "assistant")
+        calls: dict[str, tuple[Position, str]] = {}
         for place, block in enumerate(record.blocks):
             if block.input is not _NULL:
-                orjson.loads(bytes(block.input))  # raises for a number that only the lenient decoder reads
+                strict(bytes(block.input))  # raises for a number that only the lenient decoder reads
             if block.type == "tool_use":
                 if block.id is None or block.id in self.waiting or block.id in calls:
                     raise Irregular
@@ -183,7 +183,7 @@ class _Counter:
             raise Irregular
         effects = record.side_effects
         if record.ok is False or record.is_error is True or (effects is not None and effects.exit_code):
-            fields = {"ok": record.ok, "is_error": record.is_error, "content": orjson.loads(bytes(record.content))}
+            fields = {"ok": record.ok, "is_error": record.is_error, "content": strict(bytes(record.content))}
             fields["side_effects"] = None if effects is None else {"exit_code": effects.exit_code}
             error = outcome(fields)[3]
             if error is not None:
@@ -209,12 +209,9 @@ class _Counter:
             raise Irregular
 
     def _end(self, record: dict[str, Any]) -> None:
-        word = end_word(record)
-        if word is None:
+        if end_word(record) is None:
             raise Irregular
         self.session.end = End(record, self.line, At(0, 0))
-        if word == "max_tokens" == self.turn.stop_reason:
-            self._fail((self.turn_line, -1, 0), stopped(word), f"l{self.turn_line}", self.session.model or "assistant")
 
     def _hook(self, record: dict[str, Any]) -> None:
         self.tally.spans += 1

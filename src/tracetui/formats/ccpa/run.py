@@ -8,7 +8,7 @@ from typing import Any, Final
 from tracetui.formats.ccpa.records import end_word, first_string, moment, number, whole
 from tracetui.formats.ccpa.session import Session
 from tracetui.model import Error, FirstError, Header, RunBody, Status, StatusSource, Usage
-from tracetui.model.status import status_of
+from tracetui.model.status import plain_word, status_of
 from tracetui.sources.base import File
 
 STUDENT_ACTOR: Final = "apr-code"
@@ -69,7 +69,7 @@ def _cause(word: str | None, failed: bool | None) -> FirstError | None:
     """
     if word is None or status_of(word) is not Status.ERROR:
         return None
-    if word.strip().lower() in ("error", "failed", "failure") and failed is not False:
+    if plain_word(word) in ("error", "failed", "failure") and failed is not False:
         return None
     return FirstError(_ended(word), word)
 

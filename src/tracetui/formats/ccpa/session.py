@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.ccpa.records import PREVIEW, At, blocks_of, content_text, end_word, first_string, kind_of
+from tracetui.formats.ccpa.records import PREVIEW, At, blocks_of, content_text, first_string, kind_of
 from tracetui.formats.ccpa.spans import (
     answered,
     call_spans,
@@ -20,7 +20,6 @@ from tracetui.formats.ccpa.spans import (
     prompt_span,
     result_span,
     skill_span,
-    stopped,
     turn_span,
 )
 from tracetui.model import Problem, Span, Status
@@ -217,10 +216,6 @@ def _end(session: Session, record: dict[str, Any], line: int, at: At) -> None:
         session.add(other_span(session.end.record, session.end.line, session.end.at))
     session.end, session.closed = End(record, line, at), True
     _settle(session)
-    turn, word = session.turn, end_word(record)
-    if turn is not None and word == "max_tokens" == turn.status_word:  # this turn is the one that ended the session
-        session.turn = msgspec.structs.replace(turn, status=Status.ERROR, error=stopped(word))
-        session.add(session.turn)
 
 
 def _other(session: Session, record: dict[str, Any], line: int, at: At) -> None:

@@ -25,7 +25,7 @@ from tracetui.formats.ccpa.records import (
     whole,
 )
 from tracetui.model import Error, Operation, Span, Status, StatusSource
-from tracetui.model.status import status_of
+from tracetui.model.status import plain_word, status_of
 
 MESSAGE_LIMIT: Final = 500
 """Characters of an error in a header; the body holds all of it."""
@@ -62,15 +62,12 @@ def prompt_span(record: dict[str, Any], line: int, at: At) -> Span:
 
 
 def turn_span(record: dict[str, Any], line: int, at: At, model: str | None) -> Span:
-    """One answer of the model. One that stopped at its token limit is marked, but did answer."""
+    """One answer of the model. Its stop reason says how it stands: one cut off at its token limit failed."""
     word = shared(record.get("stop_reason"))
     status, source, error = Status.OK, StatusSource.DERIVED, None
     if word is not None:
         status, source = status_of(word), StatusSource.EXPLICIT
-        if word == "max_tokens":
-            status = Status.OK
-        elif status is Status.ERROR:
-            error = stopped(word)
+        error = stopped(word) if status is Status.ERROR else None
     return Span(
         id=f"l{line}",
         name=model or "assistant",
@@ -82,7 +79,7 @@ def turn_span(record: dict[str, Any], line: int, at: At, model: str | None) -> S
         status_source=source,
         error=error,
         preview=_said(blocks_of(record)),
-        note="" if word is None or word in _QUIET else word[:PREVIEW],
+        note="" if word is None or plain_word(word) in _QUIET else word[:PREVIEW],
         at=at,
     )
 
@@ -193,7 +190,7 @@ def hook_span(record: dict[str, Any], line: int, at: At) -> Span:
         status_source=source,
         error=error,
         preview=(first_string(record, "matcher", "hook_name") or "")[:PREVIEW],
-        note=decision[:PREVIEW] if decision is not None and decision != "allow" else "",
+        note=decision[:PREVIEW] if decision is not None and plain_word(decision) != "allow" else "",
         at=at,
     )
 

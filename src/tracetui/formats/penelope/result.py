@@ -19,6 +19,7 @@ from tracetui.formats.penelope.fields import (
     whole,
 )
 from tracetui.model import FirstError, Header, Status, StatusSource, Usage, status_of
+from tracetui.model.status import plain_word
 
 TURNS: Final = ("history", "conversation_summary")
 GENERIC: Final = ("test_result", "trace", "execution_trace")
@@ -165,7 +166,7 @@ def _cause(result: Result, call_failed: bool | None, last_failed: bool | None) -
     """
     if result.status is not Status.ERROR:
         return None
-    word = (result.word or "failure").lower()
+    word = plain_word(result.word or "failure")
     if word == "failure" and (unmet := _unmet(result)):
         return unmet
     blamed = last_failed if word in ("timeout", *TURN_LIMIT) else call_failed

@@ -10,6 +10,7 @@ from tracetui.formats.penelope.fields import boolean, mapping, number, sequence,
 from tracetui.formats.penelope.result import TURN_LIMIT, TURNS, Result, counts_of, is_criterion
 from tracetui.formats.penelope.turns import Turn
 from tracetui.model import Criterion, Error, Header, Limit, Metric, RunBody, Total
+from tracetui.model.status import plain_word
 
 
 def run_body(result: Result, header: Header, turns: Sequence[Turn], rest: dict[str, Any]) -> RunBody:
@@ -82,7 +83,7 @@ def _limits(result: Result, turns: Sequence[Turn]) -> tuple[Limit, ...]:
     if limit is None:
         return ()
     used = number(result.root.get("turns_used"))
-    violated = (result.word or "").lower() in TURN_LIMIT
+    violated = plain_word(result.word or "") in TURN_LIMIT
     return (Limit("turns", limit, len(turns) if used is None else used, violated),)
 
 
