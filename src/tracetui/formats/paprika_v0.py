@@ -7,11 +7,12 @@ Facts: vaibhavhariram/paprika, ``events.py`` and ``trace_store.py``. A call is a
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika_fields import Raw, fields_of, mapping, string, value_of, values_of, whole
+from tracetui.formats.paprika_fields import Raw, fields_of, mapping, string, value_of, values_of
 from tracetui.formats.paprika_record import Facts, Items, Record, Skim, facts_of, items_of, outline, places_of, skim_of
 from tracetui.model import Problem
 
@@ -23,12 +24,14 @@ _STATED: Final = {"run_start": ("input_args",), "run_end": ("output",)}
 _FROM_END: Final = ("output_data", "token_usage", "duration_ms", "error")
 
 
-class Event(msgspec.Struct):
-    """One event: its type, what else it says undecoded, and its raw value."""
+class _Event(Skim):
+    """One event; its other fields are those of steps."""
 
-    kind: str | None
-    index: int | None
-    raw: Any
+    event_type: str | None = None
+
+
+_EVENT: Final = msgspec.json.Decoder(_Event)
+_EVENTS: Final = msgspec.json.Decoder(list[_Event])
 
 
 def load(data: bytes, path: str) -> Record:
@@ -37,11 +40,12 @@ def load(data: bytes, path: str) -> Record:
     problems = [Problem(path, "", f"read leniently: {note}")] if note else []
     items = items_of(root.get("events"), "events", path, problems)
     attributes = values_of(root, "events")
-    groups, frame = _grouped(items)
+    events = _events(root.get("events"), items)
+    groups, frame = _grouped(events)
     places = places_of(data, items.raws)
     record = Record(
         Facts(),
-        [_step([items.raws[i] for i in group]) for group in groups],
+        [_step([events[i] for i in group]) for group in groups],
         problems,
         {},
         attributes | items.stray,
@@ -56,56 +60,50 @@ def load(data: bytes, path: str) -> Record:
     return record
 
 
-def _grouped(items: Items) -> tuple[list[list[int]], list[tuple[str, int]]]:
+def _events(listed: Any, items: Items) -> list[_Event]:
+    """All events by one typed decode, where their types fit; else one by one."""
+    try:
+        return _EVENTS.decode(listed)
+    except (TypeError, ValueError, RecursionError):
+        return [_event(raw) for raw in items.raws]
+
+
+def _event(raw: Any) -> _Event:
+    if isinstance(raw, Raw):
+        with suppress(ValueError, RecursionError):
+            return _EVENT.decode(raw)
+    step = skim_of(raw)
+    kind = string(value_of(fields_of(raw).get("event_type")))
+    return _Event(**{name: getattr(step, name) for name in Skim.__struct_fields__}, event_type=kind)
+
+
+def _grouped(events: list[_Event]) -> tuple[list[list[int]], list[tuple[str, int]]]:
     """Positions of the events that are one step together, and the events that frame the run."""
     groups: list[list[int]] = []
     frame: list[tuple[str, int]] = []
     waiting: dict[tuple[str, int | None], list[int]] = {}
-    for i, raw in enumerate(items.raws):
-        event = _event(raw)
-        kind = event.kind or ""
+    for i, event in enumerate(events):
+        kind = event.event_type or ""
+        called = (kind.removesuffix("_start").removesuffix("_end"), event.step_index)
         if kind in _RUN:
             frame.append((kind, i))
-            continue
-        called = (kind.removesuffix("_end"), event.index)
-        if kind in _ENDS and waiting.get(called):
-            waiting[called].append(i)
-            del waiting[called]
-            continue
-        groups.append([i])
-        if kind in _STARTS:
-            waiting[(kind.removesuffix("_start"), event.index)] = groups[-1]
+        elif kind in _ENDS and called in waiting:
+            waiting.pop(called).append(i)
+        else:
+            groups.append([i])
+            if kind in _STARTS:
+                waiting[called] = groups[-1]
     return groups, frame
 
 
-class _Kind(msgspec.Struct, gc=False):
-    event_type: str | None = None
-    step_index: int | None = None
-
-
-_KIND: Final = msgspec.json.Decoder(_Kind)
-
-
-def _event(raw: Any) -> Event:
-    if isinstance(raw, Raw):
-        try:
-            found = _KIND.decode(raw)
-            return Event(found.event_type, found.step_index, raw)
-        except (ValueError, RecursionError):
-            pass
-    fields = fields_of(raw)
-    return Event(string(value_of(fields.get("event_type"))), whole(value_of(fields.get("step_index"))), raw)
-
-
-def _step(raws: list[Any]) -> Skim:
+def _step(events: list[_Event]) -> Skim:
     """One step of a start event and its end event, if it has one."""
-    step = skim_of(raws[0])
-    kind = _event(raws[0]).kind or "event"
+    step = events[0]
+    kind = step.event_type or "event"
     step.step_type = kind.removesuffix("_start").removesuffix("_end") if kind in (*_STARTS, *_ENDS) else kind
-    if len(raws) > 1:
-        end = skim_of(raws[1])
+    if len(events) > 1:
         for name in _FROM_END:
-            setattr(step, name, getattr(end, name))
+            setattr(step, name, getattr(events[1], name))
     return step
 
 
