@@ -1,0 +1,142 @@
+"""However it ends: the terminal is as it was before, and the exit status tells how it ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.crashing import PLACES
+from tests.e2e.terminal import TRACETUI, Terminal
+
+pytestmark = pytest.mark.e2e
+HERE = Path(__file__).parent
+READY = "first error"
+
+
+def opened(folder: Path, **options: bool) -> Terminal:
+    """The program, when the list is there."""
+    terminal = Terminal(*TRACETUI, str(folder), controlling=options.get("controlling", True))
+    terminal.expect(READY)
+    terminal.rest()
+    return terminal
+
+
+@pytest.mark.parametrize("key", ["q", "ctrl+c", "\x11"])
+def test_a_key(samples: Path, key: str) -> None:
+    with opened(samples) as terminal:
+        terminal.type(key)
+        assert terminal.end() == 0
+        assert terminal.left_behind == []
+
+
+@pytest.mark.parametrize("where", ["/", "f", "ctrl+p", "?", "enter"])
+def test_the_interrupt_key_ends_it_from_everywhere(samples: Path, where: str) -> None:
+    with opened(samples) as terminal:
+        terminal.type(where, "ctrl+c")
+        assert terminal.end() == 0
+        assert terminal.left_behind == []
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
+def test_a_signal(samples: Path, number: signal.Signals) -> None:
+    with opened(samples) as terminal:
+        terminal.send(number)
+        assert terminal.end() == 128 + number
+        assert terminal.left_behind == []
+        assert b"Traceback" not in terminal.output
+
+
+def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(samples: Path) -> None:
+    with opened(samples) as terminal:
+        terminal.send(signal.SIGTSTP)
+        terminal.stopped()
+        terminal.rest()
+        assert terminal.left_behind == []
+        painted = len(terminal.output)
+        terminal.send(signal.SIGCONT)
+        terminal.rest()
+        assert len(terminal.output) > painted
+        assert "mode 1049" in terminal.left_behind
+        terminal.type("q")
+        assert terminal.end() == 0
+        assert terminal.left_behind == []
+
+
+@pytest.mark.parametrize("controlling", [True, False], ids=["hang-up signal", "no signal"])
+def test_a_terminal_that_goes_away(samples: Path, controlling: bool) -> None:
+    with opened(samples, controlling=controlling) as terminal:
+        terminal.hang_up()
+        assert terminal.end(seconds=5, reading=False) == 129
+
+
+def test_a_terminal_that_takes_nothing_any_more_does_not_hold_it(samples: Path) -> None:
+    with opened(samples) as terminal:
+        terminal.stall()
+        terminal.send(signal.SIGTERM)
+        assert terminal.end(seconds=8, reading=False) == 143
+
+
+@pytest.mark.parametrize("place", PLACES)
+def test_a_crash(samples: Path, tmp_path: Path, place: str) -> None:
+    command = (sys.executable, str(HERE / "crashing.py"), place, str(samples))
+    with Terminal(*command, TMPDIR=str(tmp_path)) as terminal:
+        if place in ("key", "end"):
+            terminal.expect(READY)
+            terminal.type("q")
+        assert terminal.end() == 70
+        assert terminal.left_behind == []
+        assert b"Traceback" not in terminal.output
+        assert b"SECRET" not in terminal.output
+        last = terminal.output.decode().split("\x1b")[-1]
+    told = re.search(r"tracetui: a bug ended the program \(ValueError\); where it happened: (\S+)\r\n$", last)
+    assert told, last
+    log = Path(told[1])
+    assert stat.S_IMODE(log.stat().st_mode) == 0o600
+    assert "crashing.py" in log.read_text()
+    assert "SECRET" not in log.read_text()
+
+
+def test_quitting_while_a_scan_waits_for_ever() -> None:
+    with Terminal(sys.executable, str(HERE / "endless.py")) as terminal:
+        terminal.expect("scanning 24 files")
+        terminal.type("q")
+        assert terminal.end() == 0
+        assert terminal.left_behind == []
+
+
+def test_a_pipe_among_the_traces_holds_nothing_up(samples: Path, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.json")
+    (tmp_path / "samples").symlink_to(samples)
+    with Terminal(*TRACETUI, str(tmp_path), str(samples)) as terminal:
+        terminal.expect(READY)
+        terminal.type("q")
+        assert terminal.end() == 0
+
+
+def test_a_dumb_terminal_is_refused_with_a_hint(samples: Path) -> None:
+    with Terminal(*TRACETUI, str(samples), TERM="dumb") as terminal:
+        assert terminal.end() == 2
+        assert b"tracetui ls" in terminal.output
+        assert b"\x1b" not in terminal.output
+
+
+def test_without_keys_it_is_refused_with_a_hint(samples: Path) -> None:
+    shell = f'"{sys.executable}" -m tracetui "{samples}" < /dev/null'
+    with Terminal("/bin/sh", "-c", shell) as terminal:
+        assert terminal.end() == 2
+        assert b"tracetui ls" in terminal.output
+        assert b"\x1b" not in terminal.output
+
+
+def test_without_a_screen_it_lists(samples: Path) -> None:
+    done = subprocess.run([*TRACETUI, str(samples)], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    assert done.returncode == 0
+    assert b"latticeflow" in done.stdout
+    assert b"\x1b" not in done.stdout + done.stderr

@@ -1,0 +1,118 @@
+"""Runs of every format in which every string attacks: the built-in samples, with payloads in ids, names and texts."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sqlite3
+from contextlib import closing, suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Final
+
+from tracetui import demo
+from tracetui.testing import hostile
+
+ATTACKS: Final = (
+    "\x1b[31;5m\x1b[2J\x1b]0;owned\x07\x1b]52;c;Q05SWQ==\x07\x1bP1$r\x1b\\",
+    "\x1b]8;;file:///etc/passwd\x1b\\link\x1b]8;;\x1b\\\x1b",
+    "\x9b2J\x9d52;c;Q05SWQ==\x9c\x90q\x9c\x85\x8d",
+    "[/] [@click=app.quit]quit[/] [link='file:///etc/passwd']x[/link] [red]",
+    "[bold [/bold [$x] ${x} \\[ {x} %s",
+    "\u202eevil\u202c\u2066\u061c\u200b\u200d\ufeff\u2028\u2029\u00ad\U000e0041",
+    "e" + "\u0301" * 20 + "👩‍👩‍👧‍👦🏽🇩🇪中文字한글ｱ\ufe0f\u1160\u3164",
+    "\x00\x07\x08\t\n\r\x0b\x0c\x0e\x0f\x7f",
+    "\udfff\ud800",
+)
+_WORDS: Final = re.compile(r"[A-Za-z0-9_.:+-]{1,40}")
+_PLAIN: Final = frozenset(
+    ("type", "role", "status", "schema_version", "kind", "format", "event", "step_type", "schema")
+)
+
+
+def write(folder: Path, now: datetime) -> None:
+    """Write the samples below `folder`, and beside each of them its hostile twin."""
+    demo.write(folder, now)
+    number = 0
+    for path in sorted(folder.rglob("*")):
+        if not path.is_file() or path.name.endswith(("-wal", "-shm")):
+            continue
+        twin = _twin(path, number)
+        number += 1
+        if path.suffix == ".db":
+            _database(path, twin)
+        elif path.suffix in (".json", ".jsonl"):
+            _document(path, twin)
+        if twin.exists():
+            seconds = path.stat().st_mtime
+            os.utime(twin, (seconds, seconds))
+
+
+def _twin(path: Path, number: int) -> Path:
+    attack = ATTACKS[number % len(ATTACKS)].replace("/", "|").replace("\0", "").encode("utf-8", "surrogatepass")
+    return path.with_name(os.fsdecode(attack[:120] + b"\xff ") + path.name)
+
+
+def _document(path: Path, twin: Path) -> None:
+    records, document = hostile.parse(path.read_bytes())
+    if not records:
+        return
+    changed = [_attacked(record) for record in records]
+    if document:
+        twin.write_text(json.dumps(changed[0]))
+    else:
+        twin.write_text("".join(json.dumps(record) + "\n" for record in changed))
+
+
+def _attacked(value: Any, key: str = "", depth: int = 0) -> Any:
+    """A value with an attack in every string that is no time and no word that a format knows, and with hostile keys."""
+    if isinstance(value, str):
+        return value if _is_word(value, key) else f"{value[:40]}{ATTACKS[len(value) % len(ATTACKS)]}{value[40:]}"
+    if isinstance(value, list):
+        return [_attacked(item, key, depth + 1) for item in value]
+    if isinstance(value, dict):
+        changed = {name: _attacked(item, name, depth + 1) for name, item in value.items()}
+        if depth:
+            attack = ATTACKS[(len(changed) + depth) % len(ATTACKS)]
+            changed[attack] = {attack: [attack, "x" * 100_000 if key == "metadata" else attack]}
+        return changed
+    return value
+
+
+def _is_word(value: str, key: str) -> bool:
+    if key in _PLAIN or not value:
+        return True
+    with suppress(ValueError):
+        datetime.fromisoformat(value)
+        return True
+    return key in ("phase", "source", "level", "mode", "operation") and _WORDS.fullmatch(value) is not None
+
+
+def _database(path: Path, twin: Path) -> None:
+    twin.write_bytes(path.read_bytes())
+    log = path.with_name(path.name + "-wal")
+    if log.exists():
+        twin.with_name(twin.name + "-wal").write_bytes(log.read_bytes())
+    with closing(sqlite3.connect(twin, isolation_level=None)) as connection:
+        connection.execute("PRAGMA journal_mode = DELETE")
+        for (table,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
+            for column in columns:
+                if column not in _PLAIN and not column.endswith(("_at", "id")):
+                    _column(connection, table, column)
+
+
+def _column(connection: sqlite3.Connection, table: str, column: str) -> None:
+    """Attack one column; a JSON value stays one."""
+    rows = connection.execute(f'SELECT rowid, "{column}" FROM "{table}"').fetchall()
+    for row, value in rows:
+        if not isinstance(value, str):
+            continue
+        try:
+            changed = json.dumps(_attacked(json.loads(value), "x", 1))
+        except ValueError:
+            changed = _attacked(value, column, 1)
+        data = changed.encode("utf-8", "surrogatepass")
+        with suppress(sqlite3.Error):
+            connection.execute(f'UPDATE "{table}" SET "{column}" = CAST(? AS TEXT) WHERE rowid = ?', (data, row))
