@@ -136,11 +136,14 @@ def _slice(reading: _Reading, *, first: bool) -> Chunk:
 
 def _skim(data: bytes, path: str) -> Record:
     """A record without the places of its steps."""
+    name = "record_id"
     record = paprika_record.skim(data)
+    if record is None:
+        name, record = "run_id", paprika_v0.skim(data)
     if record is None:
         return _load(data, path)
     _refuse_newer(record.facts.schema_version)
-    record.problems.extend(id_problems(record, path, "record_id"))
+    record.problems.extend(id_problems(record, path, name))
     return record
 
 

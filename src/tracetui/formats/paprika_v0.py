@@ -13,7 +13,22 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.paprika_fields import Raw, fields_of, mapping, string, value_of, values_of
-from tracetui.formats.paprika_record import Facts, Items, Record, Skim, facts_of, items_of, outline, places_of, skim_of
+from tracetui.formats.paprika_record import (
+    Agent,
+    Execution,
+    Facts,
+    Items,
+    Policy,
+    Record,
+    Skim,
+    Totals,
+    Violation,
+    facts_of,
+    items_of,
+    outline,
+    places_of,
+    skim_of,
+)
 from tracetui.model import Problem
 
 _STARTS: Final = ("llm_call_start", "tool_call_start")
@@ -28,16 +43,67 @@ class _Event(Skim):
     """One event; its other fields are those of steps."""
 
     event_type: str | None = None
+    agent_name: str | None = None
+    input_args: Raw = Raw(b"null")
+    total_tokens: int | None = None
 
 
+class _Metadata(msgspec.Struct, gc=False):
+    replay_of: str | None = None
+
+
+class _Whole(msgspec.Struct):
+    """The typed decode of an event file: what is not named here is skipped."""
+
+    events: list[_Event]
+    run_id: str | None = None
+    agent_name: str | None = None
+    started_at: str | None = None
+    ended_at: str | None = None
+    metadata: _Metadata | None = None
+    schema_version: Any = None
+    steps: Any = msgspec.UNSET
+
+
+_WHOLE: Final = msgspec.json.Decoder(_Whole)
 _EVENT: Final = msgspec.json.Decoder(_Event)
 _EVENTS: Final = msgspec.json.Decoder(list[_Event])
+_NO_EVENT: Final = _Event()
+
+
+def skim(data: bytes) -> Record | None:
+    """An event file by one typed decode; None where its types do not fit (or it is none)."""
+    try:
+        whole = _WHOLE.decode(data)
+    except (ValueError, RecursionError):
+        return None
+    if whole.steps is not msgspec.UNSET:
+        return None
+    events = whole.events
+    groups, frame = _grouped(events)
+    steps = [_step([events[i] for i in group]) for group in groups]
+    first = next((events[i] for name, i in frame if name == "run_start"), _NO_EVENT)
+    last = next((events[i] for name, i in reversed(frame) if name == "run_end"), _NO_EVENT)
+    broken = next((step for step in steps if step.step_type == "policy_violation"), None)
+    facts = Facts(
+        schema_version=whole.schema_version,
+        record_id=whole.run_id,
+        replay_of=whole.metadata.replay_of if whole.metadata else None,
+        agent=Agent(whole.agent_name or first.agent_name),
+        execution=Execution(whole.started_at, whole.ended_at, None, last.status),
+        policy=None if broken is None else Policy(Violation(broken.policy_name, broken.message)),
+        totals=Totals(None, None, last.total_tokens),
+        input=value_of(first.input_args),
+        error=last.error,
+    )
+    return Record(facts, steps)
 
 
 def load(data: bytes, path: str) -> Record:
     """A v0 event file as a record. Raises `FormatError` if it is no JSON object."""
     root, note = outline(data)
-    problems = [Problem(path, "", f"read leniently: {note}")] if note else []
+    typed = skim(data)
+    problems = [Problem(path, "", f"read leniently: {note}")] if note and typed is None else []
     items = items_of(root.get("events"), "events", path, problems)
     attributes = values_of(root, "events")
     events = _events(root.get("events"), items)
@@ -56,7 +122,7 @@ def load(data: bytes, path: str) -> Record:
     broken = next((i for i, step in enumerate(record.steps) if step.step_type == "policy_violation"), None)
     if broken is not None:
         record.fields["policy"] = {"violation": values_of(fields_of(items.raws[groups[broken][0]]))}
-    record.facts = facts_of(record.fields)
+    record.facts = facts_of(record.fields) if typed is None else typed.facts
     return record
 
 
