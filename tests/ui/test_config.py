@@ -9,7 +9,7 @@ import pytest
 from tracetui.errors import UsageError
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS, Keys
-from tracetui.views.runs import Arrangement
+from tracetui.views.arrange import Arrangement
 
 
 @pytest.fixture(autouse=True)

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Literal, cast
 from tracetui.model import RunRef, Status, quote_key
 from tracetui.text import size
 from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
-from tracetui.views import runs, walk
+from tracetui.views import walk
+from tracetui.views.arrange import GROUPS, SORTS
 
 if TYPE_CHECKING:
     from tracetui.ui.line_view import LineView
@@ -269,7 +270,7 @@ class Actions:
     # ---- the list
 
     def do_sort(self, argument: str) -> None:
-        order = runs.SORTS
+        order = SORTS
         self._screen.runs.rearrange(
             sort=order[(order.index(self._screen.runs.arrangement.sort) + 1) % len(order)], reverse=False
         )
@@ -280,7 +281,7 @@ class Actions:
         self._screen.refresh_list()
 
     def do_group(self, argument: str) -> None:
-        order = runs.GROUPS
+        order = GROUPS
         self._screen.runs.rearrange(group=order[(order.index(self._screen.runs.arrangement.group) + 1) % len(order)])
         self._screen.refresh_list()
 

@@ -31,8 +31,8 @@ from tracetui.ui.commands import Command
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
+from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
-from tracetui.views.runs import Arrangement
 
 if TYPE_CHECKING:
     from textual.command import Provider

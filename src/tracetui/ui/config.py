@@ -24,7 +24,7 @@ import msgspec
 from tracetui.errors import UsageError
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
-from tracetui.views.runs import GROUPS, SORTS, Arrangement
+from tracetui.views.arrange import GROUPS, SORTS, Arrangement
 
 
 class ListConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

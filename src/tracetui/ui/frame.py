@@ -11,9 +11,10 @@ from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
 from tracetui.text import Clean, clean, one_line
 from tracetui.ui.commands import RUNS, Command, of_pane, shown
+from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, width_of
-from tracetui.views.runs import hidden_columns, total_tokens
+from tracetui.views.runs import hidden_columns
 
 NARROW_HEADER: Final = 100
 WIDE_HEADER: Final = 180

@@ -13,7 +13,7 @@ from textual.markup import escape
 from tracetui.text import Clean, one_line
 from tracetui.ui.commands import shown
 from tracetui.ui.theme import PALETTES
-from tracetui.views.runs import haystack
+from tracetui.views.arrange import haystack
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp

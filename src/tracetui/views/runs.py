@@ -2,36 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from datetime import datetime, timedelta
+from collections.abc import Callable, Hashable, Sequence
 from os.path import basename
-from typing import Any, Final
-
-import msgspec
+from typing import Final
 
 from tracetui import text
-from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.model import Problem, RunSummary, Status
 from tracetui.text import Clean, clean, one_line
+from tracetui.views.arrange import Item, haystack, moment, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, column, fill, fit
-
-SORTS: Final = ("newest", "name", "outcome", "time", "steps", "tokens", "errors", "id", "model", "format")
-"""What the list can be sorted by; each once more in reverse."""
-GROUPS: Final = ("day", "agent", "format", "status", "none")
-"""What the list can be grouped by."""
-
-
-class Arrangement(msgspec.Struct, frozen=True):
-    """How the list is arranged."""
-
-    sort: str = "newest"
-    reverse: bool = False
-    group: str = "day"
-    failures: bool = False
-    """Only runs that failed."""
-    words: str = ""
-    """Blank-separated substrings that a run must hold; ``!word`` must not."""
-    all_columns: bool = False
 
 
 class RunRows:
@@ -39,24 +19,22 @@ class RunRows:
 
     def __init__(
         self,
-        items: Sequence[RunSummary | Problem | tuple[str, int]],
+        items: Sequence[Item],
         *,
         now: float,
         glyphs: Glyphs = UNICODE,
         all_columns: bool = False,
-        marked: frozenset[RunRef] = frozenset(),
     ) -> None:
         self._items = items
         self._now = now
         self._glyphs = glyphs
         self._all = all_columns
-        self._marked = marked
         self._index: dict[Hashable, int] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
 
-    def item(self, index: int) -> RunSummary | Problem | tuple[str, int]:
+    def item(self, index: int) -> Item:
         """The run, the problem, or the (label, count) of a group heading."""
         return self._items[index]
 
@@ -99,8 +77,6 @@ class RunRows:
         bold = " bold" if run.status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             glyph, style = status_glyph(run.status, self._glyphs)
-            if run.ref in self._marked:
-                return [Piece(Clean("*"), "accent bold")]
             return [Piece(glyph, style)]
         if name == "name":
             return _name(run, size, bold)
@@ -178,31 +154,6 @@ def _age(run: RunSummary, now: float) -> float | None:
     return max(0.0, now - moment(run))
 
 
-def moment(run: RunSummary) -> float:
-    """When a run was: its start, else when its file changed last (UTC seconds)."""
-    start = run.started_at
-    if start is None:
-        return run.modified_at
-    if run.time_zone is None:  # a naive time is the writer's local time: most likely ours
-        try:
-            return (datetime(1970, 1, 1) + timedelta(seconds=start)).timestamp()
-        except (OverflowError, ValueError, OSError):
-            return start
-    return start
-
-
-def total_tokens(run: RunSummary) -> int | None:
-    """All tokens of a run, None where the trace does not say."""
-    usage = run.usage
-    if usage is None:
-        return None
-    if usage.total_tokens is not None:
-        return usage.total_tokens
-    if usage.input_tokens is None and usage.output_tokens is None:
-        return None
-    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
-
-
 def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
     """How a run went, in one phrase: cause of the failure, relation to its original, or what it was asked."""
     pieces: list[Piece] = []
@@ -266,181 +217,3 @@ def _problem_line(problem: Problem, columns: list[tuple[str, int]], width: int, 
     place = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
     what = Piece(one_line(f"unreadable: {place}", 300), "status.warn")
     return tuple(fit([Piece(glyphs.note, "status.warn bold"), Piece(Clean(" ")), name, Piece(Clean(" ")), what], width))
-
-
-# ---- arranging
-
-
-def arrange(
-    runs: Iterable[RunSummary],
-    problems: Iterable[Problem],
-    arrangement: Arrangement,
-    *,
-    now: float,
-    glyphs: Glyphs = UNICODE,
-    marked: frozenset[RunRef] = frozenset(),
-) -> RunRows:
-    """The rows of the list: filtered, sorted and grouped. Children follow the run that started them."""
-    wanted = filter_of(arrangement)
-    kept = [run for run in runs if wanted(run)]
-    broken: list[Problem] = []
-    if not arrangement.failures:
-        words = arrangement.words.lower().split()
-        broken = [problem for problem in problems if all(_holds(problem, word) for word in words)]
-    kept.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
-    nested = _nest(kept)
-    items: list[RunSummary | Problem | tuple[str, int]] = []
-    if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
-        items.extend(nested)
-        items.extend(broken)
-    else:
-        items = _grouped(nested, broken, arrangement, now)
-    return RunRows(items, now=now, glyphs=glyphs, all_columns=arrangement.all_columns, marked=marked)
-
-
-def _nest(runs: list[RunSummary]) -> list[RunSummary]:
-    """Put children below their parent (in the order they started), where both are shown."""
-    if not any(run.parent is not None for run in runs):
-        return runs
-    shown = {(run.ref.path, run.id) for run in runs}
-    children: dict[tuple[str, str], list[RunSummary]] = {}
-    tops = []
-    for run in runs:
-        place = (run.ref.path, run.parent) if run.parent is not None else None
-        if place is not None and place in shown and run.parent != run.id:
-            children.setdefault((run.ref.path, run.parent or ""), []).append(run)
-        else:
-            tops.append(run)
-    if not tops:
-        return runs
-    nested: list[RunSummary] = []
-    stack = list(reversed(tops))
-    seen: set[RunRef] = set()
-    while stack:
-        run = stack.pop()
-        if run.ref in seen:
-            continue
-        seen.add(run.ref)
-        nested.append(run)
-        below = children.get((run.ref.path, run.id), [])
-        stack.extend(sorted(below, key=lambda child: (moment(child), child.id), reverse=True))
-    nested.extend(run for run in runs if run.ref not in seen)  # cycles of parents
-    return nested
-
-
-def _grouped(
-    runs: list[RunSummary], problems: list[Problem], arrangement: Arrangement, now: float
-) -> list[RunSummary | Problem | tuple[str, int]]:
-    label_of = _group_label(arrangement.group, now)
-    groups: dict[str, list[RunSummary | Problem]] = {}
-    label = ""
-    for run in runs:
-        if run.parent is None or not groups:  # a child stays in the group of the run that started it
-            label = label_of(run)
-        groups.setdefault(label, []).append(run)
-    if problems:
-        groups.setdefault("unreadable", []).extend(problems)
-    order = list(groups)
-    if "live" in groups:
-        order.remove("live")
-        order.insert(0, "live")
-    items: list[RunSummary | Problem | tuple[str, int]] = []
-    for name in order:
-        items.append((name, sum(not isinstance(one, RunSummary) or one.parent is None for one in groups[name])))
-        items.extend(groups[name])
-    return items
-
-
-def _group_label(group: str, now: float) -> Callable[[RunSummary], str]:
-    if group == "agent":
-        return lambda run: run.agent or run.name
-    if group == "format":
-        return lambda run: run.ref.format
-    if group == "status":
-        return lambda run: run.status.value
-    return _day_label(now)
-
-
-def _day_label(now: float) -> Callable[[RunSummary], str]:
-    """``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00), then the date; all in local time."""
-    here = datetime.fromtimestamp(now)
-    morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
-    if here < morning:
-        morning -= timedelta(days=1)
-    today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
-    dates: dict[int, str] = {}  # by quarter of an hour: time zones differ by no less, and writing a date is slow
-
-    def label(run: RunSummary) -> str:
-        if run.status is Status.RUNNING:
-            return "live"
-        when = moment(run)
-        if when >= today:
-            return "today"
-        if when >= night:
-            return "last night"
-        quarter = int(when // 900)
-        if quarter not in dates:
-            dates[quarter] = _date(when)
-        return dates[quarter]
-
-    return label
-
-
-def _date(when: float) -> str:
-    try:
-        return datetime.fromtimestamp(when).strftime("%Y-%m-%d")
-    except (OverflowError, ValueError, OSError):
-        return "time unknown"
-
-
-def _descending(value: float | int | None) -> tuple[bool, float]:
-    return (value is None, -(value or 0))
-
-
-_STATUS_ORDER: Final = {
-    Status.ERROR: 0, Status.RUNNING: 1, Status.PAUSED: 2, Status.UNKNOWN: 3, Status.CANCELLED: 4, Status.OK: 5,
-}  # fmt: skip
-_SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
-    "newest": lambda run: (-moment(run), run.ref.path, run.ref.key or ""),
-    "name": lambda run: (run.name.lower(), -moment(run)),
-    "outcome": lambda run: (_STATUS_ORDER[run.status], run.first_error.type or "" if run.first_error else ""),
-    "time": lambda run: _descending(run.duration_ms),
-    "steps": lambda run: _descending(run.steps),
-    "tokens": lambda run: _descending(total_tokens(run)),
-    "errors": lambda run: _descending(run.errors),
-    "id": lambda run: run.id,
-    "model": lambda run: (run.model is None, run.model or ""),
-    "format": lambda run: run.ref.format,
-}
-
-
-def filter_of(arrangement: Arrangement) -> Callable[[RunSummary], bool]:
-    """The predicate of an arrangement: failures only, and the words."""
-    words = [word for word in arrangement.words.lower().split() if word != "!"]
-    has = [word for word in words if not word.startswith("!")]
-    lacks = [word[1:] for word in words if word.startswith("!")]
-
-    def wanted(run: RunSummary) -> bool:
-        if arrangement.failures and run.status is not Status.ERROR:
-            return False
-        if not words:
-            return True
-        hay = "\n".join(haystack(run)).lower()
-        return all(word in hay for word in has) and not any(word in hay for word in lacks)
-
-    return wanted
-
-
-def haystack(run: RunSummary) -> list[str]:
-    """What the substring filter looks at."""
-    error = run.first_error
-    return [
-        run.id, run.name, run.agent or "", run.model or "", run.status.value, run.status_word or "", run.ref.format,
-        run.ref.path, run.prompt, run.outcome, run.label or "", run.relation or "", run.replay_of or "",
-        (error.type or "") if error else "", error.message if error else "", (error.name or "") if error else "",
-    ]  # fmt: skip
-
-
-def _holds(problem: Problem, word: str) -> bool:
-    hay = f"{problem.path} {problem.reason} unreadable".lower()
-    return word[1:] not in hay if word.startswith("!") else word in hay

@@ -10,6 +10,7 @@ from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
+from tracetui.views.arrange import Arrangement, arrange
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -19,7 +20,7 @@ class RunList(LineView):
     number = 1
     pane_name = "Runs"
 
-    def __init__(self, arrangement: runs.Arrangement) -> None:
+    def __init__(self, arrangement: Arrangement) -> None:
         super().__init__(id="runs")
         self.arrangement = arrangement
         self.chosen = False
@@ -29,7 +30,8 @@ class RunList(LineView):
         self, summaries: Iterable[RunSummary], problems: Iterable[Problem], *, now: float, total: int
     ) -> None:
         """Show these runs in the current arrangement."""
-        rows = runs.arrange(summaries, problems, self.arrangement, now=now, glyphs=self.look.glyphs)
+        items = arrange(summaries, problems, self.arrangement, now=now)
+        rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=self.arrangement.all_columns)
         key = None if self.chosen else self._newest_failed(rows)
         self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
 

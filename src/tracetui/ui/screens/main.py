@@ -12,13 +12,12 @@ from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 
-from tracetui.errors import UsageError
 from tracetui.live.engine import Mail
-from tracetui.model import Run, RunRef, RunSummary
-from tracetui.store import address
+from tracetui.model import RunRef, RunSummary
 from tracetui.store.address import Address
 from tracetui.store.store import Store
 from tracetui.text import one_line
+from tracetui.ui import destination
 from tracetui.ui.actions import Actions
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
 from tracetui.ui.frame import footer, header, sentence
@@ -30,8 +29,8 @@ from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
 from tracetui.ui.prompt import Prompt
 from tracetui.views import states
+from tracetui.views.arrange import Arrangement
 from tracetui.views.rows import Line, Piece
-from tracetui.views.runs import Arrangement
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
@@ -148,27 +147,11 @@ class MainScreen(Screen[None]):
 
     def _go_to_target(self) -> None:
         """Open the run that the command line named, as soon as it is listed."""
-        wanted = self.target
-        if wanted is None:
-            return
-        for ref, run in self.store.runs.items():
-            if ref.path == wanted.path and wanted.key in (None, ref.key, run.id):
-                self.runs.chosen = True
-                self.runs.move_to_key(ref)
-                self.actions.enter(ref)
-                return
-
-    def _span_of_target(self, run: Run) -> str | None:
-        """The span that the command line named in that run."""
-        wanted, self.target = self.target, None
-        if wanted is None or wanted.path != run.summary.ref.path or not wanted.parts:
-            return None
-        try:
-            span = address.target(run, wanted.parts).span
-        except UsageError as error:
-            self.say(str(error), "status.warn")
-            return None
-        return span.id if span is not None else None
+        ref = destination.run_at(self.target, self.store.runs) if self.target is not None else None
+        if ref is not None and not self.level:
+            self.runs.chosen = True
+            self.runs.move_to_key(ref)
+            self.actions.enter(ref)
 
     def preview(self) -> None:
         """Show what is under the cursor of the list."""
@@ -207,7 +190,10 @@ class MainScreen(Screen[None]):
         if self.wanted is not None and self.wanted[0] == ref:
             span, self.wanted = self.wanted[1], None
         if self.target is not None and self.level:
-            span = self._span_of_target(run)
+            span, wrong = destination.span_at(self.target, run)
+            self.target = None
+            if wrong:
+                self.say(wrong, "status.warn")
         self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
         self.steps.show_run(run, now=self.app.clock(), span=span)
         self.facts.show_run(run)

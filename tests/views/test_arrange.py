@@ -1,0 +1,98 @@
+"""How the run list is arranged."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tracetui.model import FirstError, Problem, RunRef, RunSummary, Status
+from tracetui.views.arrange import GROUPS, SORTS, Arrangement, Item, arrange
+
+NOW = 1_800_000_000.0
+
+
+def run(name: str, *, age: float = 0.0, **fields: object) -> RunSummary:
+    made = {"ref": RunRef("x", f"{name}.json"), "id": name, "name": name, "started_at": NOW - age, "deep": True}
+    return RunSummary(**{**made, **fields})  # type: ignore[arg-type]
+
+
+def names(items: list[Item]) -> list[str]:
+    return [
+        item.name if isinstance(item, RunSummary) else item.path if isinstance(item, Problem) else item[0]
+        for item in items
+    ]
+
+
+def test_newest_first_by_day_and_what_runs_above_all() -> None:
+    runs = [run("old", age=400_000), run("new", age=60), run("live", age=9e6, status=Status.RUNNING)]
+    shown = names(arrange(runs, [], Arrangement(), now=NOW))
+    assert shown[:2] == ["live", "live"]
+    assert shown.index("new") < shown.index("old")
+
+
+def test_children_follow_the_run_that_started_them_in_the_order_they_began() -> None:
+    place = {"ref": RunRef("x", "a.db", "p")}
+    parent = run("p", age=10, **place)
+    children = [run(f"c{i}", age=9 - i, ref=RunRef("x", "a.db", f"c{i}"), parent="p") for i in (1, 0, 2)]
+    assert names(arrange([*children, run("other", age=1), parent], [], Arrangement(group="none"), now=NOW)) == [
+        "other", "p", "c0", "c1", "c2",
+    ]  # fmt: skip
+
+
+def test_a_cycle_of_parents_loses_no_run() -> None:
+    a = run("a", ref=RunRef("x", "f", "a"), parent="b")
+    b = run("b", ref=RunRef("x", "f", "b"), parent="a")
+    assert sorted(names(arrange([a, b], [], Arrangement(group="none"), now=NOW))) == ["a", "b"]
+
+
+def test_words_must_all_be_held_and_excluded_ones_not() -> None:
+    runs = [
+        run("a", model="gpt-4o", status=Status.ERROR, first_error=FirstError("timed out", "TimeoutError")),
+        run("b", model="gpt-4o", status=Status.OK),
+        run("c", model="claude"),
+    ]
+    for words, expected in {
+        "gpt": "ab",
+        "gpt timeout": "a",
+        "!gpt": "c",
+        "GPT !error": "b",
+        "zzz": "",
+        "!": "abc",
+    }.items():
+        shown = names(arrange(runs, [], Arrangement(words=words, group="none"), now=NOW))
+        assert "".join(sorted(shown)) == expected, words
+
+
+def test_unreadable_files_have_rows_unless_only_failures_are_wanted() -> None:
+    problem = Problem("bad.json", "byte 3", "cut off")
+    assert "bad.json" in names(arrange([run("a")], [problem], Arrangement(), now=NOW))
+    assert "bad.json" in names(arrange([run("a")], [problem], Arrangement(words="cut"), now=NOW))
+    assert "bad.json" not in names(arrange([run("a")], [problem], Arrangement(failures=True), now=NOW))
+
+
+summaries = st.builds(
+    run,
+    name=st.text(max_size=5),
+    age=st.floats(-1e12, 1e12),
+    status=st.sampled_from(Status),
+    duration_ms=st.none() | st.floats(0, 1e9),
+    steps=st.none() | st.integers(0, 100),
+    errors=st.none() | st.integers(0, 3),
+    parent=st.none() | st.text(max_size=5),
+    started_at=st.none() | st.floats(-1e15, 1e15),
+    time_zone=st.sampled_from(["UTC", None]),
+)
+
+
+@given(
+    st.lists(summaries, max_size=12, unique_by=lambda one: one.ref),
+    st.sampled_from(SORTS),
+    st.sampled_from(GROUPS),
+    st.booleans(),
+)
+def test_every_run_is_shown_exactly_once_however_it_is_arranged(
+    runs: list[RunSummary], sort: str, group: str, reverse: bool
+) -> None:
+    items = arrange(runs, [], Arrangement(sort, reverse, group), now=NOW)
+    shown = [item for item in items if isinstance(item, RunSummary)]
+    assert sorted(one.ref for one in shown) == sorted(one.ref for one in runs)
