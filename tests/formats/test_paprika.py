@@ -17,7 +17,7 @@ from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.paprika import HUGE, SLICE, Paprika
-from tracetui.formats.paprika_hash import check, input_hash
+from tracetui.formats.paprika.hash import check, input_hash
 from tracetui.model import FirstError, Limit, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
 

@@ -16,13 +16,13 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats import paprika_record, paprika_v0
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
-from tracetui.formats.paprika_about import id_problems, run_body
-from tracetui.formats.paprika_body import body_of
-from tracetui.formats.paprika_fields import Raw, value_of
-from tracetui.formats.paprika_quick import Start, first_steps, quick_facts, start_of
-from tracetui.formats.paprika_record import Record
-from tracetui.formats.paprika_run import first_prompt, header_of, tally_of
-from tracetui.formats.paprika_spans import At, spans_of
+from tracetui.formats.paprika.about import id_problems, run_body
+from tracetui.formats.paprika.body import body_of
+from tracetui.formats.paprika.fields import Raw, value_of
+from tracetui.formats.paprika.quick import Start, first_steps, quick_facts, start_of
+from tracetui.formats.paprika.record import Record
+from tracetui.formats.paprika.run import first_prompt, header_of, tally_of
+from tracetui.formats.paprika.spans import At, spans_of
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat

@@ -6,10 +6,10 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika_fields import Raw, is_null, number, value_of
-from tracetui.formats.paprika_messages import messages_in
-from tracetui.formats.paprika_record import Place, Record, Skim
-from tracetui.formats.paprika_run import (
+from tracetui.formats.paprika.fields import Raw, is_null, number, value_of
+from tracetui.formats.paprika.messages import messages_in
+from tracetui.formats.paprika.record import Place, Record, Skim
+from tracetui.formats.paprika.run import (
     POLICY,
     error_of,
     failing_step,

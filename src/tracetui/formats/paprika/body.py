@@ -6,9 +6,9 @@ import json
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.paprika_fields import Raw, mapping, value_of
-from tracetui.formats.paprika_hash import check
-from tracetui.formats.paprika_messages import messages_in, messages_out
+from tracetui.formats.paprika.fields import Raw, mapping, value_of
+from tracetui.formats.paprika.hash import check
+from tracetui.formats.paprika.messages import messages_in, messages_out
 from tracetui.model import Body
 
 _INPUTS: Final = ("input_data", "args")

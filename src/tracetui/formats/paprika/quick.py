@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.formats.paprika_record import Agent, Execution, Facts, Place, Policy, Record, Skim, Totals, places_of
+from tracetui.formats.paprika.record import Agent, Execution, Facts, Place, Policy, Record, Skim, Totals, places_of
 from tracetui.sources.base import File
 
 _STEPS: Final = b'"steps":'

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika_fields import mapping, number, string, value_of
-from tracetui.formats.paprika_messages import messages_in
-from tracetui.formats.paprika_record import Execution, Facts, Record, Skim, Totals
+from tracetui.formats.paprika.fields import mapping, number, string, value_of
+from tracetui.formats.paprika.messages import messages_in
+from tracetui.formats.paprika.record import Execution, Facts, Record, Skim, Totals
 from tracetui.model import Error, FirstError, Header, Status, StatusSource, Usage, status_of
 from tracetui.model import text_of as message_text
 from tracetui.model.build import NO_USAGE, Tally

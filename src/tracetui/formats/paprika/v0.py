@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika_fields import Raw, fields_of, mapping, string, value_of, values_of
-from tracetui.formats.paprika_record import (
+from tracetui.formats.paprika.fields import Raw, fields_of, mapping, string, value_of, values_of
+from tracetui.formats.paprika.record import (
     Agent,
     Execution,
     Facts,
