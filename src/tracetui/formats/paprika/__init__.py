@@ -14,8 +14,9 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import paprika_record, paprika_v0
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.paprika import record as record_file
+from tracetui.formats.paprika import v0
 from tracetui.formats.paprika.about import id_problems, run_body
 from tracetui.formats.paprika.body import body_of
 from tracetui.formats.paprika.fields import Raw, value_of
@@ -137,9 +138,9 @@ def _slice(reading: _Reading, *, first: bool) -> Chunk:
 def _skim(data: bytes, path: str) -> Record:
     """A record without the places of its steps."""
     name = "record_id"
-    record = paprika_record.skim(data)
+    record = record_file.skim(data)
     if record is None:
-        name, record = "run_id", paprika_v0.skim(data)
+        name, record = "run_id", v0.skim(data)
     if record is None:
         return _load(data, path)
     _refuse_newer(record.facts.schema_version)
@@ -149,10 +150,10 @@ def _skim(data: bytes, path: str) -> Record:
 
 def _load(data: bytes, path: str) -> Record:
     """A record with the places of its steps, of either version."""
-    root, _ = paprika_record.outline(data)
+    root, _ = record_file.outline(data)
     _refuse_newer(value_of(root.get("schema_version")))
     old = "events" in root and "steps" not in root
-    record = paprika_v0.load(data, path) if old else paprika_record.load(data, path)
+    record = v0.load(data, path) if old else record_file.load(data, path)
     record.problems.extend(id_problems(record, path, "run_id" if old else "record_id"))
     return record
 
