@@ -15,6 +15,7 @@ import msgspec
 
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import Run, RunSummary, Span, quote_key
+from tracetui.model.part import is_part, part_of
 
 CANDIDATES_SHOWN: Final = 12
 
@@ -121,6 +122,10 @@ def _below(run: Run, position: int | None, parts: Sequence[str]) -> tuple[int | 
             return steps[0], 1
         named = [i for i in steps if len(parts) > 1 and parts[1] in (run.spans[i].id, run.spans[i].name)]
         return _one(run, named or steps, f"{len(steps)} spans are step {part}"), 2
+    if position is not None and is_part(run.spans[position]) and part.isdecimal():
+        numbered = [step.span for step in part_of(run, position).steps if str(step.number) == part]
+        if len(numbered) == 1:
+            return run.index[numbered[0]], 1
     known = run.index.get(part)
     start, end = (0, len(run.spans)) if position is None else (position + 1, position + run.sizes[position])
     if known is not None and start <= known < end:

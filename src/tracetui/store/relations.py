@@ -45,6 +45,11 @@ class Relations:
         """The runs that `ref` started."""
         return self._children.get(ref, [])
 
+    def named(self, ref: RunRef, wanted: str) -> RunRef | None:
+        """The run that `ref` means by the raw id `wanted`, None if there is none or it is not certain."""
+        run = self._runs.get(ref)
+        return None if run is None else self._named(run, wanted)
+
     def replay_addresses(self) -> dict[RunRef, str | None]:
         """`replay_of_address` of every run."""
         return {ref: None if found is None else found.address for ref, found in self._originals.items()}
