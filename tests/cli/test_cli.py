@@ -206,3 +206,41 @@ def test_themes_are_those_of_the_app() -> None:
     from tracetui.ui.theme import PALETTES
 
     assert tuple(PALETTES) == THEMES
+
+
+def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
+    events = [
+        {"type": "span_begin", "span_id": "S/1", "name": "helper", "span_type": "agent"},
+        {"type": "message_event", "id": "q", "span_id": "S/1", "item": _said("user", "input_text", "Find it")},
+        {"type": "compaction", "id": "c", "span_id": "S/1", "strategy": "trim", "tokens_before": 9, "tokens_after": 4},
+        {"type": "message_event", "id": "a", "span_id": "S/1", "item": _said("assistant", "output_text", "Here")},
+        {"type": "span_end", "span_id": "S/1"},
+        {"type": "message_event", "id": "u", "item": _said("user", "input_text", "Thanks")},
+    ]
+    path = tmp_path / "run.json"
+    path.write_text(json.dumps({"FORMAT": "open_responses", "items": [], "events": events}))
+
+    data = cli("show", f"{path}/S%2F1", "--json").data
+
+    assert data["schema"] == "tracetui/run/1"
+    shown = {name: data["run"][name] for name in ("address", "id", "agent", "status", "steps", "input", "output")}
+    assert shown == {
+        "address": f"{path}/S%2F1",
+        "id": "S/1",
+        "agent": "helper",
+        "status": "ok",
+        "steps": 1,
+        "input": "Find it",
+        "output": "Here",
+    }
+    assert [span["id"] for span in data["spans"]] == ["q", "c", "a"]
+    assert data["steps"] == [{"number": 1, "span": "q"}]
+    text = cli("show", f"{path}/S%2F1").text
+    assert text.startswith("helper\nstatus     ok")
+    assert "trim: 9 → 4 tokens" in text
+    assert cli("show", f"{path}/S%2F1/output").text == "Here\n"
+    assert cli("show", f"{path}/S%2F1/1", "--json").data["id"] == "q"
+
+
+def _said(role: str, part: str, text: str) -> dict[str, Any]:
+    return {"type": "message", "id": "", "role": role, "status": "completed", "content": [{"type": part, "text": text}]}

@@ -21,6 +21,7 @@ from tracetui.formats.latticeflow import LatticeFlow
 from tracetui.live.load import read_run
 from tracetui.live.scan import look
 from tracetui.model import Operation, Problem, Run, RunSummary, Span, Status, StatusSource, Text, ToolCall, text_of
+from tracetui.model.part import part_of
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
 
@@ -137,6 +138,22 @@ def test_nested_agents_hang_under_the_call_that_started_them() -> None:
         ".other approval",
         ".chat gpt-4o",
     ]
+
+
+def test_a_sub_agent_opens_as_a_trace_of_its_own() -> None:
+    run = case("events")
+
+    part = part_of(run, run.index["span-research"])
+
+    assert part.summary.ref.address == f"{run.summary.ref.address}/span-research"
+    assert (part.summary.name, part.summary.parent, part.summary.status) == ("research_agent", "trip-1", Status.OK)
+    assert [(step.number, step.span) for step in part.steps] == [(1, "e4")]
+    assert (part.summary.model, part.summary.llm_calls, part.summary.tool_calls) == ("gpt-4o-mini", 1, 1)
+    assert [span.id for span in part.spans] == ["e4", "span-search", "e6", "e7", "e9", "e10", "e11"]
+    assert (part.body.input, part.body.output) == (part.body.last_user, part.body.last_assistant)
+    assert part.body.input
+    assert part.body.output
+    assert part.load(part.spans[0]).input_messages[0].role == "user"
 
 
 def test_a_hand_off_begins_with_its_agent_and_says_so() -> None:

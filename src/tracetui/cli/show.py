@@ -16,6 +16,7 @@ from tracetui.export import json, text
 from tracetui.export.values import value_lines
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef, Span
+from tracetui.model.part import is_part, part_of
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, follow, target
 
@@ -65,16 +66,28 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
-    """A span, or a value in it or in the run."""
+    """A span, or a value in it or in the run. A sub-agent is printed as a run of its own."""
     if wanted.span is None:
-        whole = {**json.run_value(run.summary, None), **json.run_body_value(run.body)}
-        _value(whole, wanted.keys, "the run", args)
+        _value(_run_value(run), wanted.keys, "the run", args)
         return
     position = run.index[wanted.span.id]
-    if wanted.keys or args.json:
+    if is_part(wanted.span):
+        part = part_of(run, position)
+        if wanted.keys:
+            whole = {**json.span_document(run, position), **_run_value(part)}
+            _value(whole, wanted.keys, f"span {wanted.span.id}", args)
+        elif args.json:
+            write_bytes(json.run_document(part, None))
+        else:
+            write_lines(text.run_lines(part))
+    elif wanted.keys or args.json:
         _value(json.span_document(run, position), wanted.keys, f"span {wanted.span.id}", args)
     else:
         write_lines(text.one_span_lines(run, position))
+
+
+def _run_value(run: Run) -> dict[str, Any]:
+    return {**json.run_value(run.summary, None), **json.run_body_value(run.body)}
 
 
 def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:

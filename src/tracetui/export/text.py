@@ -187,6 +187,8 @@ def span_lines(run: Run, position: int) -> Iterator[Clean]:
     for label, value in (("in ", given), ("out", made)):
         if value:
             yield Clean(f"{indent}{label}: {value}")
+    if span.preview and not (given or made or span.error):
+        yield Clean(indent + one_line(span.preview, SHORT))
 
 
 def span_facts(span: Span) -> Iterator[Clean]:

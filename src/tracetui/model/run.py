@@ -16,11 +16,14 @@ class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
     format: str
     path: str
     key: str | None = None
+    span: str | None = None
+    """Set for a part of a run that is shown as a trace of its own: the id of the span that it is."""
 
     @property
     def address(self) -> str:
-        """``PATH`` where a file holds one run, else ``PATH#RUN`` with ``/ # %`` percent-encoded in the key."""
-        return self.path if self.key is None else f"{self.path}#{quote_key(self.key)}"
+        """``PATH`` where a file holds one run, else ``PATH#RUN``; then ``/SPAN``. ``/ # %`` in ids are encoded."""
+        run = self.path if self.key is None else f"{self.path}#{quote_key(self.key)}"
+        return run if self.span is None else f"{run}/{quote_key(self.span)}"
 
 
 def quote_key(key: str) -> str:
