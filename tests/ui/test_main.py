@@ -10,6 +10,7 @@ import pytest
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.model import RunRef, Status
 from tracetui.ui.app import TraceApp
+from tracetui.views import detail
 
 
 def shown(app: TraceApp) -> str:
@@ -229,8 +230,6 @@ async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Pat
         assert app.main.detail.choose("goal")
         await pilot.pause()
         rows = app.main.detail.rows
-        from tracetui.views import detail
-
         leading = next(i for i in range(len(rows)) if detail.target(rows, i))
         app.main.detail.move_to(leading)
         await press(pilot, "'")
@@ -275,3 +274,16 @@ async def test_a_hit_in_folded_json_is_unfolded(opened: Opener, tmp_path: Path) 
         assert app.main.detail.choose("input")
         await press(pilot, "/", *"needle is", "enter")
         assert "the needle is here" in text_of(app)
+
+
+async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        replay = next(run for run in app.store.runs.values() if run.relation == "retry")
+        app.main.runs.move_to_key(replay.ref)
+        await press(pilot, "enter", "4")
+        rows = app.main.detail.rows
+        naming = next(i for i in range(len(rows)) if detail.target_run(rows, i) == replay.replay_of)
+        app.main.detail.move_to(naming)
+        await press(pilot, "enter")
+        assert app.main.ref is not None
+        assert app.store.runs[app.main.ref].id == replay.replay_of

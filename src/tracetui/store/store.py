@@ -9,6 +9,7 @@ from typing import Final, Protocol
 import msgspec
 
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Status
+from tracetui.store.relations import Relations
 
 OPEN_RUNS: Final = 8
 """Whole runs kept after they were looked at."""
@@ -59,6 +60,7 @@ class Store:
         self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
         """The runs of each file: most hold one, and that one alone takes half the room."""
         self._unseen: set[str] = set()
+        self._relations: tuple[int, Relations] | None = None
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
         self._bodies: OrderedDict[tuple[RunRef, str], Body] = OrderedDict()
 
@@ -125,6 +127,13 @@ class Store:
     def overview(self) -> Overview:
         """As of now; costs nothing."""
         return self._counts.overview()
+
+    @property
+    def relations(self) -> Relations:
+        """Found out once for each revision, when first asked for."""
+        if self._relations is None or self._relations[0] != self.revision:
+            self._relations = self.revision, Relations(self.runs.values())
+        return self._relations[1]
 
     def keep(self, run: Run) -> None:
         """Keep a run that was opened, and its summary, which knows more than the list does."""

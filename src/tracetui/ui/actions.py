@@ -263,9 +263,17 @@ class Actions:
             self._screen.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
 
     def do_jump(self, argument: str) -> None:
-        target = self._folding.target
-        if target is not None and self._screen.steps.move_to_key(target):
-            self._screen.steps.focus()
+        screen, target, run_id = self._screen, self._folding.target, self._folding.target_run
+        if target is not None and screen.steps.move_to_key(target):
+            screen.steps.focus()
+        elif run_id is not None and screen.ref is not None:
+            ref = screen.store.relations.named(screen.ref, run_id)
+            if ref is None:
+                screen.say(f"run {run_id} is not in this directory (or several have this id)", "status.warn")
+                return
+            screen.runs.move_to_key(ref)
+            self.enter(ref)
+            screen.steps.focus()
 
     # ---- the list
 

@@ -122,6 +122,11 @@ class Detail(LineView):
         return True
 
     @property
+    def target_run(self) -> str | None:
+        """Raw id of the run that the row under the cursor names."""
+        return detail.target_run(self.rows, self.position) if self.position < len(self.rows) else None
+
+    @property
     def target(self) -> str | None:
         """Id of the span that the row under the cursor names."""
         return detail.target(self.rows, self.position) if self.position < len(self.rows) else None
