@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from typing import Any, Final
@@ -111,20 +112,24 @@ def _nest(runs: list[RunSummary]) -> list[RunSummary]:
 def _grouped(runs: list[RunSummary], problems: list[Problem], arrangement: Arrangement, now: float) -> list[Item]:
     label_of = _group_label(arrangement.group, now)
     groups: dict[str, list[RunSummary | Problem]] = {}
-    label = ""
+    tops: Counter[str] = Counter()
+    group: list[RunSummary | Problem] = []
     for run in runs:
         if run.parent is None or not groups:  # a child stays in the group of the run that started it
             label = label_of(run)
-        groups.setdefault(label, []).append(run)
+            group = groups.setdefault(label, [])
+            tops[label] += run.parent is None
+        group.append(run)
     if problems:
         groups.setdefault("unreadable", []).extend(problems)
+        tops["unreadable"] += len(problems)
     order = list(groups)
     if "live" in groups:
         order.remove("live")
         order.insert(0, "live")
     items: list[Item] = []
     for name in order:
-        items.append((name, sum(not isinstance(one, RunSummary) or one.parent is None for one in groups[name])))
+        items.append((name, tops[name]))
         items.extend(groups[name])
     return items
 
@@ -146,9 +151,10 @@ def _day_label(now: float) -> Callable[[RunSummary], str]:
     if here < morning:
         morning -= timedelta(days=1)
     today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
-    dates: dict[int, str] = {}  # by quarter of an hour: time zones differ by no less, and writing a date is slow
+    begin, end, date = 1.0, 0.0, ""  # the day of the run before: most are of the same, and writing a date is slow
 
     def label(run: RunSummary) -> str:
+        nonlocal begin, end, date
         if run.status is Status.RUNNING:
             return "live"
         when = moment(run)
@@ -156,19 +162,20 @@ def _day_label(now: float) -> Callable[[RunSummary], str]:
             return "today"
         if when >= night:
             return "last night"
-        quarter = int(when // 900)
-        if quarter not in dates:
-            dates[quarter] = _date(when)
-        return dates[quarter]
+        if not begin <= when < end:
+            begin, end, date = _day(when)
+        return date
 
     return label
 
 
-def _date(when: float) -> str:
+def _day(when: float) -> tuple[float, float, str]:
+    """The local day that `when` is in: begin, end (UTC seconds) and date."""
     try:
-        return datetime.fromtimestamp(when).strftime("%Y-%m-%d")
+        midnight = datetime.fromtimestamp(when).replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp(), midnight.strftime("%Y-%m-%d")
     except (OverflowError, ValueError, OSError):
-        return "time unknown"
+        return when, when, "time unknown"
 
 
 def _descending(value: float | int | None) -> tuple[bool, float]:
