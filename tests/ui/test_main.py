@@ -287,3 +287,11 @@ async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Pa
         await press(pilot, "enter")
         assert app.main.ref is not None
         assert app.store.runs[app.main.ref].id == replay.replay_of
+
+
+async def test_an_unreadable_file_shows_its_own_text_at_the_place_where_reading_stopped(
+    opened: Opener, samples: Path
+) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *"unreadable", "enter")
+        await until(pilot, lambda: "reading stopped here" in text_of(app), what="the excerpt")

@@ -18,9 +18,10 @@ import msgspec
 
 from tracetui.formats import registry
 from tracetui.formats.base import Format
+from tracetui.live.excerpt import Excerpt, read_excerpt
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, entries, look
-from tracetui.model import Body, Run, RunRef, Span
+from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.sources.base import Entry, Source
 from tracetui.views.walk import starting_span
 
@@ -43,6 +44,8 @@ class Mail(msgspec.Struct):
     found: list[Found] = []
     runs: dict[RunRef, Run] = {}
     bodies: dict[tuple[RunRef, str], Body] = {}
+    excerpts: dict[str, Excerpt] = {}
+    """Text around the place of a problem, by path of the file."""
     seen: int = 0
     """Files looked at so far by the current stage."""
     total: int | None = None
@@ -77,7 +80,7 @@ class Engine:
         self._generation = 0
         self._wanted_run: RunRef | None = None
         self._entered: RunRef | None = None
-        self._wanted_body: tuple[Run, Span] | None = None
+        self._wanted_body: tuple[Run, Span] | Problem | None = None
         self._run_bell = threading.Event()
         self._read_on = threading.Event()
         self._body_bell = threading.Event()
@@ -120,6 +123,11 @@ class Engine:
     def load_body(self, run: Run, span: Span) -> None:
         """Load the body of a span; a request that was not begun yet is replaced."""
         self._wanted_body = (run, span)
+        self._body_bell.set()
+
+    def load_excerpt(self, problem: Problem) -> None:
+        """Read the text around the place of a problem; a request that was not begun yet is replaced."""
+        self._wanted_body = problem
         self._body_bell.set()
 
     def collect(self) -> Mail:
@@ -260,10 +268,15 @@ class Engine:
             wanted = self._wanted_body
             if wanted is None:
                 continue
-            run, span = wanted
-            body = run.load(span)
-            with self._lock:
-                self._mail.bodies[run.summary.ref, span.id] = body
+            if isinstance(wanted, Problem):
+                excerpt = read_excerpt(self._source, wanted)
+                with self._lock:
+                    self._mail.excerpts[wanted.path] = excerpt
+            else:
+                run, span = wanted
+                body = run.load(span)
+                with self._lock:
+                    self._mail.bodies[run.summary.ref, span.id] = body
             self._ring()
 
     def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None, *, listed: bool = False) -> None:

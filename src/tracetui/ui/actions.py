@@ -58,6 +58,10 @@ class Actions:
         if self._screen.pane == RUNS:
             if self._screen.runs.ref is not None:
                 self.enter(self._screen.runs.ref)
+            elif self._screen.runs.problem is not None:
+                self._screen.level = 1
+                self._screen.arrange_panes()
+                self._screen.detail.focus()
         elif self._screen.pane == STEPS:
             if self._screen.has_class("narrow"):
                 self._screen.level = 2

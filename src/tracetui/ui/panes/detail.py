@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Final
 
+from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, Span, Status
 from tracetui.text import Clean, clean
 from tracetui.ui.line_view import LineView
 from tracetui.views import detail
+from tracetui.views.excerpt import excerpt_rows
 from tracetui.views.glyphs import kind
 from tracetui.views.rows import Line, ListRows, Piece, width_of
 
@@ -76,6 +78,20 @@ class Detail(LineView):
         self.wrap, self.left = not self.wrap, 0
         if self.run is not None:
             self._draw_tab(keep=True)
+
+    def show_excerpt(self, excerpt: Excerpt) -> None:
+        """Show the text of a file that cannot be read, at the place where reading stopped."""
+        self.nothing()
+        rows, marked = excerpt_rows(
+            excerpt.data,
+            excerpt.offset,
+            excerpt.at,
+            excerpt.size,
+            width=max(20, self.outer_size.width - 2),
+            glyphs=self.look.glyphs,
+        )
+        self.show(rows, title=(Piece(Clean("the file's own text"), "sec"),), keep=False)
+        self.move_to(marked, center=True)
 
     def choose(self, tab: str) -> bool:
         """Show that tab; False if this span has none of that name."""

@@ -102,13 +102,5 @@ def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
         (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
     ]
     lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 4))]
-    return [
-        *lines,
-        (),
-        (
-            Piece(Clean("r"), "key bold"),
-            Piece(Clean(" the file's own text   "), "sec"),
-            Piece(Clean("tracetui doctor"), "key bold"),
-            Piece(Clean(" says why"), "sec"),
-        ),
-    ]
+    hint = (Piece(Clean("tracetui doctor"), "key bold"), Piece(Clean(" says what each format made of it"), "sec"))
+    return [*lines, (), hint]

@@ -115,8 +115,11 @@ class MainScreen(Screen[None]):
             self.store.keep_body(ref, span_id, body)
         for run in mail.runs.values():
             self.store.keep(run)
+        problem = self.runs.problem
         if self.ref in mail.runs:
             self.show_run(self.ref)
+        elif problem is not None and problem.path in mail.excerpts:
+            self.detail.show_excerpt(mail.excerpts[problem.path])
         elif self.steps.span is not None and (self.ref, self.steps.span.id) in mail.bodies:
             self.show_detail()
         if mail.found or self._arranged < 0:
@@ -164,6 +167,8 @@ class MainScreen(Screen[None]):
             lines = broken(problem, self.steps.size.width, self.app.look.glyphs.note) if problem else []
             self.steps.nothing(lines)
             self.detail.nothing()
+            if problem is not None:
+                self.app.engine.load_excerpt(problem)
             self.facts.nothing()
         elif ref != self.ref:
             self.open_ref(ref)
