@@ -16,6 +16,7 @@ from rich.console import RenderableType
 from textual._compositor import LayoutUpdate
 from textual.app import App
 from textual.binding import Binding
+from textual.driver import Driver
 from textual.filter import LineFilter
 from textual.message import Message
 from textual.screen import Screen
@@ -108,6 +109,14 @@ class TraceApp(App[int]):
     def clock(self) -> float:
         """The time of day, in seconds since the epoch."""
         return time.time()
+
+    def get_driver_class(self) -> type[Driver]:
+        chosen = super().get_driver_class()
+        if chosen.__name__ != "LinuxDriver":
+            return chosen
+        from tracetui.ui.driver import QuickDriver
+
+        return QuickDriver
 
     def get_default_screen(self) -> MainScreen:
         return self.main
