@@ -32,6 +32,7 @@ from tracetui.model import (
     Text,
     ToolCall,
     ToolResult,
+    Total,
 )
 from tracetui.model.build import RunBuilder
 
@@ -163,3 +164,15 @@ def test_lists_are_newest_first_and_sentences_count_top_level_runs() -> None:
     assert [one.id for one in newest_first(runs)] == ["d", "e", "c", "a", "b"]
     assert triage(runs, 0) == "1 of 4 failed"
     assert triage(runs, 2) == "1 of 4 failed, 2 unreadable"
+
+
+def test_totals_that_differ_are_told_in_full() -> None:
+    builder = RunBuilder(RunRef("any", "run.json"), lambda span: Body())
+    totals = (Total("tokens", 1234567, 1234568), Total("messages", 10**400, 2), Total("seconds", 1.5, 2.25))
+    builder.add((), header=Header(id="r", name="r"), body=RunBody(totals=totals))
+
+    lines = list(run_lines(builder.build()))
+
+    assert any("tokens: the trace says 1 234 567, counted 1 234 568" in line for line in lines)
+    assert any("seconds: the trace says 1.5, counted 2.25" in line for line in lines)
+    assert any(line.endswith("000, counted 2") for line in lines)

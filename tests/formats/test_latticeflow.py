@@ -269,6 +269,24 @@ def test_rows_that_hold_no_trace_are_problems(tmp_path: Path) -> None:
     assert problems(path) == [(f"line {number}", "there is no trace in it") for number in (2, 4, 5, 6)]
 
 
+@pytest.mark.parametrize("first", ["{oops", "not JSON at all", '{"header": 1}', "null", "{"])
+def test_a_bad_first_row_hides_no_good_one(tmp_path: Path, first: str) -> None:
+    rows = [json.dumps({"trace": {"items": [message("user", "hi")]}, "task": n}) for n in (2, 3)]
+    path = written(tmp_path, "\n".join([first, *rows, ""]), "rows.jsonl")
+    assert sniffed(path) == 100
+    assert [one.ref.key for one in summaries(path)] == ["L2", "L3"]
+    assert [where for where, _ in problems(path)] == ["line 1"]
+
+
+def test_a_bad_first_element_hides_no_good_one(tmp_path: Path) -> None:
+    trace = {"items": [message("user", "hi")]}
+    for text in (json.dumps([17, trace, {"trace": trace}]), "[\n17,\n" + json.dumps(trace) + "\n]"):
+        path = written(tmp_path, text, "rows.json")
+        assert sniffed(path) == 100
+        assert summaries(path)[0].ref.key == "L2"
+        assert [where for where, _ in problems(path)] == ["row 1"]
+
+
 def test_rows_in_one_json_document() -> None:
     folder = CASES / "row_json" / "input"
     (row,) = summaries(folder / "row.json")

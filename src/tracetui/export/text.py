@@ -18,7 +18,7 @@ from tracetui.export.values import messages_lines, one_of_messages, value_lines
 from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.chart import tokens_of
-from tracetui.views.headline import measured
+from tracetui.views.headline import measured, number
 
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""
@@ -138,7 +138,9 @@ def _facts(run: Run) -> Iterator[Clean]:
     yield from _labelled("parent", [one_line(summary.parent)] if summary.parent else [])
     for total in run.body.totals:
         if total.differs:
-            words_ = f"{one_line(total.name, 60)}: the trace says {total.declared:g}, counted {total.counted:g}"
+            words_ = (
+                f"{one_line(total.name, 60)}: the trace says {number(total.declared)}, counted {number(total.counted)}"
+            )
             yield from _labelled("total", [Clean(words_)])
     for problem in run.problems:
         yield from _labelled("problem", [one_line(f"{problem.where} {problem.reason}".strip())])

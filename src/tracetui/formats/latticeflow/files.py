@@ -18,6 +18,8 @@ from tracetui.sources.base import HEAD_SIZE, File
 
 GLANCE: Final = 4096
 """Bytes that mostly suffice to see what a file is."""
+_FEW: Final = 8
+"""Rows that are looked at to see whether there are traces in a file."""
 _BOM: Final = b"\xef\xbb\xbf"
 _WORDS: Final = (b'"items"', b'"events"', b'"trace"', b'"FORMAT"', b'"format"')
 _LINE_KEY: Final = re.compile(r"(?:(?P<id>.*)~)?L(?P<number>\d{1,15})", re.DOTALL)
@@ -176,15 +178,23 @@ def claims(file: File) -> bool:
     for text in (head[start:end] if end >= 0 else head, head):
         found = records.fields(msgspec.Raw(text))
         if found is not None:
-            return trace_in(found) is not None
+            return trace_in(found) is not None or _has_later_row(head)
+    if _has_later_row(head):
+        return True
     whole = len(head) < HEAD_SIZE and head[start : start + 1] == b"["
     return _holds_trace(_value(head) if whole else _value(_closed(head)), partial=not whole)
 
 
 def _holds_trace(top: Any, *, partial: bool) -> bool:
     if isinstance(top, list):
-        return any(isinstance(one, dict) and trace_in(one, partial=partial) is not None for one in top[:1])
+        return any(isinstance(one, dict) and trace_in(one, partial=partial) is not None for one in top[:_FEW])
     return isinstance(top, dict) and trace_in(top, partial=partial) is not None
+
+
+def _has_later_row(head: bytes) -> bool:
+    """Whether there is a row with a trace among the lines that follow the first: a bad one must not hide the rest."""
+    rows = (records.fields(msgspec.Raw(line)) for line in head.split(b"\n", _FEW)[1:_FEW] if line.startswith(b"{"))
+    return any(row is not None and trace_in(row) is not None for row in rows)
 
 
 def _value(data: bytes) -> Any:
@@ -236,12 +246,14 @@ def has_lines(file: File) -> bool:
     """True for JSON lines: the first line is an object for itself, and another line follows (or the name says so)."""
     head = file.head
     start = _start(head)
-    if head[start : start + 1] != b"{" or head[start + 1 : start + 2] in (b"\n", b"\r"):
+    if head[start : start + 1] == b"[":
         return False
+    if head[start : start + 1] != b"{" or head[start + 1 : start + 2] in (b"\n", b"\r"):
+        return _has_later_row(head)
     end = _line_end(file, start)
     tail = head[start:end] if end <= len(head) else file.read(max(start, end - 64), min(64, end - start))
     if not tail.rstrip().endswith(b"}"):
-        return False
+        return _has_later_row(head)
     after = head[end:].strip() or file.read(max(end, len(head)), HEAD_SIZE).strip()
     return after[:1] not in (b",", b"]", b"}", b":") if after else file.name.lower().endswith((".jsonl", ".ndjson"))
 
