@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
@@ -99,3 +101,21 @@ def _failure(error: orjson.JSONDecodeError, data: bytes) -> FormatError:
     if place >= tail or "unexpected end" in message.lower() or "eof" in message.lower():
         return FormatError("cut off: the JSON document does not end", f"byte {tail}")
     return FormatError(f"not valid JSON ({message})", f"byte {place}")
+
+
+_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
+
+
+def top_names(head: bytes) -> Iterator[bytes]:
+    """Names at the top level of the JSON object that `head` begins with, as far as it reaches; as they are written."""
+    depth = 0
+    for match in _TOKEN.finditer(head):
+        first = match.group()[:1]
+        if first in b"{[":
+            depth += 1
+        elif first in b"}]":
+            depth -= 1
+            if depth == 0:
+                return  # what follows is another document
+        elif depth == 1 and match.group(2):
+            yield match.group(1)

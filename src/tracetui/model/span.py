@@ -74,6 +74,13 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
     reasoning_tokens: int | None = None
     cost_usd: float | None = None
 
+    @property
+    def all_tokens(self) -> int | None:
+        """All tokens: as stated, else input and output; None where the trace does not say."""
+        if self.total_tokens is not None or (self.input_tokens is None and self.output_tokens is None):
+            return self.total_tokens
+        return (self.input_tokens or 0) + (self.output_tokens or 0)
+
     def __add__(self, other: Usage) -> Usage:
         return Usage(
             *(_plus(a, b) for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))

@@ -13,8 +13,7 @@ from tracetui.views.arrange import GROUPS, SORTS
 
 if TYPE_CHECKING:
     from tracetui.ui.line_view import LineView
-    from tracetui.ui.panes.detail import Detail
-    from tracetui.ui.panes.facts import Facts
+    from tracetui.ui.panes.folding import FoldingView
     from tracetui.ui.screens.main import MainScreen
 
 Kin = Literal["tool", "sibling", "model"]
@@ -71,7 +70,7 @@ class Actions:
             self.do_jump("")
 
     @property
-    def _folding(self) -> Detail | Facts:
+    def _folding(self) -> FoldingView:
         return self._screen.facts if self._screen.pane == FACTS else self._screen.detail
 
     def enter(self, ref: RunRef, span: str | None = None) -> None:
@@ -118,9 +117,7 @@ class Actions:
     def do_fold(self, argument: str) -> None:
         if self._screen.pane == STEPS:
             self._fold_span()
-        elif self._screen.pane == RUNS or not (
-            self._folding.toggle(open_=False) or (self._screen.pane == DETAIL and self._screen.detail.to_parent())
-        ):
+        elif self._screen.pane == RUNS or not (self._folding.toggle(open_=False) or self._folding.to_parent()):
             self._screen.view.action_sideways(-SIDEWAYS)
 
     def _fold_span(self) -> None:

@@ -48,14 +48,7 @@ def moment(run: RunSummary) -> float:
 
 def total_tokens(run: RunSummary) -> int | None:
     """All tokens of a run, None where the trace does not say."""
-    usage = run.usage
-    if usage is None:
-        return None
-    if usage.total_tokens is not None:
-        return usage.total_tokens
-    if usage.input_tokens is None and usage.output_tokens is None:
-        return None
-    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    return None if run.usage is None else run.usage.all_tokens
 
 
 def arrange(

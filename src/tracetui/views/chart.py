@@ -22,14 +22,8 @@ _PAINTED: Final = 4000
 
 
 def tokens_of(usage: Usage | None) -> int | None:
-    """All tokens of a usage: as stated, else input and output; None where the trace does not say."""
-    if usage is None:
-        return None
-    if usage.total_tokens is not None:
-        return usage.total_tokens
-    if usage.input_tokens is None and usage.output_tokens is None:
-        return None
-    return (usage.input_tokens or 0) + (usage.output_tokens or 0)
+    """All tokens of a usage; None where the trace does not say."""
+    return None if usage is None else usage.all_tokens
 
 
 class Chart:

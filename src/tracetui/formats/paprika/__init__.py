@@ -15,6 +15,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.decode import top_names
 from tracetui.formats.paprika import record as record_file
 from tracetui.formats.paprika import v0
 from tracetui.formats.paprika.about import id_problems, run_body
@@ -34,7 +35,6 @@ HUGE: Final = 16 << 20
 SLICE: Final = 5_000
 """Spans that are made in one call of `read`, about 50 ms worth."""
 _MAJOR: Final = re.compile(r"\s*v?(\d+)")
-_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _V1: Final = frozenset({b"schema_version", b"record_id"})
 _V0: Final = frozenset({b"run_id", b"agent_name", b"events"})
 _TYPICAL: Final = frozenset(
@@ -172,7 +172,7 @@ def _score(head: bytes) -> int:
     if b'"record_id"' not in head and b'"events"' not in head and b'"steps"' not in head:
         return NO
     found: set[bytes] = set()
-    for name in _top_names(head):
+    for name in top_names(head):
         found.add(name)
         if found >= _V1 or found >= _V0:
             return CERTAIN
@@ -182,18 +182,3 @@ def _score(head: bytes) -> int:
         return NO
     typical = len(found & _TYPICAL) > 1 or (b"steps" in found and b'"step_type"' in head)
     return LIKELY if typical or (b"events" in found and b'"event_type"' in head) else NO
-
-
-def _top_names(head: bytes) -> Iterator[bytes]:
-    """Names at the top level of the JSON object that `head` begins with."""
-    depth = 0
-    for match in _TOKEN.finditer(head):
-        first = match.group()[:1]
-        if first in b"{[":
-            depth += 1
-        elif first in b"}]":
-            depth -= 1
-            if depth == 0:
-                return  # what follows is another document
-        elif depth == 1 and match.group(2):
-            yield match.group(1)

@@ -15,7 +15,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
-from tracetui.formats.decode import decode, strict
+from tracetui.formats.decode import decode, strict, top_names
 from tracetui.formats.penelope.body import body_of
 from tracetui.formats.penelope.fields import sequence
 from tracetui.formats.penelope.result import TURNS, Result, header_of, is_criterion
@@ -27,7 +27,6 @@ from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 70
-_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*+)"\s*(:?)|[{}\[\]]')
 _REQUIRED: Final = (b"goal_achieved", b"turns_used")
 _TYPICAL: Final = frozenset(
     {b"goal_evaluation", b"conversation_summary", b"test_configuration", b"execution_stats", b"target_info", *_REQUIRED}
@@ -46,7 +45,7 @@ class Penelope:
         if not any(name in head for name in _TYPICAL):
             return NO
         found: set[bytes] = set()
-        for name in _top_names(head):
+        for name in top_names(head):
             found.add(name)
             if name in _REQUIRED and found.issuperset(_REQUIRED):
                 return CERTAIN
@@ -75,21 +74,6 @@ class Penelope:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From what `read` saw; `raw` holds the exact bytes, a rendering where the file is not strict JSON."""
         return body_of(span.at)
-
-
-def _top_names(head: bytes) -> Iterator[bytes]:
-    """Names at the top level of the JSON object that `head` begins with."""
-    depth = 0
-    for match in _TOKEN.finditer(head):
-        first = match.group()[:1]
-        if first in b"{[":
-            depth += 1
-        elif first in b"}]":
-            depth -= 1
-            if depth == 0:
-                return  # what follows is another document
-        elif depth == 1 and match.group(2):
-            yield match.group(1)
 
 
 def _quick_header(data: bytes, path: str) -> Header | None:

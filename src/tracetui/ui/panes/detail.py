@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
 from typing import Final
 
 from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, Span, Status
 from tracetui.text import Clean, clean
-from tracetui.ui.line_view import LineView
+from tracetui.ui.panes.folding import FoldingView
 from tracetui.views import detail
 from tracetui.views.excerpt import excerpt_rows
 from tracetui.views.glyphs import kind
@@ -22,7 +21,7 @@ UNWRAPPED: Final = 4000
 """Columns of a pane whose lines run on."""
 
 
-class Detail(LineView):
+class Detail(FoldingView):
     """The detail of the span under the cursor of the steps."""
 
     number = 3
@@ -37,8 +36,6 @@ class Detail(LineView):
         self.tab = ""
         self.preferred = ""
         """The tab that the reader chose; kept from span to span where there is one."""
-        self.opened: frozenset[Hashable] = frozenset()
-        """Folds that differ from how they come."""
         self.wrap = True
         self._drawn_width = 0
 
@@ -55,7 +52,7 @@ class Detail(LineView):
             self.tab = self.preferred
         elif not same or self.tab not in self.tabs:
             self.tab = self._telling_tab(run)
-        self._draw_tab(keep=same)
+        self.draw_rows(keep=same)
 
     def nothing(self, lines: list[Line] | None = None) -> None:
         """Show no span."""
@@ -77,7 +74,7 @@ class Detail(LineView):
         """Wrap long lines at the edge of the pane, or let them run on beyond it."""
         self.wrap, self.left = not self.wrap, 0
         if self.run is not None:
-            self._draw_tab(keep=True)
+            self.draw_rows(keep=True)
 
     def show_excerpt(self, excerpt: Excerpt) -> None:
         """Show the text of a file that cannot be read, at the place where reading stopped."""
@@ -98,22 +95,13 @@ class Detail(LineView):
         if tab not in self.tabs:
             return False
         self.tab = self.preferred = tab
-        self._draw_tab(keep=False)
+        self.draw_rows(keep=False)
         return True
 
     def step_tab(self, step: int) -> None:
         """Show the next or previous tab."""
         if self.tabs:
             self.choose(self.tabs[(self.tabs.index(self.tab) + step) % len(self.tabs)])
-
-    def toggle(self, *, open_: bool | None = None) -> bool:
-        """Unfold or fold the row under the cursor; False if it does neither."""
-        fold = detail.fold(self.rows, self.position) if self.position < len(self.rows) else None
-        if fold is None or fold.open == open_:
-            return False
-        self.opened = self.opened ^ {fold.key}
-        self._draw_tab(keep=True)
-        return True
 
     def reveal(self) -> None:
         """Unfold the row under the cursor until the needle itself is in view."""
@@ -129,25 +117,8 @@ class Detail(LineView):
                 return
             self.move_to(inside)
 
-    def to_parent(self) -> bool:
-        """Go to the row that the one under the cursor is in; False at the top."""
-        parent = detail.parent(self.rows, self.position) if self.position < len(self.rows) else None
-        if parent is None or parent == self.position:
-            return False
-        self.move_to(parent)
-        return True
-
-    @property
-    def target_run(self) -> str | None:
-        """Raw id of the run that the row under the cursor names."""
-        return detail.target_run(self.rows, self.position) if self.position < len(self.rows) else None
-
-    @property
-    def target(self) -> str | None:
-        """Id of the span that the row under the cursor names."""
-        return detail.target(self.rows, self.position) if self.position < len(self.rows) else None
-
-    def _draw_tab(self, *, keep: bool) -> None:
+    def draw_rows(self, *, keep: bool) -> None:
+        """Show the chosen tab."""
         assert self.run is not None
         self._drawn_width = width = max(20, self.outer_size.width - 2)
         look = self.look
@@ -196,4 +167,4 @@ class Detail(LineView):
     def on_resize(self) -> None:
         super().on_resize()
         if self.run is not None and self._drawn_width != max(20, self.outer_size.width - 2):
-            self._draw_tab(keep=True)
+            self.draw_rows(keep=True)

@@ -1,0 +1,48 @@
+"""What the panes have in common whose rows fold and lead somewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from tracetui.ui.line_view import LineView
+from tracetui.views import detail
+
+
+class FoldingView(LineView):
+    """Remembers which folds were toggled; whoever inherits draws its rows by them."""
+
+    def __init__(self, *, id: str) -> None:
+        super().__init__(id=id)
+        self.opened: frozenset[Hashable] = frozenset()
+        """Folds that differ from how they come."""
+
+    def draw_rows(self, *, keep: bool) -> None:
+        """Show the rows anew; the cursor stays on its row if `keep`."""
+        raise NotImplementedError
+
+    def toggle(self, *, open_: bool | None = None) -> bool:
+        """Unfold or fold the row under the cursor; False if it does neither."""
+        fold = detail.fold(self.rows, self.position) if self.position < len(self.rows) else None
+        if fold is None or fold.open == open_:
+            return False
+        self.opened = self.opened ^ {fold.key}
+        self.draw_rows(keep=True)
+        return True
+
+    def to_parent(self) -> bool:
+        """Go to the row that the one under the cursor is in; False at the top."""
+        parent = detail.parent(self.rows, self.position) if self.position < len(self.rows) else None
+        if parent is None or parent == self.position:
+            return False
+        self.move_to(parent)
+        return True
+
+    @property
+    def target(self) -> str | None:
+        """Id of the span that the row under the cursor names."""
+        return detail.target(self.rows, self.position) if self.position < len(self.rows) else None
+
+    @property
+    def target_run(self) -> str | None:
+        """Raw id of the run that the row under the cursor names."""
+        return detail.target_run(self.rows, self.position) if self.position < len(self.rows) else None
