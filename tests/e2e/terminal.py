@@ -58,9 +58,10 @@ class Terminal:
             for number in range(3):
                 os.dup2(self._slave, number)
             os.closerange(3, 256)
-            inherited = {key: value for key, value in os.environ.items() if key not in ("NO_COLOR", "COLUMNS", "LINES")}
-            inherited |= {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "PYTHONPATH": ROOT}
-            os.execve(command[0], command, inherited | environment)
+            path = os.pathsep.join((os.environ.get("PYTHONPATH", ""), ROOT)).strip(os.pathsep)
+            own = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "PYTHONPATH": path}
+            nowhere = {"HOME": "/nonexistent", "XDG_STATE_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+            os.execve(command[0], command, {"PATH": os.environ.get("PATH", "")} | own | nowhere | environment)
         finally:
             os._exit(127)
 

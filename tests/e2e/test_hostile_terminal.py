@@ -70,9 +70,12 @@ def test_the_shared_corpus(tmp_path: Path) -> None:
     command = f"{sys.executable} -m tracetui {{dir}}"
     options = ["--cls", "escape,unicode,markup,ids,whole", "--keys", walk, "--quit", "q", "--json", str(report)]
     check = [sys.executable, str(tools / "ptycheck.py"), "--cmd", command, "--corpus", str(corpus), *options]
-    subprocess.run(check, check=False, timeout=120)
+    home = {"PATH": os.environ.get("PATH", ""), "HOME": str(tmp_path)}
+    done = subprocess.run(
+        check, check=False, timeout=120, stdin=subprocess.DEVNULL, capture_output=True, text=True, env=home
+    )
     found = {name: result["findings"] for name, result in json.loads(report.read_text()).items()}
     assert len(found) == 6
-    assert {name: findings for name, findings in found.items() if findings} == {}
+    assert {name: findings for name, findings in found.items() if findings} == {}, done.stdout
     verified = subprocess.run([sys.executable, str(tools / "hostile.py"), "--verify", str(corpus)], check=False)
     assert verified.returncode == 0

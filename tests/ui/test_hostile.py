@@ -224,7 +224,12 @@ async def test_what_is_copied_may_be_pasted_anywhere(
     opened: Opener, attack: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copied: list[str] = []
-    monkeypatch.setattr(TraceApp, "copy", lambda self, text: copied.append(pasteable(text)) or len(text))
+
+    def copy(self: TraceApp, text: str) -> int:
+        copied.append(pasteable(text))
+        return len(text)
+
+    monkeypatch.setattr(TraceApp, "copy", copy)
     async with opened(attack) as (app, pilot):
         for ref in twins(app):
             app.main.actions.enter(ref)

@@ -30,7 +30,7 @@ from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.main import MainScreen
-from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, pasteable, write_crash_log
+from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -274,6 +274,7 @@ def run_app(
         app.crash = app.crash or error
     finally:
         engine.stop()
+        let_go()
         config.remember(app.main.runs.arrangement)
     if app.crash is not None:
         path = write_crash_log(app.crash)

@@ -40,6 +40,8 @@ class Wall(LineFilter):
 
     def apply(self, segments: list[Segment], background: Color) -> list[Segment]:
         """Clean the segments of one line."""
+        if all(text.isprintable() and (style is None or not style.link) for text, style, _ in segments):
+            return segments
         return [
             Segment(
                 _UNSAFE.sub("\ufffd", text) if not text.isprintable() else text,
@@ -115,3 +117,13 @@ def insist(status: int) -> None:
     timer = threading.Timer(PATIENCE_SECONDS, os._exit, (status,))
     timer.daemon = True
     timer.start()
+
+
+def let_go() -> None:
+    """Drop what a terminal that is gone did not take, lest Python fail over it as it ends."""
+    for stream in (sys.__stdout__, sys.__stderr__):
+        try:
+            if stream is not None:
+                stream.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
