@@ -20,6 +20,7 @@ from tracetui.formats.ccpa.count import count
 from tracetui.formats.ccpa.session import Session
 from tracetui.live.load import read_run
 from tracetui.model import (
+    Blob,
     Error,
     FirstError,
     Message,
@@ -139,6 +140,13 @@ def test_the_run_tab_has_every_field_of_the_first_and_last_record() -> None:
     assert teacher().body.attributes["cwd_sha256"] == "5d" * 32
 
 
+def test_a_field_called_as_the_last_record_hides_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.jsonl"
+    path.write_bytes(encoded(start(session_end="mine"), turn(1), end()))
+    attributes = read(path).body.attributes
+    assert (attributes["session_end"], attributes["session_end record"]) == ("mine", end())
+
+
 def test_a_turn_holds_its_blocks_and_is_the_step() -> None:
     run = teacher()
     first = named(run, "claude-sonnet-4-6")
@@ -190,7 +198,10 @@ def test_an_agent_is_a_tool_call_that_shows_which_agent() -> None:
 
 def test_attachments_stay_with_the_prompt() -> None:
     run = case("documented", "fix-test.jsonl")
-    assert run.load(run.spans[0]).attributes["attachments"] == [{"name": "log.txt", "size": 812}]
+    body = run.load(run.spans[0])
+    attached = {"name": "log.txt", "size": 812}
+    assert body.attributes["attachments"] == [attached]
+    assert body.input_messages == (Message("user", (Text("Fix the failing test."), Blob("attachment", attached))),)
 
 
 def test_a_skill_shows_its_arguments_or_where_it_came_from(tmp_path: Path) -> None:
@@ -267,6 +278,16 @@ def test_hooks_are_below_the_call_that_they_name(tmp_path: Path) -> None:
     assert parent(run, named(run, "PostToolUse")) == "Bash"  # written after the result
     assert parent(run, named(run, "Notification")) is None
     assert [one.reason for one in run.problems] == []
+
+
+def test_a_hook_may_name_a_call_of_an_earlier_turn(tmp_path: Path) -> None:
+    run = session(
+        tmp_path,
+        *(turn(1, call("t")), result("t", ok=True), turn(3, call("u", "Read")), result("u", ok=True)),
+        *(hook(event="late", tool_use_id="t", turn=3), hook(event="lost", tool_use_id="nobody", turn=3), end()),
+    )
+    assert {name: parent(run, named(run, name)) for name in ("late", "lost")} == {"late": "Bash", "lost": None}
+    assert summary(tmp_path / "s.ccpa-trace.jsonl", deep=True) == run.summary
 
 
 def test_hooks_without_a_call_go_by_turn_and_matcher(tmp_path: Path) -> None:

@@ -125,3 +125,12 @@ def test_keys_lead_into_values() -> None:
     for keys in (["x"], ["a", "2"], ["a", "-1"], ["a", "0", "b", "c"]):
         with pytest.raises(UsageError, match="there is no"):
             follow(value, keys, "it")
+
+
+def test_steps_that_have_no_number_are_counted_from_1() -> None:
+    builder = RunBuilder(RunRef("any", "x"), lambda span: Body())
+    builder.add([Span(id=f"s{i}", name="turn", is_step=i != 1) for i in range(4)])
+    run = builder.build()
+
+    assert [target(run, [part]).span for part in ("1", "2", "3")] == [run.span("s0"), run.span("s2"), run.span("s3")]
+    assert target(run, ["4"]) == Target(None, ("4",))

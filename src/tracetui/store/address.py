@@ -139,7 +139,10 @@ def _steps(run: Run, part: str) -> list[int]:
     if not part.isdecimal() or len(part) > 18:
         return []
     number = int(part)
-    return [run.index[step.span] for step in run.steps if step.number == number]
+    numbers = [step.number for step in run.steps]
+    if not any(one is not None for one in numbers):  # the trace does not number its steps: they are counted from 1
+        numbers = [*range(1, len(numbers) + 1)]
+    return [run.index[step.span] for step, one in zip(run.steps, numbers, strict=True) if one == number]
 
 
 def _one(run: Run, positions: Sequence[int], problem: str) -> int:

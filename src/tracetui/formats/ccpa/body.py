@@ -89,8 +89,10 @@ def _verify(span: Span, again: Span) -> None:
 
 
 def _prompt_body(record: Record, data: bytes) -> Body:
-    text = record.get("text")
-    messages = (Message("user", (Text(text),)),) if isinstance(text, str) else ()
+    text, attached = record.get("text"), record.get("attachments")
+    parts: list[Part] = [Text(text)] if isinstance(text, str) else []
+    parts += [Blob("attachment", one) for one in attached] if isinstance(attached, list) else []
+    messages = (Message("user", tuple(parts)),) if parts else ()
     return Body(input=text, input_messages=messages, attributes=without(record, "text"), raw=data)
 
 

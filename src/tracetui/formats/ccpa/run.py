@@ -51,7 +51,7 @@ def run_body(session: Session, header: Header) -> RunBody:
     end = None if session.end is None else session.end.record
     attributes: dict[str, Any] = dict(session.start or {})
     if end is not None:
-        attributes["session_end"] = end
+        attributes["session_end" if "session_end" not in attributes else "session_end record"] = end
     failed = header.status is Status.ERROR and header.status_word is not None
     return RunBody(
         error=Error(_ended(header.status_word), header.status_word) if failed and header.status_word else None,

@@ -54,6 +54,8 @@ class Session(msgspec.Struct):
     """The calls of the latest turn by id, answered or not."""
     waiting: dict[str, Span] = {}
     """Calls without an answer by id."""
+    called: dict[str, str] = {}
+    """Every call by id: the id of its span."""
     early: dict[str, tuple[Span, ...]] = {}
     """Hooks that name a call which has not come yet."""
     spans: dict[str, Span] = {}
@@ -67,6 +69,7 @@ class Session(msgspec.Struct):
             self,
             recent=dict(self.recent),
             waiting=dict(self.waiting),
+            called=dict(self.called),
             early=dict(self.early),
             spans={},
             problems=[],
@@ -148,6 +151,7 @@ def _call(session: Session, call_id: str | None, span: Span, line: int) -> None:
             session.add(_unsettled(before))
     session.add(span)
     session.waiting[call_id] = session.recent[call_id] = span
+    session.called[call_id] = span.id
     for hook in session.early.pop(call_id, ()):
         _attach(session, hook, call_id, span)
 
@@ -175,7 +179,9 @@ def _hook(session: Session, record: dict[str, Any], line: int, at: At) -> None:
     if call_id is not None and call is not None:
         _attach(session, span, call_id, call)
         return
-    if call_id is not None:  # a hook may fire before the turn is written
+    if call_id in session.called:  # long since answered
+        span = msgspec.structs.replace(span, parent_id=session.called[call_id])
+    elif call_id is not None:  # a hook may fire before the turn is written
         session.early[call_id] = (*session.early.get(call_id, ()), span)
     elif session.turn is not None and span.step is not None and session.turn.step == span.step:
         span = msgspec.structs.replace(span, parent_id=session.turn.id)
