@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from textual.containers import Container
+from textual.filter import ANSIToTruecolor
 from textual.geometry import Region, Size
 from textual.reactive import Reactive
 from textual.strip import Strip
@@ -19,7 +20,10 @@ DEFAULT_LOOK: Final = Look()
 
 
 class LineWidget(Widget):
-    """Something drawn line by line, in the app's palette, without Textual's box model."""
+    """Something drawn line by line, in the app's palette, without Textual's box model.
+
+    A palette has true colours only, or leaves all to the terminal: there are no ANSI colours to be translated.
+    """
 
     DEFAULT_CSS = "LineWidget { height: 1fr; background: $background; }"
 
@@ -40,7 +44,7 @@ class LineWidget(Widget):
 
     def render_lines(self, crop: Region) -> list[Strip]:
         width = self.outer_size.width
-        filters = self.app.get_line_filters()
+        filters = [one for one in self.app.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
         ground = self.background_colors[1]
         strips = []
         for y in range(crop.y, crop.bottom):
