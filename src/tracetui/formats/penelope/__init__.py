@@ -7,7 +7,6 @@ Facts: rhesis-ai/rhesis, ``penelope`` (`TestResult` and `TestState.to_result` in
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 

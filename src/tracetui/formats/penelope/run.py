@@ -41,8 +41,15 @@ def run_body(result: Result, header: Header, turns: Sequence[Turn], rest: dict[s
 
 
 def _criterion(item: dict[str, Any]) -> Criterion:
-    steps = tuple(turn for turn in map(whole, sequence(item.get("relevant_turns"))) if turn is not None)
+    steps = tuple(turn for turn in map(_turn, sequence(item.get("relevant_turns"))) if turn is not None)
     return Criterion(item["criterion"], boolean(item.get("met")), string(item.get("evidence")) or "", steps)
+
+
+def _turn(value: Any) -> int | None:
+    """The number of a turn, also where it is written as text."""
+    if isinstance(value, str) and value.isdecimal() and len(value) < 10:
+        return int(value)
+    return whole(value)
 
 
 def _evaluation_rest(evaluation: Any) -> Any:
@@ -96,6 +103,9 @@ def _totals(result: Result, turns: Sequence[Turn]) -> Iterable[Total]:
         met, total = counts_of(result)
         yield from _total("criteria_met", result.evaluation, met)
         yield from _total("criteria_total", result.evaluation, total)
+        for name, metric in mapping(result.root.get("metrics")).items():
+            yield from _total("criteria_met", mapping(metric), met, of=name)
+            yield from _total("criteria_total", mapping(metric), total, of=name)
     usage = mapping(result.stats.get("tool_usage"))
     if usage:
         calls = Counter((call.name, call.success) for turn in turns for call in turn.calls)
