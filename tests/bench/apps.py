@@ -9,6 +9,9 @@ from collections.abc import Hashable
 from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar
 
+if sys.argv[1:2] != ["empty"]:
+    import tracetui.ui  # noqa: F401 - before Textual, which reads once how often it may paint
+
 from textual.app import App
 from textual.screen import Screen
 

@@ -196,7 +196,7 @@ def _opened(what: str, folder: Path, limit: float, rounds: int) -> Iterator[Row]
                 terminal.wait_for(r"reading …", gone=True, timeout=60)
                 terminal.wait_quiet(0.3)
                 press(terminal, "t", quiet=0.5)
-                pages = [press(terminal, "pagedown") for _ in range(30)]
+                pages = [key for _ in range(15) for key in (press(terminal, "pagedown"), press(terminal, "pageup"))]
     yield Row(
         f"open a {what}: first rows", median(times), limit, "ms", "median; down and Enter at once, nothing read before"
     )
