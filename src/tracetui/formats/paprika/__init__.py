@@ -7,7 +7,8 @@ known are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
