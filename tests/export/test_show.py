@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 from typing import Any
 
+import msgspec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +30,7 @@ from tracetui.model import (
     RunSummary,
     Span,
     Status,
+    StatusSource,
     Text,
     ToolCall,
     ToolResult,
@@ -176,3 +178,13 @@ def test_totals_that_differ_are_told_in_full() -> None:
     assert any("tokens: the trace says 1 234 567, counted 1 234 568" in line for line in lines)
     assert any("seconds: the trace says 1.5, counted 2.25" in line for line in lines)
     assert any(line.endswith("000, counted 2") for line in lines)
+
+
+def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None:
+    run = RunSummary(ref=RunRef("any", "a"), id="a", name="a", deep=True, status=Status.UNKNOWN)
+    said = msgspec.structs.replace(run, status_word="banana", status_source=StatusSource.EXPLICIT)
+    silent = msgspec.structs.replace(run, status_word="in_progress", status_source=StatusSource.DERIVED)
+
+    _, *lines = listing([said, silent], [])
+
+    assert [line.rpartition("  ")[2] for line in lines] == ["banana", "no end record"]

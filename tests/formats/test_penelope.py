@@ -289,11 +289,23 @@ def test_criteria_name_their_turns_and_totals_are_recounted() -> None:
     (criterion,) = body.criteria
     assert (criterion.met, criterion.steps) == (True, (2,))
     assert {total.name for total in body.totals if total.differs} == {"total_turns", "criteria_total"}
+    assert "Penelope Goal Evaluation criteria_total" in {total.name for total in body.totals}
     (limit,) = body.limits
     assert (limit.name, limit.limit, limit.current, limit.violated) == ("turns", 10, 2, False)
     assert [(metric.name, metric.score, metric.passed) for metric in body.metrics] == [
         ("Penelope Goal Evaluation", 1.0, True)
     ]
+
+
+def test_criteria_are_recounted_wherever_they_are_declared_and_turns_may_be_text(tmp_path: Path) -> None:
+    document = loaded("documented")
+    document["metrics"]["Penelope Goal Evaluation"].update(criteria_met=7, criteria_total=1)
+    document["goal_evaluation"]["criteria_evaluations"][0]["relevant_turns"] = [1, "2", "no turn", None]
+    body = read(written(tmp_path, document)).body
+    differs = {total.name: (total.declared, total.counted) for total in body.totals if total.differs}
+    assert differs["Penelope Goal Evaluation criteria_met"] == (7, 1)
+    assert "Penelope Goal Evaluation criteria_total" not in differs
+    assert body.criteria[0].steps == (1, 2)
 
 
 def test_nothing_differs_in_a_result_that_adds_up() -> None:

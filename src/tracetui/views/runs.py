@@ -7,7 +7,7 @@ from os.path import basename
 from typing import Final
 
 from tracetui import text
-from tracetui.model import Problem, RunSummary, Status
+from tracetui.model import Problem, RunSummary, Status, StatusSource
 from tracetui.text import Clean, clean, one_line
 from tracetui.views.arrange import Item, haystack, moment, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
@@ -174,7 +174,8 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
         style = "status.ok" if run.status is Status.OK else "sec"
         return (Piece(one_line(run.outcome, 200), style),)
     if run.status is Status.UNKNOWN and run.deep:
-        words = Piece(Clean("no end record"), "sec")
+        said = run.status_word if run.status_source is StatusSource.EXPLICIT else None
+        words = Piece(one_line(said or "no end record", 60), "sec")
         return (words, Piece(Clean(" · "), "dim"), Piece(one_line(run.prompt, 200), "dim")) if run.prompt else (words,)
     return (Piece(one_line(run.prompt, 200), "dim"),)
 
