@@ -7,6 +7,7 @@ missing move to the top, cycles are cut, all without recursion. `summary_of` is 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from sys import intern
 from typing import Final
 
 import msgspec
@@ -91,14 +92,15 @@ def summary_of(
     error = header.error
     if error is None and tally is not None:
         error = tally.first_error
+    agent = _shared(header.agent)
     return RunSummary(
         ref=ref,
         id=header.id,
-        name=header.name,
-        agent=header.agent,
-        model=header.model,
+        name=agent if agent is not None and agent == header.name else header.name,
+        agent=agent,
+        model=_shared(header.model),
         status=status or Status.UNKNOWN,
-        status_word=header.status_word,
+        status_word=_shared(header.status_word),
         status_source=source,
         started_at=started,
         time_zone=header.time_zone,
@@ -121,6 +123,11 @@ def summary_of(
         modified_at=modified_at,
         deep=tally is not None,
     )
+
+
+def _shared(text: str | None) -> str | None:
+    """The same text, one object for all runs that have it."""
+    return None if text is None else intern(text)
 
 
 class RunBuilder:
