@@ -7,7 +7,7 @@ Facts: rhesis-ai/rhesis, ``penelope`` (`TestResult` and `TestState.to_result` in
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
