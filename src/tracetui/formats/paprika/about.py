@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import PurePath
+from os.path import basename, splitext
 from typing import Any, Final
 
 from tracetui.formats.paprika.fields import mapping, number, string, value_of, whole
@@ -46,7 +46,7 @@ def id_problems(record: Record, path: str, name: str) -> list[Problem]:
         return [Problem(path, name, "no id: the file name stands for it")]
     if not ID_PATTERN.fullmatch(ident):
         return [Problem(path, name, f"the id {ident[:80]!r} breaks the pattern {ID_PATTERN.pattern}")]
-    if ident != PurePath(path).stem:
+    if ident != splitext(basename(path))[0]:
         return [Problem(path, name, f"the id {ident[:80]!r} differs from the file name")]
     return []
 
