@@ -77,11 +77,11 @@ def keys() -> str:
 
     sections = []
     for group, title in GROUPS.items():
-        rows = [f"## {title}\n", "| keys | what it does | in |", "|---|---|---|"]
+        rows = [f"## {title}\n", "| keys | what it does | in | command |", "|---|---|---|---|"]
         for command in (one for one in COMMANDS if one.group == group):
             pressed = " ".join(f"`{_cell(shown(key))}`" for key in command.keys)
             where = "every pane" if command.panes == EVERYWHERE else ", ".join(sorted(command.panes))
-            rows.append(f"| {pressed} | {_cell(command.help)} | {where} |")
+            rows.append(f"| {pressed} | {_cell(command.help)} | {where} | {command.id} |")
         sections.append("\n".join(rows) + "\n")
     return "\n".join(sections)
 
