@@ -87,7 +87,7 @@ def _quick_header(data: bytes, path: str) -> Header | None:
 
 
 def _chunk(data: bytes, path: str, *, slices: bool) -> Chunk:
-    """The whole run; `slices`: with the bytes of every turn, for its body."""
+    """The whole run; `slices`: with what only bodies need, the run's own and the bytes of every turn."""
     root, note = decode(data)
     if not isinstance(root, dict):
         raise FormatError("not a JSON object")
@@ -100,7 +100,7 @@ def _chunk(data: bytes, path: str, *, slices: bool) -> Chunk:
     return Chunk(
         spans=spans,
         header=header,
-        body=run_body(result, header, turns, records.rest),
+        body=run_body(result, header, turns, records.rest) if slices else None,
         problems=[*_notes(note, result, path), *records.problems, *differences],
     )
 
