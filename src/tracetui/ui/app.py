@@ -17,7 +17,7 @@ from textual._compositor import LayoutUpdate
 from textual.app import App
 from textual.binding import Binding
 from textual.driver import Driver
-from textual.filter import LineFilter
+from textual.filter import LineFilter, Monochrome, NoColor
 from textual.message import Message
 from textual.screen import Screen
 
@@ -49,6 +49,10 @@ TERMINAL_GONE: Final = 129
 """Exit status as after a hang-up."""
 BUG: Final = 70
 """Exit status after a crash (EX_SOFTWARE of sysexits.h)."""
+
+
+NO_COLOR: Final = NoColor()
+"""In place of Textual's shades of grey, in which the terminal's own colours all turn black."""
 
 
 class MailWaiting(Message):
@@ -122,7 +126,7 @@ class TraceApp(App[int]):
         return self.main
 
     def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*super().get_line_filters(), self._wall]
+        return [*(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()), self._wall]
 
     def on_mount(self) -> None:
         self.set_timer(OPENING_SECONDS, self._opened)

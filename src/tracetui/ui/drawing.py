@@ -1,22 +1,34 @@
-"""From pieces to strips: drawing, cutting, marking hits and selections. Pure functions of lines and a palette."""
+"""From pieces to strips: drawing, cutting, marking hits and selections. Pure functions of lines and a look."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Final
 
 from rich.segment import Segment
 from rich.style import Style
 from textual.strip import Strip
 
 from tracetui.text import Clean, cells
-from tracetui.ui.theme import Palette
+from tracetui.ui.theme import Look
+from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Piece, fill
 
+_ASCII: Final = str.maketrans("…µ—–·×→←↑↓›▸▾≥≤„“”’‘", '~u--.x><^v>>v><"""\'\'')
 
-def to_strip(line: Iterable[Piece], width: int, palette: Palette, ground: str = "bg") -> Strip:
-    """Draw a line in exactly `width` cells."""
-    pieces = fill(line, width)
-    return Strip([Segment(piece.text, palette.style(piece.style, ground)) for piece in pieces], width)
+
+def to_strip(line: Iterable[Piece], width: int, look: Look, ground: str = "bg") -> Strip:
+    """Draw a line in exactly `width` cells. With ASCII glyphs, signs that are written for looks become ASCII."""
+    style = look.palette.style
+    if look.glyphs is not ASCII:
+        return Strip([Segment(piece.text, style(piece.style, ground)) for piece in fill(line, width)], width)
+    pieces = fill(named_keys(line), width)
+    return Strip([Segment(piece.text.translate(_ASCII), style(piece.style, ground)) for piece in pieces], width)
+
+
+def named_keys(line: Iterable[Piece]) -> list[Piece]:
+    """A line with the sign of the Enter key written out, in place of blanks after it where there are any."""
+    return [Piece(Clean(text.replace("↵    ", "Enter").replace("↵", "Enter")), style) for text, style in line]
 
 
 def skip(line: Iterable[Piece], columns: int) -> list[Piece]:

@@ -256,7 +256,7 @@ class LineView(LineWidget, can_focus=True):
             return self._title_strip(width)
         if y <= len(self.heading):
             line = (Piece(Clean(" ")), *self.heading[y - 1])
-            return to_strip(line, width, self.look.palette)
+            return to_strip(line, width, self.look)
         index = self.top + y - 1 - len(self.heading)
         return self._row_strip(index, width)
 
@@ -288,7 +288,7 @@ class LineView(LineWidget, can_focus=True):
         line = [*left, Piece(Clean(glyph * max(0, gap)), rule.style)]
         if right:
             line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), rule]
-        return to_strip(line, width, self.look.palette)
+        return to_strip(line, width, self.look)
 
     def _position(self) -> list[Piece]:
         count = len(self.rows)
@@ -300,7 +300,7 @@ class LineView(LineWidget, can_focus=True):
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
-            return to_strip((), width, self.look.palette)
+            return to_strip((), width, self.look)
         at_cursor = index == self.position and self.rows.selectable(index)
         ground = ("sel" if self.has_focus else "selq") if at_cursor else "bg"
         bar = self._minimap.cell(self.rows, index, self.top, self.page, self.look.glyphs)
@@ -324,7 +324,7 @@ class LineView(LineWidget, can_focus=True):
             line = mark(line, self.needle)
         cursor = self.look.glyphs.cursor if at_cursor else Clean(" ")
         first = Piece(cursor, "accent" if self.has_focus else "dim")
-        strip = to_strip([first, *line], width + 1, self.look.palette, ground)
+        strip = to_strip([first, *line], width + 1, self.look, ground)
         if selection is not None and (span := selection.get_span(index)) is not None:
             strip = invert(strip, *span)
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)

@@ -12,8 +12,9 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.text import Clean
-from tracetui.ui.drawing import to_strip
+from tracetui.ui.drawing import named_keys, to_strip
 from tracetui.ui.theme import Look
+from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
 
 DEFAULT_LOOK: Final = Look()
@@ -80,7 +81,8 @@ class LineBar(LineWidget):
 
     def strip_at(self, y: int) -> Strip:
         width = self.outer_size.width
+        written = self._left if self.look.glyphs is not ASCII else named_keys(self._left)
         right = fit(self._right, max(0, width - 2))
         room = width - width_of(tuple(right)) - 2
-        left = fill((Piece(Clean(" ")), *self._left), max(0, room))
-        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look.palette, self._ground)
+        left = fill((Piece(Clean(" ")), *written), max(0, room))
+        return to_strip([*left, Piece(Clean(" ")), *right, Piece(Clean(" "))], width, self.look, self._ground)

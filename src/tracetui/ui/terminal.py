@@ -121,9 +121,8 @@ def insist(status: int) -> None:
 
 def let_go() -> None:
     """Drop what a terminal that is gone did not take, lest Python fail over it as it ends."""
-    for stream in (sys.__stdout__, sys.__stderr__):
+    for stream in (stream for stream in (sys.__stdout__, sys.__stderr__) if stream is not None):
         try:
-            if stream is not None:
-                stream.flush()
+            stream.flush()
         except OSError:
             os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())

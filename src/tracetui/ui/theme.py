@@ -100,7 +100,8 @@ class Palette:
 
 @lru_cache(4096)
 def _resolve(palette: Palette, names: str, ground: str) -> Style:
-    style = _ground(palette, ground)
+    # a reversed bar would be its own gap
+    style = _ground(palette, "bg" if palette.ansi and names.startswith("bar.") else ground)
     for name in names.split():
         if name in palette.colors:
             style += _ink(palette, name)
