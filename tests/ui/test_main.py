@@ -295,3 +295,9 @@ async def test_an_unreadable_file_shows_its_own_text_at_the_place_where_reading_
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *"unreadable", "enter")
         await until(pilot, lambda: "reading stopped here" in text_of(app), what="the excerpt")
+
+
+async def test_a_model_call_is_read_as_messages(opened: Opener, samples: Path) -> None:
+    async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
+        await press(pilot, "enter", "]", "m")
+        assert app.main.detail.tab == "messages"

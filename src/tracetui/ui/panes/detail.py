@@ -44,13 +44,14 @@ class Detail(FoldingView):
         same = (self.run is not None and self.run.summary.ref == run.summary.ref) and (
             (self.span.id if self.span else None) == (span.id if span else None)
         )
+        fresh = not same or (self.body is None and body is not None)  # only a body tells which tabs there are
         if not same:
             self.opened = frozenset()
         self.run, self.span, self.body = run, span, body
         self.tabs = detail.tabs(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
-        elif not same or self.tab not in self.tabs:
+        elif fresh or self.tab not in self.tabs:
             self.tab = self._telling_tab(run)
         self.draw_rows(keep=same)
 
