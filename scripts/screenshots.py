@@ -1,0 +1,181 @@
+"""Take screenshots/*.svg, and *.png where Pillow and the font DejaVu Sans Mono are there, from the real app.
+
+The samples are written as of a fixed moment and shown at that moment, so that the same program takes the same pictures.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import re
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from rich.color import Color as RichColor
+from rich.segment import Segment
+from rich.terminal_theme import TerminalTheme
+from textual.pilot import Pilot
+from textual.strip import Strip
+
+from tracetui import demo
+from tracetui.live.engine import Engine
+from tracetui.sources.local import LocalSource
+from tracetui.ui.app import TraceApp
+
+TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"
+NOW: Final = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
+FONTS: Final = ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf")
+CELL: Final = (9, 19)
+FONT_SIZE: Final = 15
+PATIENCE: Final = 30.0
+
+
+class Shot(NamedTuple):
+    """One picture: what is opened, which keys are pressed, which tab of the detail is shown."""
+
+    name: str
+    root: str = "traces"
+    keys: tuple[str, ...] = ()
+    tab: str = ""
+    size: tuple[int, int] = (120, 40)
+    palette: str = "dark"
+
+
+SHOTS: Final = (
+    Shot("main"),
+    Shot("run", keys=("enter",)),
+    Shot("tree", root="traces/latticeflow/trip.json", keys=("enter", "t")),
+    Shot("goal", root="traces/penelope/appeal", keys=("enter",), tab="goal"),
+    Shot("nodes", keys=("f", *"support_batch", "enter", "enter"), tab="nodes"),
+    Shot("messages", root="traces/ccpa", keys=("enter", "g", "j", "j", "j"), tab="messages"),
+    Shot("light", palette="light"),
+    Shot("narrow", keys=("enter",), size=(80, 24)),
+)
+
+
+class Still(TraceApp):
+    """The app at the moment of the samples."""
+
+    def clock(self) -> float:
+        return NOW.timestamp()
+
+
+def main() -> int:
+    """Take every picture anew."""
+    TARGET.mkdir(exist_ok=True)
+    os.environ["TZ"] = "UTC"
+    time.tzset()
+    draw = painter()
+    with samples():
+        for shot in SHOTS:
+            stem = f"{shot.name}-{shot.size[0]}x{shot.size[1]}"
+            svg, strips = asyncio.run(take(shot))
+            TARGET.joinpath(stem + ".svg").write_text(svg, "utf-8")
+            if draw is not None:
+                draw(strips, shot.size, TARGET / (stem + ".png"))
+            print(f"screenshots/{stem}")
+    if draw is None:
+        print("no PNG: they need Pillow and the font DejaVu Sans Mono", file=sys.stderr)
+    return 0
+
+
+@contextmanager
+def samples() -> Iterator[None]:
+    """Be in a folder that holds the samples as ``traces``."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        demo.write(Path(folder) / "traces", NOW)
+        long_ago = NOW.timestamp() - 3600
+        for path in Path(folder).rglob("*"):
+            os.utime(path, (long_ago, long_ago))
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+async def take(shot: Shot) -> tuple[str, list[Strip]]:
+    """The screen of one picture, as SVG and as strips."""
+    engine = Engine(LocalSource(), [shot.root])
+    engine.start()
+    app = Still(engine, [shot.root], palette=shot.palette)
+    try:
+        async with app.run_test(size=shot.size) as pilot:
+            await settle(app, pilot)
+            if shot.tab and not shot.keys:
+                raise ValueError(f"{shot.name}: a tab needs an open run")
+            for key in shot.keys:
+                await pilot.press(key)
+                await settle(app, pilot)
+            if shot.tab and not app.main.detail.choose(shot.tab):
+                raise ValueError(f"{shot.name}: no tab {shot.tab}, but {app.main.detail.tabs}")
+            await settle(app, pilot)
+            svg = re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="tracetui"))
+            return svg, app.screen._compositor.render_strips()
+    finally:
+        engine.stop()
+
+
+async def settle(app: TraceApp, pilot: Pilot[int]) -> None:
+    """Wait until everything is known and shown."""
+    end = time.monotonic() + PATIENCE
+    while app.stage or not app.main.settled:
+        await pilot.pause(0.01)
+        if time.monotonic() > end:
+            raise TimeoutError("the samples are not there yet")
+    await pilot.pause()
+
+
+Painter = Callable[[list[Strip], tuple[int, int], Path], None]
+
+
+def painter() -> Painter | None:
+    """What draws a PNG, if this machine can."""
+    try:
+        from PIL import Image, ImageDraw, ImageFont
+
+        plain, bold = (ImageFont.truetype(name, FONT_SIZE) for name in FONTS)
+    except (ImportError, OSError):
+        return None
+    width, height = CELL
+    theme = TerminalTheme((16, 19, 26), (220, 225, 234), [(0, 0, 0)] * 8)
+
+    def paint(strips: list[Strip], size: tuple[int, int], path: Path) -> None:
+        image = Image.new("RGB", (size[0] * width, size[1] * height))
+        pen = ImageDraw.Draw(image)
+        for y, strip in enumerate(strips):
+            x = 0
+            for text, style, _ in strip:
+                ink, ground = colors(style.color if style else None, style.bgcolor if style else None, theme)
+                if style is not None and style.reverse:
+                    ink, ground = ground, ink
+                for character in text:
+                    cells = Segment(character).cell_length
+                    left, top = x * width, y * height
+                    pen.rectangle((left, top, left + cells * width - 1, top + height - 1), fill=ground)
+                    font = bold if style is not None and style.bold else plain
+                    pen.text((left, top), character, font=font, fill=ink)
+                    x += cells
+        image.quantize(96).save(path, optimize=True)
+
+    return paint
+
+
+def colors(
+    ink: RichColor | None, ground: RichColor | None, theme: TerminalTheme
+) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
+    """Both colours of a cell as numbers."""
+    front = ink.get_truecolor(theme) if ink is not None else theme.foreground_color
+    back = ground.get_truecolor(theme, foreground=False) if ground is not None else theme.background_color
+    return (front[0], front[1], front[2]), (back[0], back[1], back[2])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
