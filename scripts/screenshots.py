@@ -54,7 +54,7 @@ SHOTS: Final = (
     Shot("goal", root="traces/penelope/appeal", keys=("enter",), tab="goal"),
     Shot("nodes", keys=("f", *"support_batch", "enter", "enter"), tab="nodes"),
     Shot("messages", root="traces/ccpa", keys=("enter", "g", "j", "j", "j"), tab="messages"),
-    Shot("light", palette="light"),
+    Shot("light", keys=("enter",), palette="light"),
     Shot("narrow", keys=("enter",), size=(80, 24)),
 )
 
