@@ -46,7 +46,7 @@ class Start(NamedTuple):
 
     ms: float
     frames: int
-    """Updates that painted more than half of the screen."""
+    """Updates that painted nine tenths of the screen or more."""
     size: int
     """Bytes of what was painted."""
     peak_mb: float
@@ -102,7 +102,7 @@ def _start(begin: Callable[[], Terminal], row: str) -> Start:
 
 def _frames(received: list[Received]) -> int:
     updates = _FRAME.findall(b"".join(data for _, data in received))
-    return sum(len(plain(update)) > CELLS / 2 for update in updates)
+    return sum(len(plain(update)) > 0.9 * CELLS for update in updates)
 
 
 def _peak(terminal: Terminal) -> float:

@@ -145,7 +145,7 @@ class TraceApp(App[int]):
         """Paint — but while the screen opens only whole frames: every pane reports its size then, and each report would
         paint most of the screen once more (five times as many bytes, on a slow line a visible stutter).
         """
-        if self._opening:
+        if self._opening or self._held_back:  # after the opening what was held back comes in one whole frame
             self._held_back = not isinstance(renderable, LayoutUpdate)
             if self._held_back:
                 return
