@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V2, database, insert
+from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V1, V2, at, database, insert
 from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
 from tracetui.formats.base import START
@@ -78,11 +78,48 @@ def test_accumulated_state_is_the_fold_of_the_own_rows_up_to_that_superstep() ->
     ]
 
 
+def test_before_schema_3_the_checkpointer_folds_by_index_and_not_by_time(tmp_path: Path) -> None:
+    path = tmp_path / "workflows.db"
+    with database(path, V1, None) as db:
+        insert(db, "workflows", id="w", status="completed", graph_name="g", created_at=at(1), completed_at=at(3))
+        row: dict[str, Any] = {"workflow_id": "w", "status": "completed", "superstep": 0, "input_versions": {}}
+        insert(db, "steps", **row, node_name="slow", idx=0, values_data={"x": "slow"}, created_at=at(2))
+        insert(db, "steps", **row, node_name="fast", idx=1, values_data={"x": "fast"}, created_at=at(1))
+    assert states(read(path, "w")) == [{"x": "fast"}, {"x": "fast"}]
+
+
+def test_the_output_of_a_run_is_all_that_its_steps_put_out_the_latest_first() -> None:
+    output = read(case("v6"), "loop-1").body.output
+    assert list(output.items()) == [("_again", "END"), ("count", 2)]
+    assert read(case("v3"), "rag-1").body.output is None, "a run that failed has none"
+    assert read(case("v6"), "outer-1").body.output is None, "nor has one that is going on"
+    batch = read(case("v3"), "batch-1")
+    assert [batch.load(span).output for span in batch.spans if span.name.startswith("[item")] == [
+        {"answer": "item 0"},
+        None,
+        {"answer": "item 2"},
+    ]
+
+
+def test_a_step_that_names_a_series_of_attempts_that_is_gone_is_shown(tmp_path: Path) -> None:
+    path = tmp_path / "workflows.db"
+    shutil.copy(case("v6"), path)
+    writer = sqlite3.connect(path)
+    with writer:
+        writer.execute("DELETE FROM attempt_series")
+        writer.execute("DELETE FROM attempt_records")
+    writer.close()
+    run = read(path, "flaky-1")
+    assert run.load(run.spans[0]).output == {"body": "<html>"}
+
+
 def test_the_hidden_row_of_a_retention_policy_is_no_step_but_the_state_starts_from_it() -> None:
     run = read(case("v6"), "long-1")
     assert names(run) == ["reply", "embed"]
     assert run.summary.steps == 2
     assert states(run)[0] == {"history": ["hi", "hello"], "turn": 8, "text": "All aboard."}
+    (hidden,) = run.body.attributes["__retained_state__"]
+    assert hidden["values_data"] == {"history": ["hi", "hello"], "turn": 7}
 
 
 def test_values_that_are_not_json_are_described_and_never_unpickled() -> None:
@@ -220,11 +257,19 @@ def test_the_documented_columns_are_read() -> None:
     assert run.summary.time_zone is None
     assert run.body.attributes["graph_hash"] == "h4sh"
     assert run.load(run.spans[0]).output == {"embedding": [0.25, 0.5]}
-    assert run.load(run.spans[1]).attributes["pause"] == {"node": "approve", "value": "Go on?"}
+    asked = run.load(run.spans[1])
+    assert asked.attributes["pause"] == asked.input == {"node": "approve", "value": "Go on?"}
 
 
 def test_rows_that_are_only_in_the_log_are_listed() -> None:
     assert list(listed(case("live"))) == ["now-1"]
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_calls_of_models_and_tools_cannot_be_counted(deep: bool) -> None:
+    for path in (case("v6"), CASES / "runlog" / "input" / "outer.runlog.json"):
+        for summary in listed(path, deep=deep).values():
+            assert (summary.llm_calls, summary.tool_calls) == (None, None)
 
 
 def test_both_stages_agree_and_the_grouped_counts_equal_reading() -> None:

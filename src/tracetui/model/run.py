@@ -78,6 +78,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Usage as the run states it; None: the sum over its spans."""
     steps: int | None = None
     """Number of steps as far as the head of the file tells; None: counted."""
+    tells_calls: bool = True
+    """False: the trace does not tell calls of models and tools from other work, so that they cannot be counted."""
     replay_of: str | None = None
     """Raw id of the original."""
     replay_of_path: str | None = None

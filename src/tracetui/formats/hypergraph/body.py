@@ -8,14 +8,12 @@ from collections.abc import Iterator
 from sqlite3 import Connection
 from typing import Any, Final
 
-import msgspec
 import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
     JSON_COLUMNS,
-    Opaque,
     RunRow,
     Schema,
     has_steps,
@@ -26,7 +24,8 @@ from tracetui.formats.hypergraph.rows import (
     text,
     value_of,
 )
-from tracetui.formats.hypergraph.runs import Ancestor, ancestors_of, children_of, failed, item_number, step_counts
+from tracetui.formats.hypergraph.runs import ancestors_of, children_of, failed, is_active, item_number, step_counts
+from tracetui.formats.hypergraph.state import Write, final_values, inputs_of, states
 from tracetui.model import Binding, Body, Error, FirstError, Link, RunBody, Span, Total
 
 Row = dict[str, Any]
@@ -57,7 +56,7 @@ def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span) -
     data = row.get(schema.values) if schema.values else None
     run = row[schema.step_names["run"]]
     superstep = span.step
-    before, after = _states(connection, schema, run, superstep)
+    before, after = states(connection, schema, run, superstep)
     bindings = tuple(_bindings(_versions(row, schema), before))
     slot = _node_row(connection, schema, "pause_slots", run, superstep, span.name)
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.values}
@@ -70,7 +69,7 @@ def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span) -
     attributes |= _series(connection, schema, row.get("attempt_series_id"))
     known = {binding.name: binding.value for binding in bindings if binding.known}
     return Body(
-        input=known or slot.get("question"),
+        input=known or slot.get("question", attributes.get("pause")),
         output=slot.get("answer") if data is None and slot else value_of(data),
         attributes=attributes,
         state=after,
@@ -96,8 +95,8 @@ def _child_body(connection: Connection, schema: Schema, run_id: str) -> Body:
         raise FormatError(f"run {run_id!r} is no longer in the database")
     row = one_row(connection, schema, schema.runs, "rowid", run.rowid)
     return Body(
-        input=_inputs(row, schema),
-        output=last_outputs(connection, schema, run_id),
+        input=inputs_of(connection, schema, run),
+        output=_output(connection, schema, run),
         attributes={name: value for name, value in _decoded(row).items() if name != schema.inputs},
         links=(Link("run", run=run_id),),
         raw=_raw(row),
@@ -110,13 +109,18 @@ def run_body(connection: Connection, schema: Schema, run: RunRow, error: FirstEr
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.inputs}
     attributes |= dict(_more_of_run(connection, schema, run.id))
     return RunBody(
-        input=_inputs(row, schema),
-        output=last_outputs(connection, schema, run.id),
+        input=inputs_of(connection, schema, run),
+        output=_output(connection, schema, run),
         error=None if error is None else Error(error.message, error.type),
         totals=_totals(connection, schema, run),
         attributes=attributes,
         layout="Workflow",
     )
+
+
+def _output(connection: Connection, schema: Schema, run: RunRow) -> Any:
+    """What a run put out; a run that failed, or that is going on, has no output."""
+    return None if failed(run) or is_active(run) else final_values(connection, schema, run.id)
 
 
 def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterator[tuple[str, Any]]:
@@ -128,7 +132,7 @@ def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterato
             rows = connection.execute(sql, (run_id,)).fetchall()
             if rows:
                 yield table, [_decoded(dict(zip(columns, values, strict=True))) for values in rows]
-    names = [name for name in schema.columns.get("steps", ()) if name != schema.values]
+    names = schema.columns.get("steps", ())
     if has_steps(schema):
         hidden = f"{schema.step('run')} = ? AND {schema.step('node_name')} = '{BASELINE}'"
         sql = f"SELECT {', '.join(map(quoted, names))} FROM steps WHERE {hidden}"
@@ -137,29 +141,6 @@ def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterato
             yield BASELINE, [_decoded(dict(zip(names, values, strict=True))) for values in rows]
     if "version" in schema.columns.get("_schema_version", ()):
         yield "_schema_version", [version for (version,) in connection.execute("SELECT version FROM _schema_version")]
-
-
-def last_outputs(connection: Connection, schema: Schema, run_id: str) -> Any:
-    """What the steps of the run's last superstep put out, None if nothing."""
-    if schema.values is None or not has_steps(schema):
-        return None
-    run, superstep = schema.step("run"), schema.step("superstep")
-    sql = (
-        f"SELECT {quoted(schema.values)} FROM steps WHERE {run} = ?1 AND {schema.public} AND {superstep} ="
-        f" (SELECT {superstep} FROM steps WHERE {run} = ?1 AND {schema.public} ORDER BY {superstep} DESC LIMIT 1)"
-        f" ORDER BY +{schema.step('index')}, rowid"  # + keeps SQLite from walking the whole run in that order
-    )
-    values = [value_of(data) for (data,) in connection.execute(sql, (run_id,)).fetchall() if data is not None]
-    if len(values) == 1:
-        return values[0]
-    return _merged(values) if all(isinstance(value, dict) for value in values) and values else values or None
-
-
-def _merged(values: list[Any]) -> dict[str, Any]:
-    merged: dict[str, Any] = {}
-    for value in values:
-        merged |= value
-    return merged
 
 
 def _totals(connection: Connection, schema: Schema, run: RunRow) -> tuple[Total, ...]:
@@ -179,90 +160,12 @@ def _totals(connection: Connection, schema: Schema, run: RunRow) -> tuple[Total,
     )
 
 
-class _Write(msgspec.Struct, frozen=True):
-    """The value of a name at some moment, and the span that wrote it (None: an input of the run)."""
-
-    value: Any
-    writer: str | None = None
-    inherited: bool = False
-
-
-def _states(
-    connection: Connection, schema: Schema, run_id: str, superstep: int | None
-) -> tuple[dict[str, _Write], dict[str, Any] | None]:
-    """(What every name held when `superstep` began, the accumulated state after it).
-
-    The state is what ``get_state(run, superstep=N)`` of the checkpointer returns: the values of the run's own rows up
-    to N, hidden ones included, in the order of their times; neither the run's inputs nor what a fork inherited.
-    """
-    run = run_by_id(connection, schema, run_id)
-    before: dict[str, _Write] = {}
-    after: dict[str, Any] = {}
-    if schema.values is None:
-        return before, None
-    given: dict[str, Any] = {}
-    for ancestor, last in _lineage(connection, schema, run):
-        inherited = run is not None and ancestor.rowid != run.rowid
-        inputs = _inputs(one_row(connection, schema, schema.runs, "rowid", ancestor.rowid), schema)
-        for name, value in inputs.items() if isinstance(inputs, dict) else ():
-            if name not in given or given[name] != value:  # a fork restates the inputs that it did not change
-                given[name] = value
-                before[name] = _Write(value)
-        for step, values, writer in _written(connection, schema, ancestor.id, last if inherited else superstep):
-            if not inherited:
-                after.update(values)
-            if inherited or superstep is None or step is None or step < superstep:
-                before.update({name: _Write(value, writer, inherited) for name, value in values.items()})
-    for name, write in _answers(connection, schema, run_id, superstep):
-        before.setdefault(name, write)  # unless a step put it out as well
-    return before, after
-
-
-def _answers(
-    connection: Connection, schema: Schema, run_id: str, superstep: int | None
-) -> Iterator[tuple[str, _Write]]:
-    """What was answered to the run's questions before `superstep`, under the names that the answers got."""
-    needed = {"run_id", "superstep", "node_name", "response_key", "answer", "settled_at"}
-    if superstep is None or not needed <= set(schema.columns.get("pause_slots", ())):
-        return
-    sql = (
-        "SELECT response_key, answer, superstep, node_name, rowid FROM pause_slots"
-        " WHERE run_id = ? AND superstep < ? AND settled_at IS NOT NULL ORDER BY rowid DESC"
-    )
-    for name, answer, asked, node, rowid in connection.execute(sql, (run_id, superstep)).fetchall():
-        yield str(name), _Write(json_of(answer), schema.span_id(run_id, asked, node, -rowid))
-
-
-def _lineage(connection: Connection, schema: Schema, run: RunRow | None) -> list[Ancestor]:
-    if run is None:
-        return []
-    return [*ancestors_of(connection, schema, run)[0], (run, None)]
-
-
-def _written(
-    connection: Connection, schema: Schema, run_id: str, last: int | None
-) -> Iterator[tuple[int | None, dict[str, Any], str | None]]:
-    """(Superstep, values, span) of a run's rows, in the order in which the checkpointer folds them."""
-    step = schema.step
-    upto = "" if last is None else f" AND {step('superstep')} <= {int(last)}"
-    sql = (
-        f"SELECT {step('superstep')}, {step('node_name')}, rowid, {quoted(schema.values or '')} FROM steps"
-        f" WHERE {step('run')} = ?{upto}"
-        f" ORDER BY COALESCE({step('completed_at')}, {step('created_at')}), {step('created_at')}, rowid"
-    )
-    for superstep, node, rowid, data in connection.execute(sql, (run_id,)):
-        values = value_of(data)
-        if isinstance(values, dict) and not isinstance(values, Opaque):
-            writer = None if node == BASELINE else schema.span_id(run_id, superstep, node, rowid)
-            yield integer(superstep), values, writer
-
-
 def _versions(row: Row, schema: Schema) -> dict[str, int | None]:
     versions = json_of(row.get("input_versions"))
     return {name: integer(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 
 
-def _bindings(versions: dict[str, int | None], before: dict[str, _Write]) -> Iterator[Binding]:
+def _bindings(versions: dict[str, int | None], before: dict[str, Write]) -> Iterator[Binding]:
     for name, version in versions.items():
         write = before.get(name)
         if write is None:
@@ -288,10 +191,6 @@ def _links(row: Row, schema: Schema, span: Span) -> Iterator[Link]:
         yield Link("child run", run=child)
     if "inherited" in span.note.split(" · "):
         yield Link("inherited from", run=text(row[schema.step_names["run"]]))
-
-
-def _inputs(row: Row, schema: Schema) -> Any:
-    return value_of(row[schema.inputs]) if schema.inputs else None
 
 
 def one_row(connection: Connection, schema: Schema, table: str, key: str, value: Any) -> Row:

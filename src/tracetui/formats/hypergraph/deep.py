@@ -14,8 +14,8 @@ from sqlite3 import Connection
 import msgspec
 
 from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, text, text_id
-from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, step_counts
-from tracetui.formats.hypergraph.spans import Position, SpanReader, is_active
+from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, is_active, step_counts
+from tracetui.formats.hypergraph.spans import Position, SpanReader
 from tracetui.model import Body, Header, RunRef, Span
 from tracetui.model.build import RunBuilder, Tally
 

@@ -191,6 +191,7 @@ def _header(root: dict[str, Any], file_name: str, spans: list[Span]) -> Header:
         status=_derived(tops),
         status_source=StatusSource.DERIVED,
         duration_ms=number(root.get("total_duration_ms")),
+        tells_calls=False,
         outcome=counted if items else routes[-1].partition(" · ")[0] if routes else "",
     )
 

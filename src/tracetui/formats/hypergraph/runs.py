@@ -53,6 +53,7 @@ def header_of(run: RunRow, error: FirstError | None, items: Sequence[RunRow], de
         started_at=started,
         time_zone="UTC" if zoned else None,
         duration_ms=duration_of(run),
+        tells_calls=False,
         replay_of=text(run.retry_of) or text(run.forked_from),
         relation="retry" if text(run.retry_of) else "fork" if text(run.forked_from) else None,
         parent=text(run.parent),
@@ -67,6 +68,12 @@ def failed(run: RunRow) -> bool:
     """True if the run's own word says that it failed."""
     word = text(run.status)
     return word is not None and status_of(word) is Status.ERROR
+
+
+def is_active(run: RunRow) -> bool:
+    """True if the run's own word says that it is going on."""
+    word = text(run.status)
+    return word is not None and status_of(word) is Status.RUNNING
 
 
 def duration_of(run: RunRow) -> float | None:

@@ -36,6 +36,7 @@ from tracetui.formats.hypergraph.runs import (
     children_of,
     duration_of,
     error_type,
+    is_active,
     item_number,
     label_of,
 )
@@ -230,12 +231,6 @@ def attempts(connection: Connection, schema: Schema, series: Iterable[Any]) -> l
     order = "ORDER BY series_id, attempt_number, rowid" if "attempt_number" in columns else "ORDER BY series_id, rowid"
     sql = f"SELECT rowid, {names} FROM attempt_records WHERE series_id IN ({{keys}}) {order}"
     return [dict(zip(("rowid", *columns), row, strict=True)) for row in many(connection, sql, series)]
-
-
-def is_active(run: RunRow) -> bool:
-    """True if the run's own word says that it is going on."""
-    word = text(run.status)
-    return word is not None and status_of(word) is Status.RUNNING
 
 
 def step_span(row_id: str, row: StepRow, parent: str | None, *, inherited: bool = False) -> Span:
