@@ -10,6 +10,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
@@ -76,7 +77,7 @@ class TraceApp(App[int]):
 
     TITLE = "tracetui"
     COMMANDS: ClassVar = {_command_provider, _run_provider}
-    CSS_PATH = "app.tcss"
+    CSS_PATH = Path(__file__).with_name("app.tcss")
     BINDINGS: ClassVar = [Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)]
 
     def __init__(
@@ -145,8 +146,8 @@ class TraceApp(App[int]):
         """Paint — but while the screen opens only whole frames: every pane reports its size then, and each report would
         paint most of the screen once more (five times as many bytes, on a slow line a visible stutter).
         """
-        if self._opening or self._held_back:  # after the opening what was held back comes in one whole frame
-            self._held_back = not isinstance(renderable, LayoutUpdate)
+        if self._opening:
+            self._held_back = renderable is not None and not isinstance(renderable, LayoutUpdate)
             if self._held_back:
                 return
         super()._display(screen, renderable)
