@@ -123,6 +123,14 @@ def test_parts_of_an_address(cli: Cli) -> None:
     assert state == "2\n"
 
 
+def test_the_state_after_a_step_that_is_not_there_is_that_of_the_one_before(cli: Cli) -> None:
+    last = cli("show", "traces/daily.db#nightly-1", "--state", "1", "--json").data
+    assert cli("show", "traces/daily.db#nightly-1", "--state", "99", "--json").data == last
+    early = cli("show", "traces/daily.db#nightly-1", "--state", "-1")
+    assert (early.status, early.out) == (2, b"")
+    assert "no step up to -1" in early.err
+
+
 def test_raw_is_the_exact_source(cli: Cli) -> None:
     path = Path("traces/paprika/plan-7.json")
     assert cli("show", str(path), "--raw").out == path.read_bytes()

@@ -101,12 +101,13 @@ def map_run() -> Run:
             make_span(f"{i}c", "attempt 1", Operation.OTHER, None, 5, parent_id=f"{i}b"),
         ]
         spans += [item, *work]
-    return run_of(spans, "Workflow", id="batch", duration_ms=300.0, status=Status.ERROR, status_word="partial")
+    return run_of(spans, "Workflow", id="batch", duration_ms=300.0, status=Status.ERROR, status_word="partial",
+                  outcome="1 of 3 failed")  # fmt: skip
 
 
 def test_a_map_shows_statistics_over_its_items() -> None:
     lines = table(map_run())
-    assert lines[0] == "Workflow: batch | PARTIAL | 3 items | 0.3s"
+    assert lines[0] == "Workflow: batch | PARTIAL | 1 of 3 failed | 0.3s"
     assert [line.split() for line in lines[4:]] == [
         ["embed", "3", "30ms", "10ms", "0", "0"],
         ["ask", "3", "93ms", "31ms", "1", "0"],
@@ -136,6 +137,24 @@ def test_inherited_steps_do_not_make_a_node_run_twice() -> None:
         ["generate", "—", "FAILED:", "boom"],
         ["generate", "7ms", "cached"],
     ]
+
+
+def test_inherited_steps_are_no_work_of_this_run() -> None:
+    spans = [
+        node(0, "retrieve", 500, note="inherited"),
+        failed(1, "generate", "boom", note="→ END · inherited"),
+        node(2, "generate", 7),
+    ]
+    run = run_of(spans, duration_ms=8.0)
+    assert node_stats(run) == {"generate": NodeStats(count=1, total_ms=7, avg_ms=7)}
+    assert summary_line(run) == "1 node, 8ms, 0 errors | slowest: generate (7ms)"
+
+
+def test_a_map_log_says_how_many_items_failed() -> None:
+    run = map_run()
+    assert title(run_of(list(run.spans), name="rag", duration_ms=300.0, outcome="1 of 3 failed")) == (
+        "RunLog: rag | 1 of 3 failed | 0.3s | 2 nodes | 1 error"
+    )
 
 
 def test_summary_in_one_line() -> None:

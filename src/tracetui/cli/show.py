@@ -99,12 +99,17 @@ def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespac
 
 
 def _state(run: Run, number: int) -> dict[str, Any]:
-    """The state after step `number`: of the last span of that step that has one."""
+    """The state after step `number` (a step that is not there changes nothing: that after the last one before it)."""
+    address = run.summary.ref.address
+    numbers = [step.number for step in run.steps if step.number is not None]
+    if numbers and number < min(numbers):
+        raise UsageError(f"no step up to {number} in {address}; the first is {min(numbers)}")
+    last = max((one for one in numbers if one <= number), default=None)
     for step in reversed(run.steps):
         span = run.span(step.span)
-        if step.number == number and span is not None and (state := run.load(span).state) is not None:
+        if step.number == last and span is not None and (state := run.load(span).state) is not None:
             return state
-    raise UsageError(f"no accumulated state after step {number} in {run.summary.ref.address}; only graphs have it")
+    raise UsageError(f"no accumulated state after step {number} in {address}; only graphs have it")
 
 
 def _node_stats(run: Run) -> dict[str, Any]:

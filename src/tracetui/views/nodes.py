@@ -41,12 +41,16 @@ def node_spans(run: Run) -> list[Span]:
     return [span for span, depth in zip(run.spans, run.depths, strict=True) if depth == 1 and span.operation in _NODES]
 
 
+def _work(run: Run) -> list[Span]:
+    """The executions that are work of this run: not what it inherited or restored from one of before."""
+    return [span for span in node_spans(run) if span.status_word != "restored" and not _is_inherited(span)]
+
+
 def node_stats(run: Run) -> dict[str, NodeStats]:
-    """Statistics by node name, in the order in which the nodes first ran."""
+    """Statistics by node name, in the order in which the nodes first ran; what was inherited is no run of a node."""
     by_name: dict[str, list[Span]] = {}
-    for span in node_spans(run):
-        if span.status_word != "restored":  # stands for a run of before, not for work
-            by_name.setdefault(span.name, []).append(span)
+    for span in _work(run):
+        by_name.setdefault(span.name, []).append(span)
     return {name: _stats(spans) for name, spans in by_name.items()}
 
 
@@ -65,17 +69,23 @@ def title(run: Run) -> Clean:
     if run.body.layout == "Workflow":
         word = one_line(summary.status_word or summary.status.value, NAME_LIMIT)
         status = word.upper() if summary.status is Status.ERROR else word
-        items = 0 if summary.steps else sum(depth == 0 for depth in run.depths)
-        size = _plural(items, "item") if items else _plural(summary.steps or 0, "step")
+        size = _items(run) or _plural(summary.steps or 0, "step")
         return Clean(f"Workflow: {one_line(summary.id)} | {status} | {size} | {_total(summary.duration_ms)}")
     name = " ".join(one_line(part) for part in (summary.name, summary.label) if part)
-    spans = node_spans(run)
-    return Clean(f"RunLog: {name} | {_total(summary.duration_ms)} | {_nodes(spans)} | {_errors(spans)}")
+    spans, items = node_spans(run), _items(run)
+    facts = [*([items] if items else []), _total(summary.duration_ms), _nodes(spans), _errors(spans)]
+    return Clean(" | ".join([f"RunLog: {name}", *facts]))
+
+
+def _items(run: Run) -> str:
+    """How a map went: ``7 of 200 failed``, or ``200 items``; nothing for a run that is none."""
+    items = 0 if run.summary.steps else sum(depth == 0 for depth in run.depths)
+    return (one_line(run.summary.outcome) or _plural(items, "item")) if items else ""
 
 
 def summary_line(run: Run) -> Clean:
     """``4 nodes, 2.1s, 0 errors | slowest: llm_call (1.8s)``."""
-    spans = node_spans(run)
+    spans = _work(run)
     line = f"{_nodes(spans)}, {_total(run.summary.duration_ms)}, {_errors(spans)}"
     stats = node_stats(run)
     slowest = max(stats, key=lambda name: stats[name].total_ms, default=None)
@@ -102,7 +112,7 @@ def _stats(spans: list[Span]) -> NodeStats:
 
 def _repeats(spans: list[Span]) -> bool:
     """True if a node ran more than once in this run (what a fork inherited does not count)."""
-    return any(count > 1 for count in Counter(s.name for s in spans if "inherited" not in _facts(s)).values())
+    return any(count > 1 for count in Counter(s.name for s in spans if not _is_inherited(s)).values())
 
 
 def _step_table(spans: list[Span]) -> Iterator[Clean]:
@@ -157,6 +167,10 @@ def _decision(span: Span) -> Clean:
 
 def _is_cached(span: Span) -> bool:
     return "cached" in _facts(span) or span.status_word == "cached"
+
+
+def _is_inherited(span: Span) -> bool:
+    return "inherited" in _facts(span)
 
 
 def _facts(span: Span) -> list[str]:
