@@ -199,6 +199,7 @@ class Engine:
                 self._let_it_paint()
                 batch, limit = [], BATCH
         self._deliver(batch, "deep" if shallow else "", seen, seen, listed=True)
+        self._let_it_paint()
         return shallow
 
     def _deep_stage(self, generation: int, entries: list[tuple[Entry, str]]) -> None:
