@@ -200,6 +200,16 @@ def test_a_tool_error_that_the_run_recovered_from_does_not_fail_it(tmp_path: Pat
     assert summary.first_error == FirstError("ValueError: x", "ValueError", "s0", "search")
 
 
+def test_a_failed_run_without_a_failed_call_tells_why_it_ended(tmp_path: Path) -> None:
+    execution = {"started_at": "2026-03-02T08:00:00Z", "ended_at": "2026-03-02T08:00:02Z", "status": "Timeout"}
+    ended = execution | {"termination_reason": "no answer for 60 s"}
+    summary = listed(put(tmp_path, record([call(1)], execution=ended)), deep=True)
+    assert (summary.status, summary.first_error) == (Status.ERROR, FirstError("no answer for 60 s"))
+    summary = listed(put(tmp_path, record([tool(1, error="ValueError: x")], execution=ended)), deep=True)
+    assert summary.first_error == FirstError("ValueError: x", "ValueError", "s0", "search")
+    assert listed(put(tmp_path, record([call(1)], execution=execution)), deep=True).first_error is None
+
+
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
@@ -222,6 +232,7 @@ def test_an_error_has_a_type_only_where_its_text_has_the_plain_form(
 def test_a_violated_limit_shows_how_far_the_run_came() -> None:
     with testing.copied(CASES / "violation") as root:
         run = read(str(root / "run-limit.json"))
+    assert (run.summary.status, run.summary.status_source) == (Status.ERROR, StatusSource.POLICY)
     limits = {limit.name: limit for limit in run.body.limits}
     details = {"current": 3, "limit": 2}
     assert limits["max_steps"] == Limit("max_steps", 2.0, 3.0, True, "Step limit exceeded: 3 > 2", details)

@@ -76,6 +76,7 @@ class Execution(msgspec.Struct, gc=False):
     ended_at: str | None = None
     duration_ms: float | None = None
     status: str | None = None
+    termination_reason: str | None = None
 
 
 class Violation(msgspec.Struct, gc=False):
@@ -177,6 +178,7 @@ def facts_of(fields: dict[str, Any], root: dict[str, Any] | None = None) -> Fact
             string(execution.get("ended_at")),
             number(execution.get("duration_ms")),
             string(execution.get("status")),
+            string(execution.get("termination_reason")),
         ),
         totals=Totals(*(whole(totals.get(name)) for name in Totals.__struct_fields__)),
         input=fields.get("input"),

@@ -61,9 +61,11 @@ _OPEN: Final = (None, Status.UNKNOWN)
 
 
 def _status(word: str | None, facts: Facts) -> tuple[Status | None, StatusSource | None]:
+    violated = facts.policy is not None and facts.policy.violation is not None
     if word is not None:
-        return WORDS.get(word) or status_of(word), StatusSource.EXPLICIT
-    if facts.policy is not None and facts.policy.violation is not None:
+        status = WORDS.get(word) or status_of(word)
+        return status, StatusSource.POLICY if violated and status is Status.ERROR else StatusSource.EXPLICIT
+    if violated:
         return Status.ERROR, StatusSource.POLICY
     return (None, None) if facts.error is None else (Status.ERROR, StatusSource.EXPLICIT)
 
@@ -105,14 +107,20 @@ def _count(value: int | None) -> int | None:
 
 
 def _cause(facts: Facts, steps: list[Skim] | None) -> FirstError | None:
-    """Why the run failed: the violated policy, or its own error, with the step that it happened in."""
+    """Why the run failed: the violated policy, or its own error, with the step that it happened in.
+
+    Where there is neither, and no step failed, why it ended.
+    """
     violation = None if facts.policy is None else facts.policy.violation
     if violation is not None:
         error = Error(violation.message or "", violation.policy_name)
     elif facts.error is not None:
         error = error_of(facts.error)
-    else:
+    elif steps is None or any(map(failed, steps)):
         return None
+    else:
+        reason = facts.execution.termination_reason if facts.execution is not None else None
+        return FirstError(reason) if reason else None
     if steps is None:
         return FirstError(error.message, error.type)
     place = failing_step(facts, steps)
