@@ -188,3 +188,24 @@ def test_a_word_that_is_not_known_is_said_and_taken_for_no_missing_end() -> None
     _, *lines = listing([said, silent], [])
 
     assert [line.rpartition("  ")[2] for line in lines] == ["banana", "no end record"]
+
+
+def test_an_item_of_a_map_is_called_by_its_number() -> None:
+    summary = RunSummary(ref=RunRef("any", "a"), id="b/12", name="rag", label="[item 12]")
+
+    assert "rag [item 12]" in list(listing([summary], ()))[1]
+    assert next(run_lines(build(Header(id="b/12", name="rag", label="[item 12]"), RunBody(), [], []))) == (
+        "rag [item 12]"
+    )
+
+
+def test_a_cause_that_has_the_name_of_its_step_is_named_once() -> None:
+    error = FirstError("Step limit exceeded: 11 > 10", "max_steps", "s", "max_steps")
+    header, spans = (
+        Header(id="r", name="r", status=Status.ERROR, error=error),
+        [Span(id="s", name="max_steps", step=11)],
+    )
+    assert list(run_lines(build(header, RunBody(), spans, [Body()])))[2] == (
+        "cause      step 11 max_steps: Step limit exceeded: 11 > 10"
+    )
+    assert list(run_lines(build(header, RunBody(), [], [])))[2] == "cause      max_steps: Step limit exceeded: 11 > 10"

@@ -35,7 +35,7 @@ def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        one_line(run.agent or run.name, 26),
+        one_line(" ".join((run.agent or run.name, *([run.label] if run.label else []))), 26),
         clean(run.ref.address),
         Clean("".join(piece.text for piece in outcome(run)) + _noted(run.problems)),
     )

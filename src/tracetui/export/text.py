@@ -61,12 +61,14 @@ def _all_lines(run: Run) -> Iterator[Clean]:
 def _head(run: Run) -> Iterator[Clean]:
     summary = run.summary
     who = " · ".join(dict.fromkeys(one_line(part, 100) for part in (summary.agent, summary.name) if part))
-    yield Clean(who or one_line(summary.id, 100))
+    yield Clean(" ".join((who or one_line(summary.id, 100), *([one_line(summary.label)] if summary.label else []))))
     yield from _labelled("status", [_status(run)])
     if (error := summary.first_error) is not None:
         label = "cause" if summary.status is Status.ERROR else "inside"
-        message = clean_lines(error.words)
-        first = ": ".join(part for part in (_place(run, error.span), message[0]) if part)
+        place = _place(run, error.span)
+        told = place and error.type == error.name  # the name of the violated policy
+        message = clean_lines(error.message if told and error.message else error.words)
+        first = ": ".join(part for part in (place, message[0]) if part)
         yield from _labelled(label, [Clean(first), *message[1:]])
 
 
