@@ -18,6 +18,8 @@ from tracetui.sources.base import File
 
 BUDGET: Final = 0.05
 """Seconds that one read may take."""
+FIRST: Final = 0.2
+"""Part of that for the first read, which fills a screen at once."""
 _EDGE: Final = 4096
 
 
@@ -69,7 +71,7 @@ def _taken_back(ahead: Ahead, tail: Line | None) -> bool:
 
 
 def _read(file: File, place: Place, *, reset: bool) -> Chunk:
-    deadline = perf_counter() + BUDGET
+    deadline = perf_counter() + BUDGET * (1 if place.offset else FIRST)
     session, offset, number = place.session.copy(), place.offset, place.line
     unfinished: Line | None = None
     done = True
