@@ -12,6 +12,7 @@ import pytest
 
 import tracetui
 from tests.cli.run import Cli
+from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
 
 
@@ -142,7 +143,9 @@ def test_raw_is_the_exact_source(cli: Cli) -> None:
         Path("traces/lattice/weather.jsonl").read_text().split("\n")[0]
     )
     rows = cli("show", "traces/daily.db#nightly-1", "--raw").text
-    assert [row["node_name"] for row in documents(rows)] == ["embed", "answer"]
+    run, *steps = documents(rows)
+    assert (run["id"], run["inputs_data"]) == ("nightly-1", '{"query": "refund"}')
+    assert [row["node_name"] for row in steps] == ["embed", "answer"]
 
 
 def documents(text: str) -> list[Any]:
@@ -153,6 +156,15 @@ def documents(text: str) -> list[Any]:
         found.append(value)
         rest = rest[end:].lstrip()
     return found
+
+
+def test_the_python_interface_reads_the_run_that_is_named(cli: Cli) -> None:
+    assert tracetui.load("traces/daily.db", "nightly-1").summary.id == "nightly-1"
+    assert tracetui.load("traces/paprika/plan-7.json").summary.status == "ok"
+    with pytest.raises(UsageError, match=r"holds 3 runs \(nightly-1, .*name one of them"):
+        tracetui.load("traces/daily.db")
+    with pytest.raises(NothingReadable):
+        tracetui.load("traces/notes.txt")
 
 
 def test_every_file_is_counted_once(cli: Cli) -> None:

@@ -144,9 +144,11 @@ def _span_record(run: Run, span: Span) -> Iterator[bytes]:
 
 
 def _run_record(source: Source, run: Run) -> Iterator[bytes]:
-    """The bytes of a run: its file, its range of the file, or (databases) the rows of its steps, one a line."""
+    """The bytes of a run: its file, its range of the file, or (databases) its row and those of its steps."""
     ref, extent = run.summary.ref, run.body.extent
     if extent is None and ref.key is not None:
+        if run.body.raw:
+            yield run.body.raw + b"\n"
         for position, depth in enumerate(run.depths):
             if depth == 0 and (raw := run.load(run.spans[position]).raw):
                 yield raw + b"\n"

@@ -100,7 +100,7 @@ def _first_error(error: FirstError | None) -> dict[str, Any] | None:
 def run_body_value(body: RunBody) -> dict[str, Any]:
     """What ``show`` adds to a run."""
     found = msgspec.structs.asdict(body)
-    del found["layout"], found["extent"]
+    del found["layout"], found["extent"], found["raw"]
     return found
 
 

@@ -204,6 +204,8 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True):
     """``RunLog`` or ``Workflow`` where the format's document lays out a table under that name."""
     extent: tuple[int, int] | None = None
     """Offset and length in bytes of the run's own record, in a file that holds several; None: no such range."""
+    raw: bytes = b""
+    """Of a run in a database, where there is no such range: its own row as JSON."""
 
 
 class Step(msgspec.Struct, frozen=True, gc=False):

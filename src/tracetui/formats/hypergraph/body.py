@@ -115,6 +115,7 @@ def run_body(connection: Connection, schema: Schema, run: RunRow, error: FirstEr
         totals=_totals(connection, schema, run),
         attributes=attributes,
         layout="Workflow",
+        raw=_raw(row),
     )
 
 
