@@ -292,7 +292,7 @@ class LineView(LineWidget, can_focus=True):
 
     def _position(self) -> list[Piece]:
         count = len(self.rows)
-        if not count:
+        if not count or not self.rows.selectable(self.position):  # nothing, or only words that say why
             return []
         last = min(count, self.top + self.page)
         dash = "-" if self.look.glyphs is ASCII else "–"

@@ -102,9 +102,10 @@ class Palette:
 def _resolve(palette: Palette, names: str, ground: str) -> Style:
     # a reversed bar would be its own gap
     style = _ground(palette, "bg" if palette.ansi and names.startswith("bar.") else ground)
+    reversed_row = palette.ansi and ground == "sel" and not names.startswith("bar.")
     for name in names.split():
         if name in palette.colors:
-            style += _ink(palette, name)
+            style += Style() if reversed_row else _ink(palette, name)  # a reversed ink would be a block of colour
         else:
             style += _ATTRIBUTES[name]
     return style

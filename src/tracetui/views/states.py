@@ -21,12 +21,12 @@ def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list
         (),
         (Piece(Clean("No traces in "), "text bold"), Piece(clean(", ".join(roots), 200), "sec")),
         (),
-        (Piece(Clean(f"Looked in every folder below it for {count} formats, by content;"), "sec"),),
-        (Piece(Clean("hidden folders and symbolic links were left out."), "sec"),),
+        (Piece(Clean(f"Looked below it for {count} formats, by content;"), "sec"),),
+        (Piece(Clean("hidden folders and links were left out."), "sec"),),
         (),
-        (*_key("tracetui demo", "     opens a directory of samples"),),
-        (*_key("tracetui doctor", "   says of each file why it is no trace"),),
-        (*_key("q", "                 quits"),),
+        (*_key("tracetui demo", "    opens built-in samples"),),
+        (*_key("tracetui doctor", "  says why a file is no trace"),),
+        (*_key("q", "                quits"),),
     ]
 
 
