@@ -87,8 +87,8 @@ def summary_of(
         if duration is None and header.ended and started is not None and tally.last_end is not None:
             duration = max(0.0, tally.last_end - started) * 1000 or None
     usage = header.usage
-    if usage is None and tally is not None and tally.usage:
-        usage = tally.usage
+    if tally is not None and tally.usage:
+        usage = tally.usage if usage is None else usage.or_else(tally.usage)
     error = header.error
     if error is None and tally is not None:
         error = tally.first_error

@@ -75,7 +75,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """None for naive local times: printed without ``Z``."""
     duration_ms: float | None = None
     usage: Usage | None = None
-    """Usage as the run states it; None: the sum over its spans."""
+    """Usage as the run states it; what is None, here or in it, is the sum over its spans."""
     steps: int | None = None
     """Number of steps as far as the head of the file tells; None: counted."""
     tells_calls: bool = True

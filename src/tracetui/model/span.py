@@ -86,6 +86,11 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
             *(_plus(a, b) for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
         )
 
+    def or_else(self, other: Usage) -> Usage:
+        """These counts; those of `other` where they are not known."""
+        ours, theirs = msgspec.structs.astuple(self), msgspec.structs.astuple(other)
+        return Usage(*(b if a is None else a for a, b in zip(ours, theirs, strict=True)))
+
     def __bool__(self) -> bool:
         return any(value is not None for value in msgspec.structs.astuple(self))
 

@@ -208,6 +208,8 @@ def _check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
         value, right = getattr(quick, name), getattr(deep, name)
         if name == "deep" or value in (None, 0, "", Status.UNKNOWN) or (name == "time_zone" and not quick.started_at):
             continue
+        if name == "usage" and right is not None:
+            value = value.or_else(right)
         if name == "first_error" and value.span is None and right is not None:
             right = msgspec.structs.replace(right, span=None, name=value.name)
         assert value == right, f"{path}: {name} is {value!r} in the list stage, {right!r} in truth"

@@ -242,7 +242,8 @@ def tally_of(record: Record, header: Header) -> Tally:
     )
     if header.error is None:
         tally.first_error = _first_error(steps, errors)
-    if header.usage is None:
+    stated = header.usage
+    if stated is None or None in (stated.input_tokens, stated.output_tokens, stated.total_tokens):
         tally.usage = sum((usage for step in steps if (usage := usage_of(step))), NO_USAGE)
     if header.started_at is None or header.duration_ms is None:
         _time(tally, steps)
