@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 NARROW, WIDE = 100, 180
 """Columns below which one pane is shown at a time, and from which three stand side by side."""
 SMALLEST = (40, 10)
+REST_SECONDS = 0.1
+"""While files arrive, the list changes no oftener than people read."""
 
 
 class MainScreen(Screen[None]):
@@ -71,6 +73,7 @@ class MainScreen(Screen[None]):
         """Where the command line asked to go; None once there."""
         self.said: Line = ()
         self._arranged = -1
+        self._behind = False
         self._arrange_after = 0.0
         self._laid_out_for = Size(0, 0)
         self._heights: tuple[float | str, float | str] = ("1fr", "1fr")
@@ -124,14 +127,27 @@ class MainScreen(Screen[None]):
             self.show_detail()
         if mail.found or self._arranged < 0:
             self._list_changed(last=not mail.stage)
-        self.refresh_frame()
+        else:
+            self.refresh_frame()
 
     def _list_changed(self, *, last: bool) -> None:
-        """Show the list anew — now if it is cheap, else soon: while thousands of files arrive, ten times as much of the
-        loop is left for the reader as is spent on arranging.
+        """Show the list and what is said of it anew — now if it was not just now, else soon: while thousands of files
+        arrive, ten times as much of the loop is left for the reader as is spent on arranging.
         """
-        if last or self._arranged < 0 or time.monotonic() >= self._arrange_after:
+        wait = 0.0 if last or self._arranged < 0 else self._arrange_after - time.monotonic()
+        if wait <= 0:
             self.refresh_list()
+            self.refresh_frame()
+        elif not self._behind:
+            self._behind = True
+            self.set_timer(wait, self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._behind = False
+        if self._arranged != self.store.revision:
+            with self.app.engine.pause(), self.app.batch_update():
+                self.refresh_list()
+                self.refresh_frame()
 
     def refresh_list(self) -> None:
         """Show the runs as they are known now; the cursor stays on its run."""
@@ -146,7 +162,7 @@ class MainScreen(Screen[None]):
         self._go_to_target()
         self.preview()
         now = time.monotonic()
-        self._arrange_after = now + 10 * (now - began)
+        self._arrange_after = now + max(REST_SECONDS, 10 * (now - began))
 
     def _go_to_target(self) -> None:
         """Open the run that the command line named, as soon as it is listed."""
