@@ -105,24 +105,26 @@ def _nest(runs: list[RunSummary]) -> list[RunSummary]:
 def _grouped(runs: list[RunSummary], problems: list[Problem], arrangement: Arrangement, now: float) -> list[Item]:
     label_of = _group_label(arrangement.group, now)
     groups: dict[str, list[RunSummary | Problem]] = {}
-    tops: Counter[str] = Counter()
-    group: list[RunSummary | Problem] = []
+    children: Counter[str] = Counter()
+    label, group = "", groups.setdefault("", [])
     for run in runs:
-        if run.parent is None or not groups:  # a child stays in the group of the run that started it
-            label = label_of(run)
-            group = groups.setdefault(label, [])
-            tops[label] += run.parent is None
+        if run.parent is not None and group:
+            children[label] += 1  # a child stays in the group of the run that started it
+        elif (found := label_of(run)) != label:
+            label, group = found, groups.setdefault(found, [])
+            children[label] += run.parent is not None
         group.append(run)
+    if not groups[""]:
+        del groups[""]
     if problems:
         groups.setdefault("unreadable", []).extend(problems)
-        tops["unreadable"] += len(problems)
     order = list(groups)
     if "live" in groups:
         order.remove("live")
         order.insert(0, "live")
     items: list[Item] = []
     for name in order:
-        items.append((name, tops[name]))
+        items.append((name, len(groups[name]) - children[name]))
         items.extend(groups[name])
     return items
 

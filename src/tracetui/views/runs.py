@@ -44,7 +44,8 @@ class RunRows:
 
     def index(self, key: Hashable) -> int | None:
         if self._index is None:
-            self._index = {self.key(i): i for i in range(len(self._items))}
+            items = self._items
+            self._index = {one.ref if isinstance(one, RunSummary) else self.key(i): i for i, one in enumerate(items)}
         return self._index.get(key)
 
     def selectable(self, index: int) -> bool:
