@@ -17,7 +17,7 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.address import Address
 from tracetui.store.store import Store
 from tracetui.text import one_line
-from tracetui.ui import destination
+from tracetui.ui import destination, layout
 from tracetui.ui.actions import Actions
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
 from tracetui.ui.frame import footer, header, sentence
@@ -35,9 +35,6 @@ from tracetui.views.rows import Line, Piece
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
 
-NARROW, WIDE = 100, 180
-"""Columns below which one pane is shown at a time, and from which three stand side by side."""
-SMALLEST = (40, 10)
 REST_SECONDS = 0.1
 """While files arrive, the list changes no oftener than people read."""
 
@@ -89,7 +86,7 @@ class MainScreen(Screen[None]):
         return self.app.store
 
     def compose(self) -> ComposeResult:
-        self._classes_for(self.app.size.width, self.app.size.height)
+        self._classify()
         yield self._header
         yield self._sentence
         with Box(id="body"):
@@ -279,36 +276,23 @@ class MainScreen(Screen[None]):
         """The focused pane."""
         return self.views[self.pane]
 
-    def _classes_for(self, width: int, height: int) -> None:
-        self.set_class(width < NARROW, "narrow")
-        self.set_class(NARROW <= width < WIDE, "middle")
-        self.set_class(width >= WIDE, "wide")
-        self.set_class(width < SMALLEST[0] or height < SMALLEST[1], "tiny")
-        for level in range(3):
-            self.set_class(self.level == level, f"level-{level}")
-        for name in self.views:
-            self.set_class(self.zoomed == name, f"zoom-{name}")
+    def _classify(self) -> None:
+        size = self.app.size
+        for name, holds in layout.classes(size.width, size.height, self.level, self.zoomed, self.views).items():
+            self.set_class(holds, name)
 
     def arrange_panes(self) -> None:
         """Lay the panes out for the level, the zoom and the size."""
-        self._classes_for(self.size.width, self.size.height)
+        self._classify()
         self._share_height()
         self.call_after_refresh(self.refresh_frame)
 
     def _share_height(self) -> None:
-        """Give the steps what they need, at most about 60 %, and the rest to what stands below them."""
-        wide, narrow = self.has_class("wide"), self.has_class("narrow")
-        height = max(1, self.app.size.height - 3)
-        need = self.steps.wanted_height + 1
-        if not self.level:  # in eights while runs are only looked through: a layout each would cost more than the rows
-            need = -(-need // 8) * 8
-        need = max(8, min(need, int(height * (0.58 if narrow else 0.62))))
-        alone = self.zoomed is not None or (narrow and self.level == 2)
-        middle: float | str = "1fr" if wide or alone else need
-        steps: float | str = need if wide and not alone else "1fr"
-        if (middle, steps) != self._heights:
-            self._heights = middle, steps
-            self._middle.styles.height, self.steps.styles.height = middle, steps
+        size = self.app.size
+        shares = layout.heights(size.width, size.height, self.level, self.zoomed, self.steps.wanted_height)
+        if shares != self._heights:
+            self._heights = shares
+            self._middle.styles.height, self.steps.styles.height = shares
 
     def on_resize(self, event: events.Resize) -> None:
         if event.size != self._laid_out_for:  # the first one tells what compose() knew already
