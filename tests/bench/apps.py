@@ -97,14 +97,11 @@ def watch(result: Path, roots: list[str]) -> None:
     """tracetui itself, with a heart that beats every 2 ms; writes by how much beats came late, in ms."""
     from tracetui.live.engine import Engine
     from tracetui.sources.local import LocalSource
-    from tracetui.ui import app
     from tracetui.ui.app import TraceApp
 
     late: list[float] = []
 
     class Watched(TraceApp):
-        CSS_PATH = str(Path(app.__file__).with_name("app.tcss"))
-
         async def _beat(self) -> None:
             while self.stage:
                 before = time.perf_counter()
