@@ -74,7 +74,7 @@ class Engine:
         self._waiting = threading.Event()
         self._stop = threading.Event()
         self._bound = threading.Event()
-        self._painted = False
+        self._painted = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
         self._generation = 0
@@ -153,7 +153,7 @@ class Engine:
     def stop(self) -> None:
         """Tell the threads to end; does not wait for them (they are daemons)."""
         self._stop.set()
-        for bell in (self._run_bell, self._read_on, self._body_bell, self._idle, self._bound):
+        for bell in (self._run_bell, self._read_on, self._body_bell, self._idle, self._bound, self._painted):
             bell.set()
 
     # ---- threads
@@ -231,10 +231,9 @@ class Engine:
 
     def _let_it_paint(self) -> None:
         """Wait, after the first rows, until they are on the screen."""
-        if not self._painted:
-            self._painted = True
-            if self._bound.wait(PATIENCE_SECONDS):
-                self._stop.wait(PAINT_SECONDS)
+        if not self._painted.is_set() and self._bound.wait(PATIENCE_SECONDS):
+            self._painted.wait(PAINT_SECONDS)
+        self._painted.set()
 
     def _read_runs(self) -> None:
         while self._run_bell.wait() and not self._stop.is_set():
@@ -253,6 +252,7 @@ class Engine:
                     if body is not None and span_id is not None:
                         self._mail.bodies[ref, span_id] = body
                 self._ring()
+                self._let_it_paint()
                 if self._held(ref, run) or self._stop.is_set():
                     break
 
