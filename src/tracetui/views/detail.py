@@ -96,12 +96,15 @@ def _error(view: _View) -> Stack:
     error, span = view.span.error, view.span
     kind = one_line(error.type, 200) if error is not None and error.type else Clean("")
     message = error.message if error is not None else ""
+    gap = ": "
     if kind and message.startswith(f"{kind}:"):
         message = message[len(kind) + 1 :].lstrip()
+    elif kind and message.startswith(f"{kind} "):
+        message, gap = message[len(kind) + 1 :], " "
     head, _, rest = message.partition("\n")
     title = [Piece(kind, "status.error bold")] if kind else []
     if kind and head:
-        title.append(Piece(Clean(": ")))
+        title.append(Piece(Clean(gap)))
     if not kind and not head:
         title = [Piece(Clean("failed"), "status.error bold"), Piece(Clean(", the trace does not say why"), "dim")]
     if len(head) + len(kind) + 2 <= view.width:

@@ -43,9 +43,9 @@ def cause(run: Run) -> Clean:
     unmet = sum(criterion.met is False for criterion in run.body.criteria)
     if unmet:
         return Clean(f"{unmet} of {len(run.body.criteria)} criteria not met")
-    if run.body.limits:
-        return Clean("no policy fired")
     error = run.summary.first_error
+    if run.body.limits and (error is None or error.span is not None):  # a call failed, and no limit stopped the run
+        return Clean("no policy fired")
     return _error(error) if error is not None else _word(run.summary)
 
 

@@ -31,7 +31,7 @@ class Steps(LineView):
         if not same:
             self.folded = frozenset()
         self.run = run
-        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs)
+        rows = self._rows_of(run)
         key = span or (None if same and self.cursor is not None else walk.starting_span(run))
         self.pane_name = "Spans" if self.as_tree else "Steps"
         self.show(
@@ -42,6 +42,13 @@ class Steps(LineView):
             heading=self._heading_of(run, rows, now),
             keep=same,
         )
+
+    def _rows_of(self, run: Run) -> spans.SpanRows:
+        """The rows of a run; one that is shown already is not measured again."""
+        shown = self.rows
+        if isinstance(shown, spans.SpanRows) and shown.run is run and shown.tree == self.as_tree:
+            return shown.refold(self.folded)
+        return spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs)
 
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is no run to show."""
