@@ -60,7 +60,7 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
     for root in roots:
         here: set[tuple[int, int]] = set()
         for entry in source.walk(root):
-            if entry.stat is None:
+            if entry.skipped is not None or entry.stat is None:
                 yield entry
                 continue
             identity = (entry.stat.device, entry.stat.inode)
@@ -82,7 +82,7 @@ def look(
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read.
     """
-    if entry.stat is None:
+    if entry.skipped is not None:
         reason = entry.skipped or ""
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last

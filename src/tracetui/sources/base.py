@@ -24,6 +24,8 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     inode: int
     size: int
     mtime_ns: int
+    ctime_ns: int = 0
+    """When anything about it changed, which nobody can set back; 0 where the source does not tell."""
 
     @property
     def mtime(self) -> float:
@@ -36,10 +38,18 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 
     path: str
     stat: Stat | None = None
+    """None where it could not be had; the log of a database is left out, and still has one."""
     skipped: str | None = None
     """Why it is not opened: ``symbolic link``, ``hidden``, ``not a regular file`` …; None for a file to read."""
     failed: bool = False
     """True where `skipped` is a fault (no permission, vanished), to be reported as a problem."""
+
+
+class Folder(msgspec.Struct, frozen=True, gc=False):
+    """What one folder holds itself: its files (and what is left out), and the paths of the folders to go on to."""
+
+    entries: list[Entry]
+    folders: list[str]
 
 
 class File(AbstractContextManager["File"], Protocol):
@@ -106,6 +116,13 @@ class Source(Protocol):
 
     def walk(self, root: str) -> Iterator[Entry]:
         """Every name below `root` (or `root` itself, if it is a file), folders first come, links not followed."""
+        ...
+
+    def list(self, path: str) -> Folder:
+        """What is directly below the folder `path`; a file there is listed as itself. Raises `OSError`.
+
+        `walk` is this, folder by folder. Watching lists again and again and compares.
+        """
         ...
 
     def open(self, path: str, stat: Stat | None = None) -> File:

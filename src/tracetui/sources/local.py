@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Stat
+from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Folder, Stat
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -129,7 +129,7 @@ class LocalFile:
         if not modes.S_ISREG(found.st_mode):
             os.close(fd)
             raise OSError(f"not a regular file: {self.path}")
-        self._stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+        self._stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
         self._fd = fd
         return fd
 
@@ -140,6 +140,21 @@ class LocalSource:
     def open(self, path: str, stat: Stat | None = None) -> LocalFile:
         return LocalFile(path, stat)
 
+    def list(self, path: str) -> Folder:
+        found = os.stat(path)
+        if not modes.S_ISDIR(found.st_mode):
+            return Folder([_named(path, found)], [])
+        entries: list[Entry] = []
+        folders: list[str] = []
+        with os.scandir(path) as names:
+            for item in names:
+                entry, is_folder = _look(item)
+                if is_folder:
+                    folders.append(item.path)
+                elif entry is not None:
+                    entries.append(entry)
+        return Folder(entries, folders)
+
     def walk(self, root: str) -> Iterator[Entry]:
         try:
             found = os.stat(root)  # the user named it: a link is followed here, and only here
@@ -147,7 +162,7 @@ class LocalSource:
             yield Entry(root, skipped=_reason(error), failed=True)
             return
         if not modes.S_ISDIR(found.st_mode):
-            yield _entry(root, found) if modes.S_ISREG(found.st_mode) else Entry(root, skipped="not a regular file")
+            yield _named(root, found)
             return
         folders = [root]
         while folders:
@@ -178,7 +193,7 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
         if not item.is_file(follow_symlinks=False):
             return Entry(item.path, skipped="not a regular file"), False
         if item.name.endswith(_SIBLINGS):
-            return Entry(item.path, skipped="belongs to a database"), False
+            return _entry(item.path, item.stat(follow_symlinks=False), skipped="belongs to a database"), False
         if item.name.endswith((".tmp", ".swp", "~", ".part")):
             return Entry(item.path, skipped="temporary file"), False
         return _entry(item.path, item.stat(follow_symlinks=False)), False
@@ -194,8 +209,14 @@ def _mtime(path: str) -> float:
         return 0.0
 
 
-def _entry(path: str, found: os.stat_result) -> Entry:
-    return Entry(path, Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns))
+def _named(path: str, found: os.stat_result) -> Entry:
+    """A path that the user named."""
+    return _entry(path, found) if modes.S_ISREG(found.st_mode) else Entry(path, skipped="not a regular file")
+
+
+def _entry(path: str, found: os.stat_result, skipped: str | None = None) -> Entry:
+    stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+    return Entry(path, stat, skipped)
 
 
 def _reason(error: Exception) -> str:

@@ -217,7 +217,7 @@ def _regular(path: str) -> Stat | None:
         return None
     if not modes.S_ISREG(found.st_mode):
         return None
-    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns)
+    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def _filled(path: str) -> Stat | None:

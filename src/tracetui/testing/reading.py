@@ -87,7 +87,7 @@ def claimed(fmt: Format, root: Path) -> list[str]:
 
 def files(root: Path) -> list[str]:
     """Paths of the regular files below `root`, those that the program passes over left out."""
-    return sorted(entry.path for entry in LocalSource().walk(str(root)) if entry.stat is not None)
+    return sorted(entry.path for entry in LocalSource().walk(str(root)) if entry.skipped is None)
 
 
 def write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
