@@ -125,6 +125,10 @@ class Source(Protocol):
         """
         ...
 
+    def local_path(self, path: str) -> str | None:
+        """Where the file or folder lies on this machine, so that its changes can be waited for; None if elsewhere."""
+        ...
+
     def open(self, path: str, stat: Stat | None = None) -> File:
         """The file at `path`, not yet opened."""
         ...

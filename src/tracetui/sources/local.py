@@ -140,6 +140,9 @@ class LocalSource:
     def open(self, path: str, stat: Stat | None = None) -> LocalFile:
         return LocalFile(path, stat)
 
+    def local_path(self, path: str) -> str | None:
+        return path
+
     def list(self, path: str) -> Folder:
         found = os.stat(path)
         if not modes.S_ISDIR(found.st_mode):

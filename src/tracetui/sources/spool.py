@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import BinaryIO, Final
 
-from tracetui.sources.base import Entry, Stat
+from tracetui.sources.base import Entry, Folder, Stat
 from tracetui.sources.local import LocalFile, LocalSource
 
 STDIN: Final = "-"
@@ -34,6 +34,12 @@ class Spool(LocalSource):
 
     def open(self, path: str, stat: Stat | None = None) -> LocalFile:
         return LocalFile(path, stat, self._copy) if path == STDIN else super().open(path, stat)
+
+    def local_path(self, path: str) -> str | None:
+        return None if path == STDIN else super().local_path(path)
+
+    def list(self, path: str) -> Folder:
+        return super().list(path) if path != STDIN else Folder([*self.walk(STDIN)], [])
 
     def walk(self, root: str) -> Iterator[Entry]:
         if root != STDIN:
