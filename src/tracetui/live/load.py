@@ -7,8 +7,8 @@ from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats import registry
-from tracetui.formats.base import START, Format
-from tracetui.model import Body, Problem, Run, RunRef, Span
+from tracetui.formats.base import START, Chunk, Format
+from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import Source
 
@@ -17,7 +17,7 @@ GROWTH: Final = 1.5
 
 
 class Reader:
-    """Reads one run; `steps` reads on and gives the run as known so far. Used by one thread at a time."""
+    """Reads one run, and reads on for as long as anybody wants to follow it. Used by one thread at a time."""
 
     def __init__(self, source: Source, ref: RunRef) -> None:
         self._source = source
@@ -28,26 +28,52 @@ class Reader:
         self.ref = ref
         self.more = True
         """True while the source holds more than was read (what a writer adds later does not count)."""
+        self.failure: Problem | None = None
+        """Why the last read failed; None as soon as one succeeds. What was read before stays."""
+        self.fresh: list[str] = []
+        """Ids of the spans that the last read gave: they are new, or something about them is."""
+        self.reset = False
+        """True if the last read began anew: what was known before it is forgotten."""
 
-    def read(self) -> None:
-        """Read at most about 50 ms worth. What cannot be read becomes a problem of the run."""
+    def __len__(self) -> int:
+        """How many spans are known."""
+        return len(self._builder)
+
+    def read(self) -> bool:
+        """Read what came since the last call, at most about 50 ms worth; True if the run may differ from before.
+
+        May be called for ever, also after a failure: it goes on where the last read that succeeded stopped.
+        """
+        before = self._file, self.more, self.failure
+        self.fresh, self.reset = [], False
         try:
             with self._source.open(self.ref.path) as file:
                 chunk = self._format.read(file, self.ref, self._cursor)
                 self._file = file.stat.mtime, file.moving
         except Exception as error:  # a format may be a plug-in: one bad run must not end the program
-            self._builder.add((), problems=[problem_of(self.ref.path, error)])
-            self.more = False
-            return
+            self.failure, self.more = problem_of(self.ref.path, error), False
+            return before != (self._file, self.more, self.failure)
+        self.failure = None
+        self._cursor, self.more = chunk.cursor, not chunk.done
+        changed = self._take(chunk)
+        return changed or before != (self._file, self.more, self.failure)
+
+    def _take(self, chunk: Chunk) -> bool:
         if chunk.reset:
             self._builder.reset()
-        self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-        self._cursor, self.more = chunk.cursor, not chunk.done
+        self.reset, self.fresh = chunk.reset, list(dict.fromkeys(span.id for span in chunk.spans))
+        changed = self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+        return changed or chunk.reset
 
     def build(self) -> Run:
-        """The run as far as it was read."""
+        """The run as far as it was read. Costs what is new since the last build, where that is at the end."""
         modified_at, moving = self._file
-        return self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more)
+        return self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
+
+    def summary(self) -> RunSummary:
+        """The summary that `build` would give, for less."""
+        modified_at, moving = self._file
+        return self._builder.summary(modified_at=modified_at, moving=moving, failure=self.failure)
 
     def steps(self) -> Iterator[Run]:
         """The run as it becomes known, at growing intervals, until the end of its source."""

@@ -157,19 +157,38 @@ class RunBuilder:
         header: Header | None = None,
         body: RunBody | None = None,
         problems: Iterable[Problem] = (),
-    ) -> None:
-        """Take in one chunk: a span with a known id replaces its older version and keeps its place."""
+    ) -> bool:
+        """Take in one chunk: a span with a known id replaces its older version and keeps its place.
+
+        True if the run may differ from what it was.
+        """
+        known = len(self._problems), self._header, self._body
+        changed = False
         for span in spans:
+            changed = True
             self._spans[span.id] = span
         self._header = header or self._header
         self._body = body or self._body
         self._problems.extend(problems)
+        return changed or known != (len(self._problems), self._header, self._body)
 
-    def build(self, *, modified_at: float = 0.0, moving: bool = False, complete: bool = True) -> Run:
-        """The run as known so far."""
+    def summary(self, *, modified_at: float = 0.0, moving: bool = False, failure: Problem | None = None) -> RunSummary:
+        """The summary of the run as known so far: that of `build`."""
+        return self.build(modified_at=modified_at, moving=moving, failure=failure).summary
+
+    def build(
+        self,
+        *,
+        modified_at: float = 0.0,
+        moving: bool = False,
+        complete: bool = True,
+        failure: Problem | None = None,
+    ) -> Run:
+        """The run as known so far; `failure` is a problem that it has now, and may not have the next time."""
         self._revision += 1
-        spans, depths, sizes, problems = _pre_order(self._spans, self._ref.path)
-        tally = Tally(problems=len(self._problems) + len(problems))
+        spans, depths, sizes, found = _pre_order(self._spans, self._ref.path)
+        problems = (*self._problems, *([failure] if failure else []), *found)
+        tally = Tally(problems=len(problems))
         for span in spans:
             tally.add(span)
         header = self._header or Header(id=self._ref.key or self._ref.path, name=self._ref.path, ended=False)
@@ -180,7 +199,7 @@ class RunBuilder:
             depths=tuple(depths),
             sizes=tuple(sizes),
             steps=tuple(Step(span.step, span.id) for span in spans if span.is_step),
-            problems=(*self._problems, *problems),
+            problems=problems,
             index={span.id: i for i, span in enumerate(spans)},
             load=self._load,
             revision=self._revision,
