@@ -27,8 +27,10 @@ class Line(NamedTuple):
         return self.offset + len(self.data) + self.skipped + self.whole
 
 
-def lines(file: File, offset: int = 0, number: int = 1, *, limit: int | None = None) -> Iterator[Line]:
-    """Lines of `file` from byte `offset`, the first of them being line `number`.
+def lines(
+    file: File, offset: int = 0, number: int = 1, *, limit: int | None = None, end: int | None = None
+) -> Iterator[Line]:
+    """Lines of `file` from byte `offset`, the first of them being line `number`; nothing from byte `end` on.
 
     Split at ``\\n`` only (U+2028, U+0085 and ``\\x1c`` are content). The last one may be unfinished (``whole`` False).
     Memory is bounded by one block and the longest line, or by `limit` bytes of it: what a line has beyond (give or take
@@ -37,15 +39,15 @@ def lines(file: File, offset: int = 0, number: int = 1, *, limit: int | None = N
     rest: list[bytes] = []  # pieces of a line that is longer than a block
     skipped = kept = 0
     start = position = offset
-    while block := file.read(position, BLOCK):
+    while block := file.read(position, BLOCK if end is None else max(0, min(BLOCK, end - position))):
         begin = 0
-        while (end := block.find(b"\n", begin)) >= 0:
-            data = block[begin:end]
+        while (newline := block.find(b"\n", begin)) >= 0:
+            data = block[begin:newline]
             if rest:
                 data = b"".join((*rest, data))
                 rest.clear()
             yield Line(start, number, data, True, skipped)
-            begin = end + 1
+            begin = newline + 1
             start = position + begin
             number += 1
             skipped = kept = 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 from time import perf_counter
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
 
@@ -13,8 +14,9 @@ from tracetui.formats.base import Chunk
 from tracetui.formats.ccpa.records import MAX_LINE, At, parse
 from tracetui.formats.ccpa.run import header_of, run_body
 from tracetui.formats.ccpa.session import Session
-from tracetui.formats.lines import Line, lines
-from tracetui.sources.base import File
+from tracetui.formats.lines import BLOCK, Line, lines
+from tracetui.formats.versions import settled
+from tracetui.sources.base import File, Stat
 
 BUDGET: Final = 0.05
 """Seconds that one read may take."""
@@ -37,28 +39,45 @@ class Ahead(msgspec.Struct, frozen=True):
 class Place(msgspec.Struct, frozen=True):
     """Where a read stopped: all lines before `offset` are taken into `session`, which nobody changes any more."""
 
-    identity: tuple[int, int]
+    stat: Stat
+    """The version of the file that was read: no byte from its size on."""
     session: Session
     offset: int = 0
     line: int = 1
     edges: bytes = b""
     """Hash of the first and the last bytes before `offset`: other bytes there mean another file."""
+    check: int = 0
+    """Checksum of all bytes before `offset`."""
     ahead: Ahead | None = None
+    current: bool = False
+    """All of that version was read, and no change can leave the same stat behind."""
 
 
 def read_on(file: File, place: Place | None) -> Chunk:
     """What came since `place` (None: all), about `BUDGET` seconds worth of it; anew if the file is another one."""
+    stat = file.stat
     if place is None:
         return _read(file, _beginning(file), reset=False)
-    if place.identity != _identity(file) or place.edges != _edges(file, place.offset):
+    if place.current and stat == place.stat:
+        return Chunk(cursor=place)
+    if not _goes_on(file, place):
         return _read(file, _beginning(file), reset=True)
     if place.ahead is not None:
-        tail = next(lines(file, place.offset, place.line, limit=MAX_LINE), None)
+        tail = next(lines(file, place.offset, place.line, limit=MAX_LINE, end=stat.size), None)
         if tail is not None and not tail.whole and _hash(tail.data) == place.ahead.hash:
-            return Chunk(cursor=place)
+            return Chunk(cursor=msgspec.structs.replace(place, stat=stat, current=settled(stat)))
         if _taken_back(place.ahead, tail):
             return _read(file, _beginning(file), reset=True)
     return _read(file, place, reset=False)
+
+
+def _goes_on(file: File, place: Place) -> bool:
+    """Whether what was read is still there. Of a file that was changed and did not grow, every byte is compared."""
+    stat, before = file.stat, place.stat
+    if (stat.device, stat.inode) != (before.device, before.inode) or place.edges != _edges(file, place.offset):
+        return False
+    touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
+    return stat.size != before.size or not touched or place.check == _check(file, place.offset)
 
 
 def _taken_back(ahead: Ahead, tail: Line | None) -> bool:
@@ -72,10 +91,12 @@ def _taken_back(ahead: Ahead, tail: Line | None) -> bool:
 
 def _read(file: File, place: Place, *, reset: bool) -> Chunk:
     deadline = perf_counter() + BUDGET * (1 if place.offset else FIRST)
+    stat = file.stat
     session, offset, number = place.session.copy(), place.offset, place.line
+    check = place.check
     unfinished: Line | None = None
     done = True
-    for line in lines(file, offset, number, limit=MAX_LINE):
+    for line in lines(file, offset, number, limit=MAX_LINE, end=stat.size):
         if perf_counter() > deadline and offset > place.offset:
             done = False
             break
@@ -83,6 +104,7 @@ def _read(file: File, place: Place, *, reset: bool) -> Chunk:
             unfinished = line
             break
         _take(session, line)
+        check = crc32(b"\n", crc32(line.data, check)) if not line.skipped else -1
         offset, number = line.next_offset, line.number + 1
     spans, problems = session.spans, session.problems
     kept = session.copy()
@@ -90,13 +112,14 @@ def _read(file: File, place: Place, *, reset: bool) -> Chunk:
     if unfinished is not None:
         session, ahead = _look_ahead(kept, unfinished)
         spans, problems = spans | session.spans, problems + session.problems
+    edges = place.edges if offset == place.offset else _edges(file, offset)
     header = header_of(session, file, failed=session.failed)
     return Chunk(
         spans=list(spans.values()),
         header=header,
         body=run_body(session, header),
         problems=problems,
-        cursor=Place(_identity(file), kept, offset, number, _edges(file, offset), ahead),
+        cursor=Place(stat, kept, offset, number, edges, check, ahead, done and settled(stat)),
         reset=reset,
         done=done,
     )
@@ -146,11 +169,7 @@ def _object(line: Line) -> dict[str, Any] | None:
 
 
 def _beginning(file: File) -> Place:
-    return Place(_identity(file), Session(file.path))
-
-
-def _identity(file: File) -> tuple[int, int]:
-    return file.stat.device, file.stat.inode
+    return Place(file.stat, Session(file.path))
 
 
 def _edges(file: File, offset: int) -> bytes:
@@ -159,6 +178,15 @@ def _edges(file: File, offset: int) -> bytes:
         return b""
     size = min(_EDGE, offset)
     return _hash(file.read(0, size) + file.read(offset - size, size))
+
+
+def _check(file: File, offset: int) -> int:
+    """Checksum of all bytes before `offset`."""
+    check = position = 0
+    while block := file.read(position, min(BLOCK, offset - position)):
+        check = crc32(block, check)
+        position += len(block)
+    return check
 
 
 def _hash(data: bytes) -> bytes:

@@ -1,0 +1,16 @@
+"""Telling whether a file is still the one that was read."""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+from tracetui.sources.base import Stat
+
+TICK_NS: Final = 50_000_000
+"""File systems count time in ticks (of 1 to 10 ms on Linux): two changes within one may leave the same stat behind."""
+
+
+def settled(stat: Stat) -> bool:
+    """True if any later change must show in the stat. A file that changed just now, or in the future, is not settled."""
+    return stat.ctime_ns > 0 and time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > TICK_NS
