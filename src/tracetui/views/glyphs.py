@@ -66,6 +66,8 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
     dot: Clean
     """Between facts."""
     path: Clean
+    live: Clean
+    """What is shown is kept up to date."""
     at_least: Clean
 
     rule: Clean
@@ -135,6 +137,7 @@ UNICODE: Final = _set(
     end="╰",
     arrow="→",
     dot="·",
+    live="●",
     path="›",
     at_least="≥",
     rule="─",
@@ -196,6 +199,7 @@ ASCII: Final = _set(
     end="`",
     arrow=">",
     dot="-",
+    live="*",
     path=">",
     at_least=">=",
     rule="-",
@@ -241,7 +245,12 @@ def kind(span: Span, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
     """Sign and style of what a span is; a failed, open, paused or cancelled one shows that instead."""
     if span.status in _SWAPPED:
         return status_glyph(span.status, glyphs)
-    name, style, _ = _KINDS[span.operation]
+    return kind_of(span.operation, glyphs)
+
+
+def kind_of(operation: Operation, glyphs: Glyphs = UNICODE) -> tuple[Clean, str]:
+    """Sign and style of a kind of work."""
+    name, style, _ = _KINDS[operation]
     return Clean(getattr(glyphs, name)), style
 
 

@@ -1,0 +1,214 @@
+"""The strip and the sentence that tell how a run stands which may be going on, and how much came of it lately."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tracetui.model import Run, Status
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean, grouped, one_line, truncate
+from tracetui.views.bars import sparkline
+from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
+from tracetui.views.liveness import Liveness, OpenCall, State, rounded, seconds
+from tracetui.views.rows import Line, Piece, fit, width_of
+
+FRAME: Final = 3
+"""Cells of a bar that stay blank: at its ends, and before its right part."""
+_NAME_CELLS: Final = 24
+_STYLES: Final = {
+    State.RUNNING: "status.running",
+    State.QUIET: "status.running",
+    State.STALLED: "status.warn",
+    State.UNKNOWN: "status.unknown",
+}
+
+
+def strip(
+    liveness: Liveness, width: int, glyphs: Glyphs = UNICODE, *, per_minute: Sequence[int] = ()
+) -> tuple[Line, Line]:
+    """The silence strip for a bar of `width` cells, left and right part: how the run stands, and what came lately.
+
+    `per_minute` is what `arrival_counts` gives. Where there is too little room whole facts are left out, the least
+    important first; both parts and the blanks of the bar always fit.
+    """
+    room = max(0, width - FRAME)
+    ways = _ended(liveness, glyphs) if liveness.state is State.ENDED else _going_on(liveness, glyphs)
+    rights = _rights(liveness, per_minute, glyphs)
+    for left, beside in ways:
+        for right in rights[beside]:
+            if width_of(left) + (width_of(right) + 1 if right else 0) <= room:
+                return left, right
+    return tuple(fit([_sign(liveness, glyphs)], room)), ()
+
+
+_ANY: Final = slice(0, 3)
+"""Every right part: with a picture, in words, none."""
+
+
+def _going_on(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
+    """Left parts, best first, each with the right parts that are worth more than a shorter left one."""
+    stalled = liveness.state is State.STALLED
+    if liveness.usual.p95_ms is not None:
+        word = State.RUNNING if stalled else liveness.state  # the trace says so; what we think of it comes last
+        arrow = (Piece(Clean(f" {glyphs.arrow} "), "status.warn"), Piece(Clean(State.STALLED), "status.warn bold"))
+        for words, beside in _usual_words(liveness):
+            facts = [*_facts(liveness, word, glyphs), (Piece(Clean(words), "dim"),)]
+            yield (*_joined(facts, glyphs), *(arrow if stalled else ())), beside
+    facts = [*_facts(liveness, liveness.state, glyphs)]
+    yield _joined(facts, glyphs), _ANY
+    yield facts[0], _ANY
+    yield (_sign(liveness, glyphs), Piece(Clean(f" {liveness.state}"), f"{_STYLES[liveness.state]} bold")), _ANY
+
+
+def _ended(liveness: Liveness, glyphs: Glyphs) -> Iterator[tuple[Line, slice]]:
+    sign, style = status_glyph(liveness.status, glyphs)
+    word = (Piece(sign, style), Piece(Clean(f" {liveness.status.value}"), f"{style} bold"))
+    if liveness.silent_ms is not None:
+        paused = liveness.status is Status.PAUSED
+        since = seconds(liveness.silent_ms)
+        more = f"  waits for a human, {since}" if paused else f"  ended, last change {since} ago"
+        yield (*word, Piece(Clean(more), "sec")), _ANY
+    yield word, _ANY
+
+
+def _facts(liveness: Liveness, word: State, glyphs: Glyphs) -> Iterator[Line]:
+    style = _STYLES[word]
+    sign = status_glyph(Status.UNKNOWN, glyphs)[0] if word is State.UNKNOWN else glyphs.running
+    first = [Piece(sign, style), Piece(Clean(f" {word}"), f"{style} bold")]
+    if liveness.silent_ms is not None:
+        first.append(Piece(Clean(f"  silent {seconds(liveness.silent_ms)}"), "text bold"))
+    yield tuple(first)
+    call = liveness.open
+    if call is not None:
+        sign, style = kind_of(call.operation, glyphs)
+        yield (
+            Piece(Clean("open "), "dim"),
+            Piece(sign, style),
+            Piece(Clean(f" {truncate(_name(call, glyphs), _NAME_CELLS)}{_open_for(call, glyphs)}"), "text"),
+            *((Piece(Clean(f" +{call.others}"), "dim"),) if call.others else ()),
+        )
+
+
+def _usual_words(liveness: Liveness) -> tuple[tuple[str, slice], ...]:
+    """What is usual, in fewer and fewer words."""
+    usual = liveness.usual
+    p95, most = rounded(usual.p95_ms), rounded(usual.longest_ms)
+    what = "its" if usual.source == "its earlier calls" else "usual gap"
+    return (
+        (f"{what} p95 {p95}, max {most}", slice(0, 2)),
+        (f"{what} p95 {p95}", slice(1, 2)),
+        (f"p95 {p95}", slice(1, 3)),
+    )
+
+
+def _rights(liveness: Liveness, per_minute: Sequence[int], glyphs: Glyphs) -> tuple[Line, ...]:
+    """Right parts: with a picture, in words, none."""
+    if not per_minute:
+        return (), (), ()
+    now = grouped(per_minute[-1])
+    style = "dim" if liveness.state in (State.ENDED, State.UNKNOWN) else "bar.running"
+    picture = (
+        Piece(Clean("events/min "), "dim"),
+        Piece(sparkline(per_minute, glyphs), style),
+        Piece(Clean(f" now {now}"), "sec"),
+    )
+    return picture, (Piece(Clean(f"{now}/min"), "sec"),), ()
+
+
+def _sign(liveness: Liveness, glyphs: Glyphs) -> Piece:
+    if liveness.state in (State.ENDED, State.UNKNOWN):
+        return Piece(*status_glyph(liveness.status if liveness.state is State.ENDED else Status.UNKNOWN, glyphs))
+    return Piece(glyphs.running, _STYLES[liveness.state])
+
+
+def _joined(facts: Sequence[Line], glyphs: Glyphs) -> Line:
+    line: list[Piece] = []
+    for fact in facts:
+        line += ((Piece(Clean(f" {glyphs.dot} "), "dim"),) if line else ()) + fact
+    return tuple(line)
+
+
+def _name(call: OpenCall, glyphs: Glyphs) -> Clean:
+    return one_line(call.name, 80) or glyphs.unsaid
+
+
+def _open_for(call: OpenCall, glyphs: Glyphs) -> str:
+    return "" if call.ms is None else f" {glyphs.at_least if call.at_least else ''}{seconds(call.ms)}"
+
+
+# ---- the sentence
+
+
+def sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs = UNICODE, *, now: float) -> Line:
+    """What a run that is silent for too long waits for, and how far it came; empty in every other state.
+
+    Where there is too little room, how far it came is left out, its last fact first.
+    """
+    if liveness.state not in (State.STALLED, State.UNKNOWN):
+        return ()
+    why = _why_stalled(liveness, glyphs) if liveness.state is State.STALLED else liveness.reason
+    said = (
+        Piece(Clean(liveness.state), f"{_STYLES[liveness.state]} bold"),
+        Piece(Clean(f" {why}"), "text"),
+    )
+    came = _how_far(run, now)
+    while came:
+        line = (*said, Piece(Clean(f" {glyphs.dot} " + f" {glyphs.dot} ".join(came)), "sec"))
+        if width_of(line) <= width:
+            return line
+        came.pop()
+    return tuple(fit(said, width))
+
+
+def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
+    call, usual = liveness.open, liveness.usual
+    if call is None or call.ms is None:
+        what = f"nothing has come for {seconds(liveness.silent_ms)}"
+    else:
+        least = "at least " if call.at_least else ""
+        what = f"{truncate(_name(call, glyphs), _NAME_CELLS)} has run for {least}{seconds(call.ms)}"
+    if usual.p95_ms is None:
+        return Clean(what)
+    p95 = rounded(usual.p95_ms)
+    if usual.source == "its earlier calls" and call is not None:
+        name = truncate(_name(call, glyphs), _NAME_CELLS)
+        return Clean(f"{what}; this run's {name} calls take {p95} at p95")
+    return Clean(f"{what}; this run's steps are {p95} apart at p95")
+
+
+def _how_far(run: Run, now: float) -> list[str]:
+    summary = run.summary
+    facts = []
+    if summary.steps is not None:
+        steps = f"{grouped(summary.steps)} step{'' if summary.steps == 1 else 's'}"
+        start = summary.started_at if summary.time_zone is not None else None
+        lasted = None if start is None else (now - start) * 1000
+        facts.append(f"{steps} in {seconds(lasted)}" if lasted is not None and 0 <= lasted < 1e12 else steps)
+    if summary.errors:
+        errors = f"{grouped(summary.errors)} error{'' if summary.errors == 1 else 's'}"
+        facts.append(f"{errors}, recovered" if _recovered(run) else errors)
+    return facts
+
+
+def _recovered(run: Run) -> bool:
+    """True if the last call that came to an end did not fail."""
+    ends = (Status.OK, Status.ERROR)
+    last = next((one for one in reversed(run.spans) if one.status in ends and one.operation not in CONTAINERS), None)
+    return last is not None and last.status is Status.OK
+
+
+# ---- what came lately
+
+
+def arrival_counts(arrivals: Sequence[float], now: float, minutes: int = 8) -> tuple[int, ...]:
+    """How many came in each of the last minutes, the current one last. Looks at no more than those.
+
+    `arrivals` are in order; what came after `now`, because a clock was set back, counts as now.
+    """
+    counts = [0] * minutes
+    for at in reversed(arrivals):
+        if not now - at < minutes * 60:
+            break
+        counts[-1 - int(max(0.0, now - at) // 60)] += 1
+    return tuple(counts)
