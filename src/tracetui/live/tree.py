@@ -1,0 +1,293 @@
+"""What is known of the folders below some roots, kept equal to what walking them now would give.
+
+Links are not followed, names that begin with a dot not entered. Where roots overlap, each file belongs to the first
+root that leads to it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+import msgspec
+
+from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat
+
+_WAL: Final = "-wal"
+_GONE: Final = (FileNotFoundError, NotADirectoryError, PermissionError)
+"""What makes a folder unreadable for everybody; any other fault may be ours, and passing."""
+_COARSE_NS: Final = 50_000_000
+"""A folder that changed so shortly before it was listed may change again without showing it."""
+_REST: Final = 4
+"""A folder that something happens in all the time is listed for a fifth of the time at most."""
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One file to look at again."""
+
+    path: str
+    entry: Entry | None
+    """What is there now; None: it is gone."""
+
+
+class Places(Protocol):
+    """Who wants to know which folders there are: `tracetui.live.notify.Notify`."""
+
+    def add(self, folder: str, *, follow: bool = False) -> bool:
+        """Called before the folder is listed."""
+        ...
+
+    def remove(self, folder: str) -> None:
+        """The folder is gone."""
+        ...
+
+
+class _Held(msgspec.Struct):
+    root: int
+    entries: dict[str, Entry]
+    folders: set[str]
+    stamp: tuple[int, ...] | None
+    """What tells that names came or went; None where that cannot be told."""
+    rested: float
+    """Not to be listed again before (monotonic), however much happens in it."""
+    is_folder: bool
+
+    @property
+    def files(self) -> int:
+        """How many of the entries are files to read."""
+        return sum(entry.skipped is None for entry in self.entries.values())
+
+
+class Tree:
+    """The folders and their entries. Used by one thread; `folders` and `files` may be read by any."""
+
+    def __init__(self, source: Source, roots: Sequence[str], known: Mapping[str, Stat]) -> None:
+        self._source = source
+        self._held: dict[str, _Held] = {}
+        self._known = dict(known)
+        self._roots = list(dict.fromkeys(roots))
+        self._reals = [self._real(root) for root in self._roots]
+        self._alias = {name: root for root in self._roots for name in (root.rstrip("/"), os.path.abspath(root))}
+        self.places: Places | None = None
+        self.roots = [root for i, root in enumerate(self._roots) if self._owner(self._reals[i]) == i]
+        """The roots that no earlier one leads to."""
+        self.found: dict[str, Change] = {}
+        """What changed, by path, until somebody takes it."""
+        self.folders = 0
+        self.files = 0
+
+    def local_path(self, path: str) -> str | None:
+        """Where it lies on this machine."""
+        return self._source.local_path(path)
+
+    def paths(self) -> list[str]:
+        """All folders that are held, and the roots that are files."""
+        return list(self._held)
+
+    def rested(self, folder: str) -> float:
+        """When (monotonic) the folder may be listed again for a hint."""
+        held = self._held.get(folder)
+        return held.rested if held is not None else 0.0
+
+    def stale(self, folder: str) -> bool | None:
+        """True: it is another folder now; False: names may have come or gone; None: nothing new.
+
+        For local folders only, at the cost of one call.
+        """
+        held = self._held.get(folder)
+        stamp = self._stamp(folder)
+        if held is None or held.stamp is None or stamp is None:
+            return False
+        return None if stamp == held.stamp else stamp[:2] != held.stamp[:2]
+
+    def owner_of(self, path: str) -> tuple[str | None, bool]:
+        """The folder to list because of a hint about `path`; None if none is ours. True: it is that folder itself."""
+        path = self._alias.get(path, path)
+        if path in self._held:
+            return path, True
+        head = os.path.dirname(path)
+        head = self._alias.get(head, head)
+        return (head, False) if head in self._held else (None, False)
+
+    def look(self, path: str) -> bool:
+        """Compare one file alone, with its log; false if only listing its folder can tell."""
+        folder, itself = self.owner_of(path)
+        if folder is None or itself:
+            return False
+        entries = self._held[folder].entries
+        if path + _WAL in entries and not self._look(path + _WAL, entries):
+            return False
+        return self._look(path, entries)
+
+    def _look(self, path: str, entries: dict[str, Entry]) -> bool:
+        old = entries.get(path)
+        local = self.local_path(path)
+        if old is None or old.stat is None or local is None or os.path.islink(local):
+            return False
+        try:
+            (new,) = self._source.list(path).entries
+        except (OSError, ValueError):
+            return False
+        if new.skipped is not None:
+            return False
+        new = Entry(path, new.stat, old.skipped)
+        if new != old:
+            entries[path] = new
+            self._tell(path, old, new, entries)
+        return True
+
+    def skips(self, path: str) -> bool:
+        """Whether what is written to this file is nothing to us."""
+        folder, _ = self.owner_of(path)
+        old = self._held[folder].entries.get(path) if folder is not None else None
+        return old is not None and old.stat is None
+
+    def visit(self, path: str, *, deep: bool) -> list[str]:
+        """List one folder and compare; gives the folders in it to go on to: all with `deep`, else those that are new.
+
+        Raises `LinkLost`; any other failure is an entry, as it is in walking.
+        """
+        held = self._held.get(path)
+        root = held.root if held is not None else self._root_of(path)
+        is_root = path in self.roots
+        local = self.local_path(path)
+        if root is None or (not is_root and local is not None and os.path.islink(local)):
+            self.drop(path)
+            return []
+        if self.places is not None and local is not None:
+            self.places.add(path, follow=is_root)
+        began = time.monotonic()
+        stamp = self._stamp(path, fresh=True)
+        try:
+            listed = self._source.list(path)
+        except LinkLost:
+            raise
+        except OSError as error:
+            if not is_root and isinstance(error, FileNotFoundError | NotADirectoryError):
+                self.drop(path)  # the folder above tells whether it is back
+                return []
+            listed = self._failed(path, error, held)
+            stamp = None
+        entries, folders = self._mine(listed, root)
+        old = held or _Held(root, {}, set(), None, 0.0, is_folder=False)
+        if entries != old.entries:
+            self._compare(old.entries, entries)
+        for gone in old.folders - folders:
+            self.drop(gone)
+        now = time.monotonic()
+        self._hold(path, _Held(root, entries, folders, stamp, now + _REST * (now - began), path not in entries))
+        return sorted(folders if deep else (folder for folder in folders if folder not in self._held))
+
+    def drop(self, path: str) -> None:
+        """The folder and everything below is gone."""
+        for below in self.below(path):
+            held = self._held.pop(below)
+            self.folders -= held.is_folder
+            self.files -= held.files
+            if self.places is not None:
+                self.places.remove(below)
+            for name in held.entries:
+                self.found[name] = Change(name, None)
+
+    def below(self, path: str) -> list[str]:
+        """The folder and all that are held below it."""
+        paths: list[str] = []
+        pending = [path]
+        while pending:
+            path = pending.pop()
+            if path in self._held:
+                paths.append(path)
+                pending.extend(self._held[path].folders)
+        return paths
+
+    def forget_known(self) -> None:
+        """Everything was listed once: what was known before and was not found is gone."""
+        for path in self._known:
+            self.found[path] = Change(path, None)
+        self._known = {}
+
+    def _hold(self, path: str, held: _Held) -> None:
+        old = self._held.get(path)
+        self.folders += held.is_folder - (old.is_folder if old is not None else 0)
+        self.files += held.files - (old.files if old is not None else 0)
+        self._held[path] = held
+
+    def _failed(self, path: str, error: OSError, held: _Held | None) -> Folder:
+        """What a folder holds that cannot be listed: the reason; where that may pass, also what it held before."""
+        if self.places is not None:
+            self.places.remove(path)
+        reason = Entry(path, skipped=error.strerror or str(error) or type(error).__name__, failed=True)
+        if held is None or isinstance(error, _GONE):
+            return Folder([reason], [])
+        return Folder([*(entry for entry in held.entries.values() if entry.path != path), reason], list(held.folders))
+
+    def _compare(self, old: dict[str, Entry], new: dict[str, Entry]) -> None:
+        for path, entry in new.items():
+            before = old.get(path)
+            if before == entry:
+                continue
+            if before is None and entry.stat is not None and self._known.pop(path, None) == entry.stat:
+                continue
+            self._tell(path, before, entry, new)
+        for path in old.keys() - new.keys():
+            self._tell(path, old[path], None, new)
+
+    def _tell(self, path: str, old: Entry | None, new: Entry | None, entries: dict[str, Entry]) -> None:
+        """One entry is not what it was. What belongs to a database is told as the database, and only of its log."""
+        base = _database(path, old or new)
+        if old is None or new is None or old.skipped != new.skipped or base is None:
+            self.found[path] = Change(path, new)
+        if base is not None and path.endswith(_WAL) and base in entries:
+            self.found[base] = Change(base, entries[base])
+
+    # ---- roots
+
+    def _mine(self, listed: Folder, root: int) -> tuple[dict[str, Entry], set[str]]:
+        """What of a folder belongs to this root."""
+        if len(self._roots) == 1:
+            return {entry.path: entry for entry in listed.entries}, set(listed.folders)
+        entries = {entry.path: entry for entry in listed.entries if self._owns(root, entry.path)}
+        return entries, {folder for folder in listed.folders if self._owns(root, folder)}
+
+    def _owns(self, root: int, path: str) -> bool:
+        owner = self._owner(self._reals[root] + path[len(self._roots[root].rstrip("/")) :])
+        return owner is None or owner == root
+
+    def _owner(self, real: str) -> int | None:
+        """The first root that leads to a path without links."""
+        for i, top in enumerate(self._reals):
+            below = real[len(top.rstrip("/")) :]
+            if real == top or (real.startswith(top.rstrip("/") + "/") and "/." not in below):
+                return i
+        return None
+
+    def _root_of(self, path: str) -> int | None:
+        if path in self.roots:
+            return self._roots.index(path)
+        parent = self._held.get(os.path.dirname(path)) or self._held.get(self._alias.get(os.path.dirname(path), ""))
+        return parent.root if parent is not None else None
+
+    def _real(self, path: str) -> str:
+        local = self.local_path(path)
+        return os.path.realpath(local) if local is not None else os.path.normpath(path)
+
+    def _stamp(self, path: str, *, fresh: bool = False) -> tuple[int, ...] | None:
+        """Identity and times of a local folder; None if it changed just now, when `fresh`."""
+        local = self.local_path(path)
+        try:
+            found = os.stat(local) if local is not None else None
+        except (OSError, ValueError):
+            return None
+        if found is None or (fresh and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _COARSE_NS):
+            return None
+        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _database(path: str, entry: Entry | None) -> str | None:
+    """The database that a file belongs to, None if to none."""
+    if entry is None or entry.stat is None or entry.skipped is None:
+        return None
+    base, dash, _ = path.rpartition("-")
+    return base if dash else None
