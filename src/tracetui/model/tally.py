@@ -1,0 +1,182 @@
+"""What was counted in a run, and the summary that is made of it. `summary_of` is the only place that rolls up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from math import inf
+from sys import intern
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.model.run import FirstError, Header, RunRef, RunSummary
+from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
+
+CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
+"""Operations whose usage and time repeat those of the spans below them."""
+
+NO_USAGE: Final = Usage()
+
+
+class Tally(msgspec.Struct, kw_only=True):
+    """What was counted in a run: the same numbers whether a format skimmed the file or read all of it."""
+
+    steps: int = 0
+    spans: int = 0
+    llm_calls: int = 0
+    tool_calls: int = 0
+    errors: int = 0
+    usage: Usage = NO_USAGE
+    first_error: FirstError | None = None
+    ends_in_error: bool = False
+    """The last thing that happened failed."""
+    first_start: float | None = None
+    last_end: float | None = None
+    problems: int = 0
+
+    def add(self, span: Span) -> None:
+        """Count one span."""
+        self.spans += 1
+        operation = span.operation
+        if span.is_step:
+            self.steps += 1
+        if operation is Operation.CHAT:
+            self.llm_calls += 1
+        elif operation is Operation.EXECUTE_TOOL:
+            self.tool_calls += 1
+        if operation not in CONTAINERS:
+            if span.usage is not None:
+                self.usage = self.usage + span.usage
+            self.ends_in_error = span.status is Status.ERROR
+        if span.status is Status.ERROR:
+            self.errors += 1
+            if self.first_error is None or (self.first_error.message == "" and span.error is not None):
+                error = span.error
+                self.first_error = FirstError(
+                    error.message if error else "", error.type if error else None, span.id, span.name
+                )
+        start = span.started_at
+        if start is not None and -inf < start < inf:
+            if self.first_start is None or start < self.first_start:
+                self.first_start = start
+            end = start + max(0.0, span.duration_ms or 0.0) / 1000
+            if self.last_end is None or end > self.last_end:
+                self.last_end = end
+
+    def exchange(self, old: Span, new: Span) -> bool:
+        """Count `new` instead of `old`, another version of it; False, and nothing done, if only a recount can tell."""
+        if _weight(old) != _weight(new):
+            return False
+        gone, come = _extent(old), _extent(new)
+        if gone is not None and self.first_start is not None and self.last_end is not None:
+            start, end = come or (inf, -inf)
+            if gone[0] <= self.first_start < start or gone[1] >= self.last_end > end:
+                return False
+        self.steps += new.is_step - old.is_step
+        self.llm_calls += (new.operation is Operation.CHAT) - (old.operation is Operation.CHAT)
+        self.tool_calls += (new.operation is Operation.EXECUTE_TOOL) - (old.operation is Operation.EXECUTE_TOOL)
+        if come is not None:
+            self.first_start = come[0] if self.first_start is None else min(self.first_start, come[0])
+            self.last_end = come[1] if self.last_end is None else max(self.last_end, come[1])
+        return True
+
+
+def _weight(span: Span) -> tuple[Any, ...]:
+    """What of a span counts by its place among the others."""
+    failure = (span.error, span.name) if span.status is Status.ERROR else None
+    return (failure,) if span.operation in CONTAINERS else (failure, span.usage)
+
+
+def _extent(span: Span) -> tuple[float, float] | None:
+    """Start and end in seconds."""
+    start = span.started_at
+    if start is None or not -inf < start < inf:
+        return None
+    return start, start + max(0.0, span.duration_ms or 0.0) / 1000
+
+
+class GrowingTally:
+    """The tally of spans that grow at their end: the last `unsettled` are counted each time, those before once."""
+
+    def __init__(self, unsettled: int = 32) -> None:
+        self._unsettled = unsettled
+        self._settled = Tally()
+
+    def exchange(self, position: int, old: Span, new: Span) -> None:
+        """A span was replaced by a newer version of itself."""
+        if position < self._settled.spans and not self._settled.exchange(old, new):
+            self._settled = Tally()
+
+    def of(self, spans: Sequence[Span]) -> Tally:
+        """The tally of all spans, of which those that were there the last time are the same but for exchanges."""
+        if len(spans) - self._settled.spans > 2 * self._unsettled:
+            for span in spans[self._settled.spans : -self._unsettled]:
+                self._settled.add(span)
+        tally = copy(self._settled)
+        for span in spans[tally.spans :]:
+            tally.add(span)
+        return tally
+
+
+def summary_of(
+    ref: RunRef, header: Header, tally: Tally | None, *, modified_at: float = 0.0, moving: bool = False
+) -> RunSummary:
+    """Roll a header and what was counted up into a summary.
+
+    `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving` says whether the file changed
+    just now: only then is a run without an end `running`.
+    """
+    status, source = header.status, header.status_source
+    if status is None and not header.ended:
+        status, source = (Status.RUNNING if moving else Status.UNKNOWN), StatusSource.DERIVED
+    elif status is None and tally is not None:
+        status, source = (Status.ERROR if tally.ends_in_error else Status.OK), StatusSource.DERIVED
+    started, duration = header.started_at, header.duration_ms
+    if tally is not None:
+        if started is None:
+            started = tally.first_start
+        if duration is None and header.ended and started is not None and tally.last_end is not None:
+            duration = max(0.0, tally.last_end - started) * 1000 or None
+    usage = header.usage
+    if tally is not None and tally.usage:
+        usage = tally.usage if usage is None else usage.or_else(tally.usage)
+    error = header.error
+    if error is None and tally is not None:
+        error = tally.first_error
+    agent = _shared(header.agent)
+    return RunSummary(
+        ref=ref,
+        id=header.id,
+        name=agent if agent is not None and agent == header.name else header.name,
+        agent=agent,
+        model=_shared(header.model),
+        status=status or Status.UNKNOWN,
+        status_word=_shared(header.status_word),
+        status_source=source,
+        started_at=started,
+        time_zone=header.time_zone,
+        duration_ms=duration,
+        usage=usage,
+        steps=header.steps if tally is None else tally.steps,
+        spans=None if tally is None else tally.spans,
+        llm_calls=tally.llm_calls if tally is not None and header.tells_calls else None,
+        tool_calls=tally.tool_calls if tally is not None and header.tells_calls else None,
+        errors=None if tally is None else tally.errors,
+        problems=0 if tally is None else tally.problems,
+        replay_of=header.replay_of,
+        replay_of_path=header.replay_of_path,
+        relation=header.relation,
+        parent=header.parent,
+        first_error=error,
+        prompt=header.prompt,
+        outcome=header.outcome,
+        label=header.label,
+        modified_at=modified_at,
+        deep=tally is not None,
+    )
+
+
+def _shared(text: str | None) -> str | None:
+    """The same text, one object for all runs that have it."""
+    return None if text is None else intern(text)

@@ -1,0 +1,129 @@
+"""The order in which the spans of a run are shown: mended once, and kept up cheaply while the run grows at its end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tracetui.model.run import Problem
+from tracetui.model.span import Span
+
+
+class Tree:
+    """Pre-order, depth and subtree size of the spans of a run; siblings keep the order in which they came.
+
+    Spans whose parent is missing are at the top, cycles of parents are cut; `problems` says so.
+    """
+
+    def __init__(self, by_id: Mapping[str, Span]) -> None:
+        children: dict[str, list[Span]] = {}
+        roots: list[Span] = []
+        self._missing: set[str] = set()
+        self._orphans = self._cut = 0
+        for span in by_id.values():
+            parent = span.parent_id
+            if parent is None:
+                roots.append(span)
+            elif parent in by_id and parent != span.id:
+                children.setdefault(parent, []).append(span)
+            else:
+                self._orphan(parent)
+                roots.append(span)
+        self.spans, self.depths = roots, [0] * len(roots)
+        if children:
+            self.spans, self.depths = self._ordered(by_id, roots, children)
+        self.sizes, self._open = _sizes(self.depths)
+        self.index = {span.id: i for i, span in enumerate(self.spans)}
+
+    def put(self, span: Span) -> bool:
+        """Add a span at the end, or put a newer version of one in its place; False where the order must be made anew.
+
+        At the end is what has no parent (or none that is known), or the last span or an ancestor of it as its parent.
+        """
+        parent = span.parent_id
+        position = self.index.get(span.id)
+        if position is not None:
+            if self.spans[position].parent_id != parent:
+                return False
+            self.spans[position] = span
+            return True
+        if self._cut or span.id in self._missing:  # it would stand before what hung on a cycle; it has children already
+            return False
+        depth = 0
+        if parent is not None:
+            above = self.index.get(parent)
+            if above is None:
+                self._orphan(parent)
+            else:
+                depth = self.depths[above] + 1
+                if depth > len(self._open) or self._open[depth - 1] != above:
+                    return False
+        self._append(span, depth)
+        return True
+
+    def problems(self, path: str) -> list[Problem]:
+        """What was mended, told of the trace at `path`."""
+        found = []
+        if self._orphans:
+            found.append(Problem(path, "spans", f"{self._orphans} spans name a parent that is not in the trace"))
+        if self._cut:
+            found.append(Problem(path, "spans", f"{self._cut} cycles of parents were cut"))
+        return found
+
+    def _append(self, span: Span, depth: int) -> None:
+        position = len(self.spans)
+        del self._open[depth:]
+        for above in self._open:
+            self.sizes[above] += 1
+        self._open.append(position)
+        self.spans.append(span)
+        self.depths.append(depth)
+        self.sizes.append(1)
+        self.index[span.id] = position
+
+    def _orphan(self, parent: str) -> None:
+        self._orphans += 1
+        self._missing.add(parent)
+
+    def _ordered(
+        self, by_id: Mapping[str, Span], roots: list[Span], children: dict[str, list[Span]]
+    ) -> tuple[list[Span], list[int]]:
+        order: list[Span] = []
+        depths: list[int] = []
+        seen: set[str] = set()
+        _walk(roots, children, order, depths, seen)
+        if len(order) < len(by_id):  # what no root reaches hangs on a cycle: cut it at its first span
+            for span in by_id.values():
+                if span.id not in seen:
+                    self._cut += 1
+                    _walk([span], children, order, depths, seen)
+        return order, depths
+
+
+def _walk(
+    roots: list[Span], children: dict[str, list[Span]], order: list[Span], depths: list[int], seen: set[str]
+) -> None:
+    stack = [(span, 0) for span in reversed(roots)]
+    while stack:
+        span, depth = stack.pop()
+        if span.id in seen:
+            continue
+        seen.add(span.id)
+        order.append(span)
+        depths.append(depth)
+        below = children.get(span.id)
+        if below:
+            stack.extend((child, depth + 1) for child in reversed(below))
+
+
+def _sizes(depths: list[int]) -> tuple[list[int], list[int]]:
+    """Subtree size of each position of a pre-order, and the positions of the last span and its ancestors, top first."""
+    sizes = [1] * len(depths)
+    open_positions: list[int] = []
+    for i, depth in enumerate(depths):
+        while len(open_positions) > depth:
+            position = open_positions.pop()
+            sizes[position] = i - position
+        open_positions.append(i)
+    for position in open_positions:
+        sizes[position] = len(depths) - position
+    return sizes, open_positions

@@ -1,0 +1,205 @@
+"""A run that is built again and again while it grows is the run that is built of everything at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.model import Body, Error, Header, Operation, Problem, Run, RunBody, RunRef, Span, Status, Usage
+from tracetui.model.build import RunBuilder
+from tracetui.model.tally import GrowingTally, Tally
+from tracetui.model.tree import Tree
+
+REF = RunRef("any", "run.json")
+CHAT, TOOL, TURN = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.TURN
+
+times = st.none() | st.floats(0, 50) | st.sampled_from([float("nan"), float("inf"), -float("inf"), 0.0])
+spans = st.builds(
+    Span,
+    id=st.integers(0, 90).map(str),
+    name=st.sampled_from("ab"),
+    operation=st.sampled_from([CHAT, TOOL, TURN, Operation.OTHER]),
+    parent_id=st.none() | st.integers(0, 91).map(str),
+    step=st.none() | st.integers(0, 3),
+    is_step=st.booleans(),
+    status=st.sampled_from([Status.OK, Status.ERROR, Status.RUNNING]),
+    started_at=times,
+    duration_ms=times,
+    usage=st.none()
+    | st.builds(
+        Usage, st.none() | st.integers(0, 9), cost_usd=st.none() | st.sampled_from([0.1, 0.2, 1e17, float("nan")])
+    ),
+    error=st.none() | st.builds(Error, st.sampled_from(["", "x"])),
+)
+
+
+@st.composite
+def growth(draw: st.DrawFn) -> list[Span]:
+    """Spans as a writer gives them: in order, below one of the last few, some of them given again."""
+    came: list[Span] = []
+    for number in range(draw(st.integers(1, 12))):
+        span = draw(spans)
+        below = came[-1 - draw(st.integers(0, 3)) % len(came)].id if number and draw(st.booleans()) else None
+        old = draw(st.sampled_from(came)) if number and draw(st.integers(0, 3)) == 0 else None
+        ident, parent = (old.id, old.parent_id) if old else (f"n{number}", below)
+        came.append(msgspec.structs.replace(span, id=ident, parent_id=parent))
+    return came
+
+
+many = st.integers(60, 200).map(lambda count: [Span(id=f"m{i}", name="m", started_at=i + 1.0) for i in range(count)])
+chunks = st.lists(st.lists(spans, max_size=6) | growth() | many | st.just("reset") | st.just("build"), max_size=12)
+
+
+def outcome(run: Run) -> dict[str, Any]:
+    """Everything of a run, as text (where NaN equals NaN), but its revision."""
+    fields = ("summary", "body", "spans", "depths", "sizes", "steps", "problems", "index", "complete")
+    return {field: repr(getattr(run, field)) for field in fields} | {"positions": sorted(run.index.items())}
+
+
+def from_scratch(spans: Sequence[Span], problems: Sequence[Problem] = ()) -> Run:
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add(spans, problems=problems)
+    return builder.build()
+
+
+@settings(max_examples=150, deadline=None)
+@given(chunks)
+def test_a_growing_run_is_the_run_built_from_scratch(chunks: list[list[Span] | str]) -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    so_far: list[Span] = []
+    builder.build()
+    for chunk in chunks:
+        if chunk == "reset":
+            builder.reset()
+            so_far = []
+        elif not isinstance(chunk, str):
+            builder.add(chunk)
+            so_far += chunk
+            if len(chunk) % 2:
+                continue  # several chunks come before somebody builds
+        expected = from_scratch(so_far)
+        assert repr(builder.summary()) == repr(expected.summary)
+        assert outcome(builder.build()) == outcome(expected)
+
+
+def numbered(count: int, **fields: Any) -> list[Span]:
+    return [Span(id=str(i), name="s", **fields) for i in range(count)]
+
+
+def test_a_run_stays_what_it_was_while_its_builder_goes_on() -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add(numbered(5))
+    first = builder.build()
+    before = outcome(first)
+    builder.add([Span(id="5", name="new", parent_id="4"), Span(id="2", name="changed")])
+    second = builder.build()
+
+    assert outcome(first) == before
+    assert (len(second.spans), second.sizes[4], second.span("2")) == (6, 2, Span(id="2", name="changed"))
+    assert second.revision > first.revision
+
+
+def test_what_comes_at_the_end_makes_no_new_order(monkeypatch: Any) -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add([Span(id="root", name="agent"), *numbered(200, parent_id="root")])
+    builder.build()
+    monkeypatch.setattr("tracetui.model.build.Tree", None)  # nobody can make another one
+    builder.add([Span(id="turn", name="turn", parent_id="root"), Span(id="call", name="call", parent_id="turn")])
+    builder.add([Span(id="root", name="agent", status=Status.ERROR), Span(id="next", name="turn", parent_id="root")])
+    run = builder.build()
+
+    assert [run.spans[i].id for i in range(-3, 0)] == ["turn", "call", "next"]
+    assert (run.depths[-3:], run.sizes[0], run.sizes[-3:]) == ((1, 2, 1), 204, (2, 1, 1))
+    assert (run.summary.spans, run.summary.errors) == (204, 1)
+
+
+def test_a_span_that_comes_after_those_below_it_takes_them_in() -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add([*numbered(10), Span(id="call", name="call", parent_id="turn")])
+    assert [problem.reason for problem in builder.build().problems] == [
+        "1 spans name a parent that is not in the trace"
+    ]
+    builder.add([Span(id="turn", name="turn")])
+
+    run = builder.build()
+    assert (run.problems, run.depths[-1], run.spans[-1].id, run.summary.problems) == ((), 1, "call", 0)
+
+
+def test_what_is_counted_again_is_only_the_end(monkeypatch: Any) -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add([Span(id="root", name="agent", operation=TURN), *numbered(5000, parent_id="root")])
+    builder.summary()
+    counted: list[str] = []
+    monkeypatch.setattr("tracetui.model.tally.Tally.add", lambda self, span: counted.append(span.id))
+    builder.add(
+        [Span(id="root", name="agent", operation=TURN, started_at=1.0), Span(id="new", name="x", parent_id="root")]
+    )
+    builder.summary()
+
+    assert len(counted) < 100
+
+
+exchanges = st.lists(st.tuples(st.integers(0, 20), spans), max_size=8)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(spans, min_size=3, max_size=12), exchanges)
+def test_exchanged_spans_count_as_if_they_had_always_been_there(
+    counted: list[Span], exchanges: list[tuple[int, Span]]
+) -> None:
+    growing = GrowingTally(unsettled=1)
+    growing.of(counted)
+    for place, span in exchanges:
+        position = place % len(counted)
+        kept = draw_from(counted[position], span, place)
+        growing.exchange(position, counted[position], kept)
+        counted[position] = kept
+        whole = Tally()
+        for one in counted:
+            whole.add(one)
+        assert repr(growing.of(counted)) == repr(whole)
+
+
+def draw_from(old: Span, new: Span, choice: int) -> Span:
+    """A newer version of a span in which not everything is new."""
+    fields = ("operation", "is_step", "status", "started_at", "duration_ms", "usage", "error", "name")
+    chosen = [field for i, field in enumerate(fields) if (i + choice) % 3 == 0]
+    return msgspec.structs.replace(old, **{field: getattr(new, field) for field in chosen})
+
+
+def test_a_failure_is_of_the_moment() -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add(numbered(3))
+    cut = Problem("run.json", "byte 812", "cut off")
+
+    assert builder.build(failure=cut).problems == (cut,)
+    assert (builder.summary(failure=cut).problems, builder.summary().problems, builder.build().problems) == (1, 0, ())
+
+
+def test_adding_says_whether_anything_came() -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    header, body = Header(id="r", name="n"), RunBody(input={"a": 1})
+    assert builder.add([], header=header, body=body)
+    assert not builder.add([], header=Header(id="r", name="n"), body=RunBody(input={"a": 1}))
+    assert not builder.add([])
+    assert builder.add([], header=Header(id="r", name="n", ended=False))
+    assert builder.add([], problems=[Problem("p", "w", "r")])
+    assert builder.add(numbered(1))
+    assert builder.add(numbered(1))  # the same header; its body may be another
+
+
+@given(st.lists(spans, max_size=30, unique_by=lambda span: span.id))
+def test_a_tree_refuses_what_would_need_another_order(given_spans: list[Span]) -> None:
+    grown = Tree({})
+    known: dict[str, Span] = {}
+    for span in given_spans:
+        known[span.id] = span
+        whole = Tree(known)
+        if not grown.put(span):
+            grown = whole
+        assert (grown.spans, grown.depths, grown.sizes) == (whole.spans, whole.depths, whole.sizes)
+        assert (grown.index, grown.problems("p")) == (whole.index, whole.problems("p"))
