@@ -2,11 +2,25 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
-from tests.views.build import START, check_line, check_rows, make_run, make_span, researcher, runs, text_of_line, texts
-from tracetui.model import Criterion, Limit, Operation, Run, RunBody, Status
+from tests.views.build import (
+    REF,
+    START,
+    check_line,
+    check_rows,
+    make_run,
+    make_span,
+    researcher,
+    runs,
+    text_of_line,
+    texts,
+)
+from tracetui.model import Body, Criterion, Header, Limit, Operation, Run, RunBody, Span, Status, Usage
+from tracetui.model.build import RunBuilder
 from tracetui.views import walk
 from tracetui.views.glyphs import ASCII
 from tracetui.views.headline import heading
@@ -226,3 +240,86 @@ def test_any_run_fits_any_width(run: Run, width: int, tree: bool, data: st.DataO
         check_line(line, width)
     for span in run.spans:
         assert rows.index(span.id) is not None
+
+
+@st.composite
+def growths(draw: st.DrawFn) -> list[list[Span]]:
+    """What a writer gives, chunk by chunk: spans below one of the last few, or again; rarely anywhere."""
+    given_spans = draw(st.lists(any_span(), min_size=1, max_size=30))
+    came: list[Span] = []
+    for number, span in enumerate(given_spans):
+        how = draw(st.sampled_from(["below", "below", "below", "top", "again", "anywhere"])) if number else "top"
+        other = came[draw(st.integers(max(0, number - 4), number - 1))] if number else span
+        if how == "again":
+            other = draw(st.sampled_from(came))
+            came.append(replace(span, id=other.id, parent_id=other.parent_id))
+        else:
+            parent = None if how == "top" else other.id if how == "below" else str(draw(st.integers(0, 30)))
+            came.append(replace(span, id=str(number), parent_id=parent))
+    cuts = sorted(draw(st.sets(st.integers(1, len(came)), max_size=6)) | {len(came)})
+    return [came[start:end] for start, end in zip([0, *cuts], cuts, strict=False)]
+
+
+def any_span() -> st.SearchStrategy[Span]:
+    times = st.none() | st.floats(0, 1e4) | st.sampled_from([float("nan"), float("inf"), -5.0])
+    return st.builds(
+        Span,
+        id=st.just(""),
+        name=st.sampled_from(["Bash", "opus"]),
+        operation=st.sampled_from([Operation.CHAT, Operation.EXECUTE_TOOL, Operation.TURN, Operation.INVOKE_AGENT]),
+        step=st.none() | st.integers(1, 12),
+        is_step=st.booleans(),
+        status=st.sampled_from([Status.OK, Status.OK, Status.ERROR, Status.RUNNING]),
+        started_at=st.none() | times.map(lambda at: None if at is None else START + at),
+        duration_ms=times,
+        usage=st.none() | st.builds(Usage, st.none() | st.integers(0, 9000)),
+    )
+
+
+def all_of(rows: SpanRows) -> list[object]:
+    """Everything that rows say."""
+    told: list[object] = [len(rows), rows.hidden, rows.chart.total_ms, rows.chart.has_tokens]
+    for width in (40, 80, 120):
+        told += [rows.header(width), rows.overview(width)]
+        told += [rows.line(i, width) for i in range(len(rows))]
+    for i in range(len(rows)):
+        told += [rows.key(i), rows.mark(i), rows.fold(i), rows.parent(i), rows.index(rows.key(i))]
+    return told
+
+
+@settings(max_examples=150, deadline=None)
+@given(growths(), st.booleans(), st.booleans(), st.frozensets(st.integers(0, 20).map(str), max_size=3))
+def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
+    chunks: list[list[Span]], tree: bool, errors_only: bool, folded: frozenset[str]
+) -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    rows: SpanRows | None = None
+    for number, chunk in enumerate(chunks):
+        builder.add(chunk, header=Header(id="r", name="r", ended=False))
+        run, now = builder.build(moving=True), START + 100 * number
+        scratch = SpanRows(run, tree=tree, folded=folded, now=now, errors_only=errors_only)
+        rows = rows.grown(run, now=now) if rows is not None else scratch
+        assert all_of(rows) == all_of(scratch)
+
+
+@pytest.mark.parametrize("tree", [False, True])
+def test_what_only_grew_is_not_measured_again(tree: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    calls = [make_span(str(i), "Bash", Operation.EXECUTE_TOOL, i, 500, step=i, parent_id="r") for i in range(3000)]
+    builder.add([make_span("r", "agent", Operation.INVOKE_AGENT, 0), *calls])
+    rows = SpanRows(builder.build(), tree=tree, folded=frozenset({"7"}))
+    texts(rows, 100)
+    measured: list[str] = []
+    monkeypatch.setattr("tracetui.views.chart._stated", lambda span: measured.append(span.id))
+    builder.add([make_span("new", "Bash", Operation.EXECUTE_TOOL, 4000, 1, step=4, parent_id="r")])
+    grown = rows.grown(builder.build())
+
+    assert grown.index("new") == len(rows) - 1  # where the row at the end was
+    assert grown.chart.total_ms == 4_000_001
+    assert len(measured) < 10
+
+
+def test_another_run_is_measured_anew() -> None:
+    rows = SpanRows(researcher(), tree=False)
+    other = make_run([make_span("1", "Bash", Operation.EXECUTE_TOOL), make_span("x", "Bash", Operation.EXECUTE_TOOL)])
+    assert texts(rows.grown(other)) == texts(SpanRows(other, tree=False))

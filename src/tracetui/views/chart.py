@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from array import array
+from collections.abc import Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, islice
 from math import nan
 from typing import Final
 
@@ -13,6 +14,7 @@ from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean
 from tracetui.views.bars import Bar, bar, container, instant, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
+from tracetui.views.growth import Growth
 from tracetui.views.rows import Piece
 
 _LATEST: Final = 1e12
@@ -32,7 +34,8 @@ class Chart:
     Where no span says when it started, but some say how long they took, they are laid end to end (`end_to_end`).
     """
 
-    def __init__(self, run: Run, now: float | None = None) -> None:
+    def __init__(self, run: Run, now: float | None = None, *, before: tuple[Chart, Growth] | None = None) -> None:
+        """Measure `run`; `before` is the chart of an earlier state of it and what came since."""
         self._run = run
         self._now = now if now is not None and 0 < now < _LATEST else None
         self.end_to_end = False
@@ -40,19 +43,13 @@ class Chart:
         self._base = 0.0
         self.total_ms = 0.0
         """Length of the axis, 0 where the trace holds no times at all."""
+        self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
+        if before is not None and "_tokens_before" in before[0].__dict__:
+            self._tokens_before = self._tokens_since(*before)
         self._measure()
 
     def _measure(self) -> None:
-        first, last = _LATEST, 0.0
-        for span in self._run.spans:
-            start = span.started_at
-            if start is not None and 0 < start < _LATEST:
-                if start < first:
-                    first = start
-                length = span.duration_ms
-                end = start + length / 1000 if length is not None and 0 < length < _LATEST else start
-                if end > last:
-                    last = end
+        first, last = self._reach
         if last:
             if self._now is not None and self._run.summary.status is Status.RUNNING:
                 last = max(last, self._now)
@@ -60,6 +57,15 @@ class Chart:
             self.total_ms = (last - first) * 1000
         if not last or self.total_ms <= 0:
             self._lay_end_to_end()
+
+    def _reach_since(self, before: Chart, came: Growth) -> tuple[float, float]:
+        """First start and last end, all spans being measured again only where what was changed had set them."""
+        spans, (first, last) = self._run.spans, before._reach
+        gone = _reach([before._run.spans[i] for i in came.changed])
+        new = _reach([*(spans[i] for i in came.changed), *spans[came.kept :]])
+        if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
+            return _reach(spans)
+        return min(first, new[0]), max(last, new[1])
 
     def _lay_end_to_end(self) -> None:
         """Each span begins where the one before it ended; what contains others begins with the first of them."""
@@ -122,9 +128,13 @@ class Chart:
     @cached_property
     def _tokens_before(self) -> tuple[list[int], list[int]]:
         """Tokens, and how many spans state them, of all leaves before each position."""
-        stated = [None if span.operation in CONTAINERS else tokens_of(span.usage) for span in self._run.spans]
-        sums = accumulate((count or 0 for count in stated), initial=0)
-        return list(sums), list(accumulate((count is not None for count in stated), initial=0))
+        return _add_up([0], [0], self._run.spans)
+
+    def _tokens_since(self, before: Chart, came: Growth) -> tuple[list[int], list[int]]:
+        spans, old = self._run.spans, before._run.spans
+        same = next((i for i in came.changed if _stated(spans[i]) != _stated(old[i])), came.kept)
+        sums, known = before._tokens_before
+        return _add_up(sums[: same + 1], known[: same + 1], spans[same:])
 
     def pieces(
         self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
@@ -161,3 +171,31 @@ class Chart:
         leaves = [i for i, size in enumerate(run.sizes) if size == 1 and run.spans[i].operation not in CONTAINERS]
         failed = [i for i in leaves if run.spans[i].status is Status.ERROR]
         return leaves[:: 1 + len(leaves) // _PAINTED] + failed
+
+
+def _reach(spans: Sequence[Span]) -> tuple[float, float]:
+    """The first start and the last end of spans, leaving out times that are nonsense."""
+    first, last = _LATEST, 0.0
+    for span in spans:
+        start = span.started_at
+        if start is not None and 0 < start < _LATEST:
+            if start < first:
+                first = start
+            length = span.duration_ms
+            end = start + length / 1000 if length is not None and 0 < length < _LATEST else start
+            if end > last:
+                last = end
+    return first, last
+
+
+def _stated(span: Span) -> int | None:
+    """The tokens that count for what contains the span."""
+    return None if span.operation in CONTAINERS else tokens_of(span.usage)
+
+
+def _add_up(sums: list[int], known: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
+    """Go on adding up tokens, and how many spans state them."""
+    stated = [_stated(span) for span in spans]
+    sums += islice(accumulate((count or 0 for count in stated), initial=sums[-1]), 1, None)
+    known += islice(accumulate((count is not None for count in stated), initial=known[-1]), 1, None)
+    return sums, known

@@ -18,8 +18,10 @@ from tracetui.text import Clean, count, duration, one_line, pad, tokens
 from tracetui.views.bars import axis
 from tracetui.views.chart import Chart
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.growth import growth
 from tracetui.views.headline import ending
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
+from tracetui.views.visible import visible, visible_now
 
 END: Final = ("end of run",)
 """Key of the row that says where a run ended. Span ids are strings, so it is nobody's."""
@@ -49,7 +51,7 @@ class SpanRows:
 
     `tree` shows every span under its parent, without what is below the spans in `folded`; otherwise every span but
     containers that have something in them, flat. `errors_only` leaves the failed spans (and, in a tree, those that
-    contain them).
+    contain them). `chart` and `shown` are where its spans lie in time and which have a row, if that is known already.
     """
 
     def __init__(
@@ -62,6 +64,7 @@ class SpanRows:
         now: float | None = None,
         errors_only: bool = False,
         chart: Chart | None = None,
+        shown: Sequence[int] | None = None,
     ) -> None:
         self.run = run
         self.tree = tree
@@ -73,7 +76,7 @@ class SpanRows:
         self._failures: array[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
-        self._visible = _visible(run, tree, self.folded, errors_only)
+        self._visible = visible(run, tree, self.folded, errors_only) if shown is None else shown
         self._ending = ending(run, glyphs)
 
     def refold(self, folded: frozenset[str]) -> SpanRows:
@@ -86,6 +89,24 @@ class SpanRows:
             now=self._now,
             errors_only=self._errors_only,
             chart=self.chart,
+        )
+
+    def grown(self, run: Run, *, now: float | None = None) -> SpanRows:
+        """The rows of a newer state of the run; what was measured of one that grew at its end is not measured again."""
+        came = growth(self.run, run)
+        chart = shown = None
+        if came is not None:
+            chart = Chart(run, now, before=(self._chart, came)) if self._chart is not None else None
+            shown = visible_now(self._visible, came, run, self.tree, self.folded, self._errors_only)
+        return SpanRows(
+            run,
+            tree=self.tree,
+            folded=self.folded,
+            glyphs=self._glyphs,
+            now=now,
+            errors_only=self._errors_only,
+            chart=chart,
+            shown=shown,
         )
 
     @property
@@ -306,43 +327,6 @@ class SpanRows:
 
 _BLANK: Final = Piece(Clean(" "))
 _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
-
-
-def _visible(run: Run, tree: bool, folded: frozenset[str], errors_only: bool) -> Sequence[int]:
-    """Positions of the spans that have a row."""
-    if errors_only:
-        return _failing(run, tree)
-    if not tree:
-        return array(
-            "L",
-            [
-                i
-                for i, (span, size) in enumerate(zip(run.spans, run.sizes, strict=True))
-                if size == 1 or span.operation not in CONTAINERS
-            ],
-        )
-    if not folded:
-        return range(len(run.spans))
-    visible: array[int] = array("L")
-    at = 0
-    for position in sorted(run.index[span_id] for span_id in folded if span_id in run.index):
-        if position >= at:
-            visible.extend(range(at, position + 1))
-            at = position + run.sizes[position]
-    visible.extend(range(at, len(run.spans)))
-    return visible
-
-
-def _failing(run: Run, tree: bool) -> Sequence[int]:
-    positions = {i for i, span in enumerate(run.spans) if span.status is Status.ERROR}
-    if not tree:
-        return sorted(i for i in positions if run.sizes[i] == 1 or run.spans[i].operation not in CONTAINERS)
-    for position in list(positions):
-        parent = run.parent(position)
-        while parent is not None and parent not in positions:
-            positions.add(parent)
-            parent = run.parent(parent)
-    return sorted(positions)
 
 
 def _step(number: int | None) -> Clean:
