@@ -119,4 +119,5 @@ def _times(path: str) -> tuple[int, ...]:
         found = os.stat(path)
     except (OSError, ValueError):
         return ()
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    changed = 0 if path.endswith("-wal") else found.st_ctime_ns  # SQLite changes it when it only reads
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, changed

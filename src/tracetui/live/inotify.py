@@ -14,14 +14,14 @@ from collections.abc import Iterator
 from typing import Final
 
 AVAILABLE: Final = sys.platform == "linux"
-_MODIFY, _ATTRIB, _CLOSE_WRITE = 0x2, 0x4, 0x8
+_MODIFY: Final = 0x2
 _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x40, 0x80, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _UNMOUNT, _OVERFLOW, _IGNORED = 0x400, 0x800, 0x2000, 0x4000, 0x8000
 _ONLY_FOLDERS, _NO_LINK, _NO_UNLINKED = 0x1000000, 0x2000000, 0x4000000
-_WRITTEN: Final = _MODIFY | _ATTRIB | _CLOSE_WRITE
 _NAMES: Final = _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _ITSELF: Final = _DELETE_SELF | _MOVE_SELF | _UNMOUNT | _IGNORED
-_WANTED: Final = _WRITTEN | _NAMES | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS | _NO_LINK | _NO_UNLINKED
+# Closing and attributes are left out: SQLite opens a log for writing (and as root gives it an owner) only to read it.
+_WANTED: Final = _MODIFY | _NAMES | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS | _NO_LINK | _NO_UNLINKED
 _EVENT: Final = struct.Struct("iIII")
 _BUFFER: Final = 1 << 18
 

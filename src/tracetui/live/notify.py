@@ -8,11 +8,12 @@ import re
 import threading
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final, Protocol
-
-from watchfiles._rust_notify import RustNotify
+from typing import TYPE_CHECKING, Final, Protocol
 
 from tracetui.live import inotify
+
+if TYPE_CHECKING:
+    from watchfiles._rust_notify import RustNotify
 
 GATHER_SECONDS: Final = 0.01
 """Hints that come so close together are told at once."""
@@ -120,6 +121,8 @@ class Hub:
         return os.path.join(self._folders.get(head, head), name)
 
     def _renew(self) -> None:
+        from watchfiles._rust_notify import RustNotify  # slow to import, and not needed everywhere
+
         self.close()
         self._changed = False
         folders = [path for path in set(self._folders.values()) if os.path.isdir(path)]

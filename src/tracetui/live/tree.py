@@ -69,7 +69,7 @@ class Tree:
         self._known = dict(known)
         self._roots = list(dict.fromkeys(roots))
         self._reals = [self._real(root) for root in self._roots]
-        self._alias = {name: root for root in self._roots for name in (root.rstrip("/"), os.path.abspath(root))}
+        self._alias = {name: root for root in self._roots for name in _names(root)}
         self.places: Places | None = None
         self.roots = [root for i, root in enumerate(self._roots) if self._owner(self._reals[i]) == i]
         """The roots that no earlier one leads to."""
@@ -171,11 +171,13 @@ class Tree:
             listed = self._failed(path, error, held)
             stamp = None
         entries, folders = self._mine(listed, root)
+        if is_root and path in entries and entries[path].stat is not None:
+            entries |= self._beside(path)
         old = held or _Held(root, {}, set(), None, 0.0, is_folder=False)
-        if entries != old.entries:
-            self._compare(old.entries, entries)
         for gone in old.folders - folders:
             self.drop(gone)
+        if entries != old.entries:
+            self._compare(old.entries, entries)
         now = time.monotonic()
         self._hold(path, _Held(root, entries, folders, stamp, now + _REST * (now - began), path not in entries))
         return sorted(folders if deep else (folder for folder in folders if folder not in self._held))
@@ -223,12 +225,25 @@ class Tree:
             return Folder([reason], [])
         return Folder([*(entry for entry in held.entries.values() if entry.path != path), reason], list(held.folders))
 
+    def _beside(self, path: str) -> dict[str, Entry]:
+        """The log beside a root that is a file. Its folder is watched for both: it tells of names that come and go."""
+        local = self.local_path(path)
+        if self.places is not None and local is not None:
+            self.places.add(os.path.dirname(local) or os.curdir, follow=True)
+        try:
+            log = self._source.list(path + _WAL).entries
+        except LinkLost:
+            raise
+        except OSError:
+            return {}
+        return {entry.path: Entry(entry.path, entry.stat, "belongs to a database") for entry in log if entry.stat}
+
     def _compare(self, old: dict[str, Entry], new: dict[str, Entry]) -> None:
         for path, entry in new.items():
             before = old.get(path)
             if before == entry:
                 continue
-            if before is None and entry.stat is not None and self._known.pop(path, None) == entry.stat:
+            if before is None and entry.stat is not None and _same(path, self._known.pop(path, None), entry.stat):
                 continue
             self._tell(path, before, entry, new)
         for path in old.keys() - new.keys():
@@ -237,9 +252,12 @@ class Tree:
     def _tell(self, path: str, old: Entry | None, new: Entry | None, entries: dict[str, Entry]) -> None:
         """One entry is not what it was. What belongs to a database is told as the database, and only of its log."""
         base = _database(path, old or new)
-        if old is None or new is None or old.skipped != new.skipped or base is None:
+        stays = old is not None and new is not None and old.skipped == new.skipped
+        if base is None or (not stays and base not in self._roots):
             self.found[path] = Change(path, new)
-        if base is not None and path.endswith(_WAL) and base in entries:
+        if base in entries and path.endswith(_WAL):
+            if stays and old is not None and new is not None and _same(path, old.stat, new.stat):
+                return
             self.found[base] = Change(base, entries[base])
 
     # ---- roots
@@ -283,6 +301,19 @@ class Tree:
         if found is None or (fresh and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _COARSE_NS):
             return None
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _names(root: str) -> tuple[str, ...]:
+    """How hints may call a root: they know folders, and its folder may have been watched because it is a file."""
+    head, name = os.path.split(root)
+    return root.rstrip("/"), os.path.abspath(root), os.path.join(head or os.curdir, name), root + _WAL
+
+
+def _same(path: str, old: Stat | None, new: Stat | None) -> bool:
+    """Whether a file was not written to. To read a log, SQLite gives it its owner again: that changes its ctime."""
+    if old is None or new is None or not path.endswith(_WAL):
+        return old == new
+    return (old.inode, old.size, old.mtime_ns) == (new.inode, new.size, new.mtime_ns)
 
 
 def _database(path: str, entry: Entry | None) -> str | None:

@@ -17,19 +17,20 @@ from tracetui.sources.base import LinkLost, Source, Stat
 
 __all__ = ["Change", "Watch"]
 
-GLANCE_SECONDS: Final = 1.0
-"""How often names, and files that changed lately, are looked at; half of it for another machine."""
+GLANCE_SECONDS: Final = 0.75
+"""How often names, and files that changed lately, are looked at, at most."""
 SWEEP_SECONDS: Final = 3.5
 """How often everything is compared, at most."""
 LATELY_SECONDS: Final = 600.0
-_LATELY_FILES: Final = 1_000
+_LATELY_FILES: Final = 200
 _SLICE_SECONDS: Final = 0.02
 """How long one part of comparing everything may take before hints are heard again."""
 _REST_HINTED: Final = 250
-"""Comparing everything takes a 250th of the time where there are hints; names and late files are within a second."""
+"""After looking everywhere for one second follow so many seconds of rest, if hints tell what is urgent …"""
 _REST_POLLING: Final = 20
+"""… if they don't …"""
 _REST_REMOTE: Final = 2
-_REST_GLANCE: Final = 500
+"""… and if most of that second was waiting."""
 
 
 class Watch:
@@ -63,7 +64,10 @@ class Watch:
         self._late: dict[str, float] = {}
         """Files and when (monotonic) they changed last, oldest first."""
         self._sweeping = False
+        self._again = False
+        """Hints were lost while it went on: it is to be done again."""
         self._swept = 0.0
+        """Seconds that it took so far."""
         self._sweep_at = 0.0
         self._glance_at = 0.0
         self._begin(events, notify)
@@ -93,9 +97,9 @@ class Watch:
     def sweep(self) -> list[Change]:
         """Compare everything now; what changed, as in `changes`."""
         with self._busy:
-            self._todo, self._sweeping = list(self._tree.roots), True
+            self._begin_sweep()
             while self._sweeping and not self._stop.is_set():
-                self._go_on(float("inf"))
+                self._guard(lambda: self._go_on(float("inf")))
             changes = self._take()
         self._release()
         return changes
@@ -144,7 +148,7 @@ class Watch:
 
     def _wait(self, deadline: float) -> None:
         while not self._stop.is_set():
-            self._work()
+            self._guard(self._work)
             now = time.monotonic()
             if self._tree.found or now >= deadline:
                 return
@@ -166,9 +170,8 @@ class Watch:
             self._poll(error)
             return
         if hints is None:
-            self._sweep_at = 0.0
-            return
-        for path, named in hints.items():
+            self._sweep_at, self._again = 0.0, self._sweeping
+        for path, named in (hints or {}).items():
             self._hint(path, named)
 
     def _hint(self, path: str, named: bool) -> None:
@@ -179,26 +182,32 @@ class Watch:
 
     # ---- looking
 
+    def _guard(self, work: Callable[[], None]) -> None:
+        try:
+            work()
+        except LinkLost as error:  # comparing everything once it is back makes up for what was left off
+            self.lost = str(error) or "the connection is lost"
+            self._todo, self._sweeping = [], False
+            self._sweep_at = self._glance_at = time.monotonic() + GLANCE_SECONDS
+        except OSError as error:  # no watch for one more folder; every other failure is an entry
+            self._poll(error)
+            self._begin_sweep()
+
     def _work(self) -> None:
         """What is due: hinted folders first, then names and late files, then a part of comparing everything."""
-        try:
-            self._list_hinted()
+        self._list_hinted()
+        began = time.monotonic()
+        if began >= self._glance_at:
+            self._glance()
             now = time.monotonic()
-            if now >= self._glance_at:
-                self._glance()
-                rest = _REST_GLANCE if self._local else _REST_REMOTE
-                pause = GLANCE_SECONDS if self._local else GLANCE_SECONDS / 2
-                self._glance_at = time.monotonic() + max(pause, rest * (time.monotonic() - now))
-            if now >= self._sweep_at and not self._sweeping:
-                self._todo, self._sweeping, self._swept = list(self._tree.roots), True, 0.0
-            self._go_on(time.monotonic() + _SLICE_SECONDS)
-            self.lost = ""
-        except LinkLost as error:
-            self.lost = str(error) or "the connection is lost"
-            self._todo, self._sweeping, self._sweep_at = [], False, time.monotonic() + GLANCE_SECONDS
-            self._glance_at = self._sweep_at
-        except OSError as error:  # only `places.add` is left to raise one
-            self._poll(error)
+            self._glance_at = now + max(GLANCE_SECONDS, self._rest * (now - began))
+        if began >= self._sweep_at and not self._sweeping:
+            self._begin_sweep()
+        self._go_on(time.monotonic() + _SLICE_SECONDS)
+
+    @property
+    def _rest(self) -> int:
+        return _REST_HINTED if self._notify is not None else _REST_POLLING if self._local else _REST_REMOTE
 
     def _list_hinted(self) -> None:
         now = time.monotonic()
@@ -212,7 +221,12 @@ class Watch:
     def _visit(self, folder: str, *, deep: bool = False) -> None:
         pending = [folder]
         while pending and not self._stop.is_set():
-            pending.extend(reversed(self._tree.visit(pending.pop(), deep=deep)))
+            pending.extend(self._list(pending.pop(), deep=deep))
+
+    def _list(self, folder: str, *, deep: bool) -> list[str]:
+        below = self._tree.visit(folder, deep=deep)
+        self.lost = ""
+        return below[::-1]
 
     def _glance(self) -> None:
         """What is cheap to see: names that came or went, files that changed lately."""
@@ -224,20 +238,22 @@ class Watch:
             self._hint(path, named=False)
         self._list_hinted()
 
+    def _begin_sweep(self) -> None:
+        self._todo, self._sweeping, self._again, self._swept = self._tree.roots[::-1], True, False, 0.0
+
     def _go_on(self, until: float) -> None:
         """A part of the sweep, as far as the time goes."""
         began = time.monotonic()
         while self._todo and not self._stop.is_set() and time.monotonic() < until:
-            self._todo.extend(reversed(self._tree.visit(self._todo.pop(), deep=True)))
+            self._todo.extend(self._list(self._todo.pop(), deep=True))
         if not self._sweeping:
             return
         now = time.monotonic()
         self._swept += now - began
-        if not self._todo:
+        if not self._todo and not self._stop.is_set():
             self._sweeping = False
             self._tree.forget_known()
-            rest = _REST_HINTED if self._notify is not None else _REST_POLLING if self._local else _REST_REMOTE
-            self._sweep_at = now + max(SWEEP_SECONDS, rest * self._swept)
+            self._sweep_at = 0.0 if self._again else now + max(SWEEP_SECONDS, self._rest * self._swept)
 
     def _take(self) -> list[Change]:
         found, self._tree.found = self._tree.found, {}

@@ -1,0 +1,156 @@
+"""Whoever follows a file is woken as soon as it changes, whatever happens to it and to its folder."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import statistics
+import sys
+import threading
+import time
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tracetui.live import follow
+from tracetui.live.follow import FileWatch
+
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
+
+
+@pytest.fixture(params=["events", "polling"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """With inotify, and as where there is none."""
+    if request.param == "polling":
+        monkeypatch.setattr(follow, "AVAILABLE", False)
+    return str(request.param)
+
+
+def quiet(watch: FileWatch) -> None:
+    """Take the hints that are left."""
+    while watch.wait(0.1):
+        pass
+
+
+@pytest.mark.usefixtures("way")
+def test_every_change_of_the_file_wakes(tmp_path: Path) -> None:
+    file, other = tmp_path / "a.jsonl", tmp_path / "b.jsonl"
+    with closing(FileWatch(str(file))) as watch:
+        assert not watch.wait(0.0)
+        other.write_bytes(b"other")
+        assert not watch.wait(0.1)
+        file.write_bytes(b"new")
+        assert watch.wait(5.0)
+        quiet(watch)
+        with file.open("ab") as writer:
+            writer.write(b" and more")
+        assert watch.wait(5.0)
+        quiet(watch)
+        os.truncate(file, 3)
+        assert watch.wait(5.0)
+        quiet(watch)
+        other.replace(file)
+        assert watch.wait(5.0)
+        quiet(watch)
+        file.unlink()
+        assert watch.wait(5.0)
+        quiet(watch)
+        file.write_bytes(b"back")
+        assert watch.wait(5.0)
+
+
+@pytest.mark.usefixtures("way")
+def test_the_log_of_a_database_wakes_and_reading_it_does_not(tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as writer, closing(FileWatch(str(path))) as watch:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("CREATE TABLE t (x)")
+        quiet(watch)
+        writer.execute("INSERT INTO t VALUES (1)")
+        writer.commit()
+        assert watch.wait(5.0)
+        quiet(watch)
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+            assert reader.execute("SELECT * FROM t").fetchall() == [(1,)]
+        assert not watch.wait(0.1)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("depth", [0, 1])
+def test_the_folder_may_vanish_and_come_back(tmp_path: Path, depth: int) -> None:
+    file = tmp_path / "x" / "y" / "a.jsonl"
+    folder = file.parents[depth]
+    file.parent.mkdir(parents=True)
+    file.write_bytes(b"one")
+    with closing(FileWatch(str(file))) as watch:
+        shutil.rmtree(folder)
+        assert watch.wait(5.0)
+        quiet(watch)
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"two")
+        assert watch.wait(5.0)
+        quiet(watch)
+        with file.open("ab") as writer:
+            writer.write(b" and more")
+        assert watch.wait(5.0)
+        quiet(watch)
+        folder.rename(tmp_path / "away")
+        assert watch.wait(5.0)
+        quiet(watch)
+        file.parent.mkdir(parents=True)
+        file.write_bytes(b"two and more")
+        assert watch.wait(5.0)
+
+
+@pytest.mark.usefixtures("way")
+def test_a_link_is_followed_to_the_file_that_it_names(tmp_path: Path) -> None:
+    file, link = tmp_path / "real" / "a.jsonl", tmp_path / "link"
+    file.parent.mkdir()
+    file.write_bytes(b"one")
+    link.symlink_to(file)
+    with closing(FileWatch(str(link))) as watch:
+        file.write_bytes(b"other")
+        assert watch.wait(5.0)
+
+
+@pytest.mark.usefixtures("way")
+@pytest.mark.parametrize("local", [True, False])
+def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool) -> None:
+    monkeypatch.setattr(follow, "REMOTE_SECONDS", 60.0)
+    watch = FileWatch(str(tmp_path / "a.jsonl"), local=local)
+    woken: list[bool] = []
+    thread = threading.Thread(target=lambda: woken.append(watch.wait(60.0)))
+    thread.start()
+    watch.wake()
+    thread.join(5.0)
+
+    assert woken == [False]
+    assert not watch.wait(0.0)
+    watch.close()
+    watch.wake()
+
+
+def test_a_file_elsewhere_may_always_have_changed() -> None:
+    watch = FileWatch("/there/a.jsonl", local=False)
+
+    assert watch.wait(5.0)
+    assert not watch.wait(0.0)
+
+
+@LINUX
+def test_it_wakes_within_a_millisecond_and_leaves_nothing_behind(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    file = tmp_path / "a.jsonl"
+    file.write_bytes(b"")
+    taken: list[float] = []
+    with closing(FileWatch(str(file))) as watch, file.open("ab", buffering=0) as writer:
+        for _ in range(50):
+            began = time.perf_counter()
+            writer.write(b"x")
+            assert watch.wait(5.0)
+            taken.append(time.perf_counter() - began)
+
+    assert statistics.median(taken) < 0.001
+    assert len(os.listdir("/proc/self/fd")) == before

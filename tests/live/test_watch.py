@@ -1,0 +1,396 @@
+"""Every change is reported, soon, by hints of every kind and without; links are left alone, and nothing leaks."""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+import resource
+import shutil
+import sqlite3
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.live.trees import collect, rewrite_in_secret, settled, walked
+from tracetui.live.inotify import Inotify
+from tracetui.live.notify import Hub, open_notify, remote
+from tracetui.live.watch import Watch
+from tracetui.sources.base import Entry, Folder, LinkLost, Stat
+from tracetui.sources.local import LocalSource
+
+Begin = Callable[..., Watch]
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
+
+
+@pytest.fixture(params=["system", "watchfiles", "polling"])
+def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
+    """Begins to watch roots, in each of the ways that there are."""
+    watches: list[Watch] = []
+
+    def start(*roots: Path, known: dict[str, Stat] | None = None) -> Watch:
+        names = [str(root) for root in roots]
+        notify = Hub if request.param == "watchfiles" else open_notify
+        watch = Watch(LocalSource(), names, known=known or {}, events=request.param != "polling", notify=notify)
+        assert watch.how == ("polling" if request.param == "polling" else "events"), watch.why
+        watches.append(watch)
+        return watch
+
+    yield start
+    for watch in watches:
+        watch.stop()
+
+
+def test_files_that_come_grow_move_and_go_are_reported(tmp_path: Path, begin: Begin) -> None:
+    watch = settled(begin(tmp_path))
+    one, two = tmp_path / "one.json", tmp_path / "two.json"
+
+    one.write_bytes(b"{}")
+    collect(watch, lambda seen: seen == walked(tmp_path))
+    with one.open("ab") as file:
+        file.write(b"\n")
+    collect(watch, lambda seen: seen == walked(tmp_path))
+    rewrite_in_secret(one, b"[]\n")
+    collect(watch, lambda seen: seen == walked(tmp_path))
+    one.rename(two)
+    collect(watch, lambda seen: seen == {str(one): None} | walked(tmp_path))
+    one.write_bytes(b"[1]")
+    one.replace(two)
+    collect(watch, lambda seen: seen.get(str(two)) == walked(tmp_path)[str(two)])
+    two.unlink()
+    collect(watch, lambda seen: str(two) in seen and seen[str(two)] is None)
+    two.write_bytes(b"{}")
+    collect(watch, lambda seen: seen == walked(tmp_path))
+    assert (watch.folders, watch.files) == (1, 1)
+
+
+def test_folders_that_come_move_and_go_are_reported(tmp_path: Path, begin: Begin) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    watch = settled(begin(root))
+
+    (root / "x" / "y").mkdir(parents=True)
+    (root / "x" / "y" / "a.json").write_bytes(b"{}")
+    collect(watch, lambda seen: seen == walked(root))
+    (root / "x").rename(root / "z")
+    gone = {str(root / "x" / "y" / "a.json"): None}
+    collect(watch, lambda seen: seen == gone | walked(root))
+    with (root / "z" / "y" / "a.json").open("ab") as file:
+        file.write(b" ")
+    collect(watch, lambda seen: seen == walked(root))
+    other = tmp_path / "other"
+    shutil.copytree(root / "z", other)
+    (other / "y" / "a.json").write_bytes(b"[1, 2]")
+    shutil.move(root / "z", tmp_path / "away")
+    other.rename(root / "z")
+    collect(watch, lambda seen: seen.get(str(root / "z" / "y" / "a.json")) == next(iter(walked(root).values())))
+    with (root / "z" / "y" / "a.json").open("ab") as file:
+        file.write(b" ")
+    collect(watch, lambda seen: seen == walked(root))
+    shutil.rmtree(root / "z")
+    assert collect(watch, bool) == {str(root / "z" / "y" / "a.json"): None}
+    assert (watch.folders, watch.files) == (1, 0)
+
+
+def test_a_root_may_go_and_come_back(tmp_path: Path, begin: Begin) -> None:
+    root = tmp_path / "root"
+    root.mkdir()
+    file = root / "a.json"
+    file.write_bytes(b"{}")
+    watch = settled(begin(root))
+
+    shutil.rmtree(root)
+    seen = collect(watch, lambda seen: str(root) in seen and str(file) in seen)
+    assert seen == {str(file): None} | walked(root)
+    assert (watch.folders, watch.files) == (0, 0)
+    root.mkdir()
+    file.write_bytes(b"[]")
+    collect(watch, lambda seen: seen == {str(root): None} | walked(root))
+    file.write_bytes(b"[1]")
+    collect(watch, lambda seen: seen == walked(root))
+
+
+def test_a_root_may_be_a_file(tmp_path: Path, begin: Begin) -> None:
+    file = tmp_path / "a.json"
+    file.write_bytes(b"{}")
+    watch = begin(file)
+
+    assert {change.path: change.entry for change in watch.sweep()} == walked(file)
+    (tmp_path / "b.json").write_bytes(b"{}")
+    file.write_bytes(b"[1]")
+    collect(watch, lambda seen: seen == walked(file))
+    file.unlink()
+    collect(watch, lambda seen: seen == walked(file))
+    file.write_bytes(b"[1, 2]")
+    collect(watch, lambda seen: seen == walked(file))
+    assert (watch.folders, watch.files) == (0, 1)
+
+
+@pytest.mark.parametrize("as_root", [False, True])
+def test_a_database_changes_with_its_log(tmp_path: Path, begin: Begin, as_root: bool) -> None:
+    path = tmp_path / "runs.db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA wal_autocheckpoint = 0")
+        connection.execute("CREATE TABLE t (x)")
+        connection.commit()
+        watch = settled(begin(path if as_root else tmp_path))
+        before = path.stat()
+        connection.execute("INSERT INTO t VALUES (1)")
+        connection.commit()
+
+        seen = collect(watch, bool)
+        assert set(seen) == {str(path)}
+        assert path.stat() == before
+        os.utime(tmp_path / "runs.db-shm")
+        with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
+            assert reader.execute("SELECT * FROM t").fetchall() == [(1,)]
+        assert watch.sweep() == []
+
+
+def test_roots_that_overlap_give_each_file_once(tmp_path: Path, begin: Begin) -> None:
+    below = tmp_path / "sub"
+    below.mkdir()
+    (tmp_path / "a.json").write_bytes(b"{}")
+    (below / "b.json").write_bytes(b"{}")
+    roundabout = below / ".." / "sub"
+    paths = {name: sorted(change.path for change in begin(*roots).sweep()) for name, roots in {
+        "twice": (tmp_path, tmp_path),
+        "nested": (tmp_path, below),
+        "inner first": (roundabout, tmp_path),
+        "file first": (below / "b.json", tmp_path),
+        "hidden": (tmp_path, tmp_path / ".hidden"),
+    }.items()}  # fmt: skip
+    all_files = sorted([str(tmp_path / "a.json"), str(below / "b.json")])
+
+    assert paths.pop("inner first") == sorted([str(tmp_path / "a.json"), str(roundabout / "b.json")])
+    assert paths.pop("hidden") == sorted([*all_files, str(tmp_path / ".hidden")])
+    assert set(map(tuple, paths.values())) == {tuple(all_files)}
+
+
+def test_hidden_folders_and_links_are_left_alone(tmp_path: Path, begin: Begin) -> None:
+    outside = tmp_path / "outside"
+    root = tmp_path / "root"
+    for folder in (outside / "deep", root / ".hidden" / "deep", root / "real"):
+        folder.mkdir(parents=True)
+    (root / "usr").symlink_to("/usr")
+    watch = settled(begin(root))
+
+    (outside / "deep" / "a.json").write_bytes(b"{}")
+    (root / ".hidden" / "b.json").write_bytes(b"{}")
+    shutil.rmtree(root / "real")
+    (root / "real").symlink_to(outside)
+    assert collect(watch, bool).keys() == {str(root / "real")}
+    assert (watch.folders, watch.files) == (1, 0)
+
+
+def test_a_root_may_be_a_link_or_end_in_a_slash(tmp_path: Path, begin: Begin) -> None:
+    real, link = tmp_path / "real", tmp_path / "link"
+    real.mkdir()
+    link.symlink_to(real)
+    watch = Watch(LocalSource(), [f"{link}/"])
+    watch.sweep()
+
+    (real / "a.json").write_bytes(b"{}")
+    assert collect(watch, bool).keys() == {str(link / "a.json")}
+    watch.stop()
+    watch = settled(begin(link))
+    (real / "a.json").write_bytes(b"[1]")
+    assert collect(watch, bool).keys() == {str(link / "a.json")}
+
+
+def test_what_is_known_is_not_reported(tmp_path: Path, begin: Begin) -> None:
+    same, changed, gone, new = (tmp_path / f"{name}.json" for name in ("same", "changed", "gone", "new"))
+    for path in (same, changed, gone):
+        path.write_bytes(b"{}")
+    known = {path: entry.stat for path, entry in walked(tmp_path).items() if entry.stat is not None}
+    rewrite_in_secret(changed, b"[]")
+    gone.unlink()
+    new.write_bytes(b"{}")
+
+    seen = collect(begin(tmp_path, known=known), lambda seen: len(seen) == 3)
+    now = walked(tmp_path)
+    assert seen == {str(gone): None, **{str(path): now[str(path)] for path in (changed, new)}}
+
+
+def test_stop_ends_waiting_at_once(tmp_path: Path, begin: Begin) -> None:
+    watch = settled(begin(tmp_path))
+    ended: list[float] = []
+
+    def wait() -> None:
+        watch.changes(60.0)
+        ended.append(time.monotonic())
+
+    thread = threading.Thread(target=wait)
+    thread.start()
+    began = time.monotonic()
+    watch.stop()
+    thread.join(10.0)
+
+    assert ended[0] - began < 1.0
+    assert watch.changes(60.0) == watch.sweep() == []
+    watch.stop()
+
+
+def test_a_burst_of_files_is_reported_whole(tmp_path: Path) -> None:
+    watch = settled(Watch(LocalSource(), [str(tmp_path)]))
+    for i in range(20_000):
+        os.close(os.open(tmp_path / f"{i}.json", os.O_CREAT | os.O_WRONLY))
+
+    seen = collect(watch, lambda seen: len(seen) == 20_000, 30.0)
+    assert seen == walked(tmp_path)
+    watch.stop()
+
+
+@LINUX
+def test_hints_come_long_before_the_next_look(tmp_path: Path) -> None:
+    watch = settled(Watch(LocalSource(), [str(tmp_path)]))
+    file = tmp_path / "a.json"
+    file.write_bytes(b"")
+    collect(watch, bool)
+    taken: list[float] = []
+    for _ in range(9):
+        began = time.monotonic()
+        with file.open("ab") as writer:
+            writer.write(b"x")
+        collect(watch, bool)
+        taken.append(time.monotonic() - began)
+    watch.stop()
+
+    assert statistics.median(taken) < 0.2
+
+
+@LINUX
+def test_nothing_leaks_when_folders_come_and_go(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    watch = settled(Watch(LocalSource(), [str(tmp_path)]))
+    open_now, watched = len(os.listdir("/proc/self/fd")), watches()
+    for i in range(30):
+        folder = tmp_path / f"{i % 3}" / "deep"
+        folder.mkdir(parents=True)
+        (folder / "a.json").write_bytes(b"{}")
+        collect(watch, lambda seen: any(seen.values()))
+        assert watches() == watched + 2
+        shutil.rmtree(folder.parent)
+        collect(watch, lambda seen: None in seen.values())
+
+    assert watches() == watched == 1
+    assert len(os.listdir("/proc/self/fd")) == open_now
+    watch.stop()
+    assert len(os.listdir("/proc/self/fd")) == before
+
+
+def watches() -> int:
+    """How many folders the system watches for this process."""
+    return sum(
+        len(re.findall(r"^inotify wd", path.read_text(encoding="ascii"), re.MULTILINE))
+        for path in Path("/proc/self/fdinfo").iterdir()
+        if path.exists()
+    )
+
+
+class Exhausted(Inotify):
+    """Has room for two folders."""
+
+    def add(self, folder: str, *, follow: bool = False) -> bool:
+        if len(self._ids) == 2 and folder not in self._ids:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return super().add(folder, follow=follow)
+
+
+@LINUX
+def test_without_watches_left_it_polls(tmp_path: Path) -> None:
+    for i in range(2):
+        (tmp_path / f"{i}").mkdir()
+        (tmp_path / f"{i}" / "a.json").write_bytes(b"{}")
+    known = {path: entry.stat for path, entry in walked(tmp_path).items() if entry.stat is not None}
+    before = len(os.listdir("/proc/self/fd"))
+    watch = Watch(LocalSource(), [str(tmp_path)], known=known, notify=Exhausted)
+
+    assert watch.sweep() == []
+    assert (watch.how, watch.why) == ("polling", "no watches left (ENOSPC)")
+    assert len(os.listdir("/proc/self/fd")) == before
+    (tmp_path / "1" / "a.json").write_bytes(b"[]")
+    assert collect(watch, bool).keys() == {str(tmp_path / "1" / "a.json")}
+    watch.stop()
+
+
+@LINUX
+def test_without_descriptors_left_it_polls(tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (3, hard))
+    try:
+        watch = Watch(LocalSource(), [str(tmp_path)])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+    assert watch.how == "polling"
+    assert "EMFILE" in watch.why
+
+
+class Elsewhere(LocalSource):
+    """Another machine, behind a link that may be down; a folder may be forbidden."""
+
+    down = False
+    forbidden = ""
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def list(self, path: str) -> Folder:
+        if self.down:
+            raise LinkLost("timed out")
+        if path == self.forbidden:
+            raise PermissionError(errno.EACCES, "Permission denied")
+        return super().list(path)
+
+
+def test_a_lost_link_loses_nothing(tmp_path: Path) -> None:
+    source = Elsewhere()
+    file = tmp_path / "sub" / "a.json"
+    file.parent.mkdir()
+    file.write_bytes(b"{}")
+    watch = settled(Watch(source, [str(tmp_path)]))
+    assert (watch.how, watch.why, watch.lost) == ("polling", "another machine", "")
+
+    source.down = True
+    file.write_bytes(b"[1]")
+    assert watch.sweep() == []
+    assert (watch.lost, watch.files) == ("timed out", 1)
+    source.down = False
+    assert collect(watch, bool).keys() == {str(file)}
+    assert watch.lost == ""
+    watch.stop()
+
+
+def test_a_folder_that_cannot_be_read_is_an_entry_that_says_so(tmp_path: Path) -> None:
+    source = Elsewhere()
+    file = tmp_path / "sub" / "a.json"
+    file.parent.mkdir()
+    file.write_bytes(b"{}")
+    watch = settled(Watch(source, [str(tmp_path)]))
+
+    source.forbidden = str(file.parent)
+    said = Entry(source.forbidden, skipped="Permission denied", failed=True)
+    assert {change.path: change.entry for change in watch.sweep()} == {str(file): None, said.path: said}
+    assert watch.sweep() == []
+    source.forbidden = ""
+    assert {change.path: change.entry for change in watch.sweep()} == {said.path: None} | walked(tmp_path)
+
+
+def test_file_systems_of_other_machines_are_known() -> None:
+    mounts = "dev / ext4 rw 0 0\nhost:/x /mnt/far\\040away nfs4 rw 0 0\nb /mnt/far\\040away/near ext4 rw 0 0\n"
+    mounts += "me@there:/ /home/me/there fuse.sshfs rw 0 0\n"
+
+    assert remote(["/mnt/far away/traces"], mounts) == "nfs4"
+    assert remote(["/mnt/far away/near/traces"], mounts) == ""
+    assert remote(["/mnt/far awayness"], mounts) == ""
+    assert remote(["/srv", "/home/me"], mounts) == "fuse.sshfs"
+    assert remote(["/srv"], mounts) == ""
+    assert remote(["/srv"], "") == ""

@@ -1,0 +1,46 @@
+"""What the tests of watching share."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from tracetui.live.watch import Watch
+from tracetui.sources.base import Entry
+from tracetui.sources.local import LocalSource
+
+Seen = dict[str, Entry | None]
+
+
+def collect(watch: Watch, until: Callable[[Seen], bool], seconds: float = 10.0) -> Seen:
+    """What `changes` reports until that holds; fails after `seconds`."""
+    seen: Seen = {}
+    deadline = time.monotonic() + seconds
+    while not until(seen):
+        assert time.monotonic() < deadline, sorted(seen)
+        for change in watch.changes(0.2):
+            seen[change.path] = change.entry
+    return seen
+
+
+def settled(watch: Watch) -> Watch:
+    """The watch, once it knows what is there."""
+    watch.sweep()
+    return watch
+
+
+def walked(*roots: Path) -> dict[str, Entry]:
+    """What walking gives now."""
+    return {entry.path: entry for root in roots for entry in LocalSource().walk(str(root))}
+
+
+def rewrite_in_secret(path: Path, data: bytes) -> None:
+    """Other bytes of the same length under the same modification time: only ctime shows it."""
+    before = path.stat()
+    assert before.st_size == len(data)
+    while path.stat().st_ctime_ns == before.st_ctime_ns:  # until the clock of the file system ticks
+        with path.open("r+b") as file:
+            file.write(data)
+        os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
