@@ -5,9 +5,10 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import re
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import msgspec
 
@@ -21,6 +22,7 @@ from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import LocalSource
+from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations
@@ -34,13 +36,19 @@ class Listing(msgspec.Struct, frozen=True):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[Source]:
-    """The file system, with standard input under ``-`` where that is asked for."""
-    if STDIN not in paths:
-        yield LocalSource()
-        return
-    with Spool(sys.stdin.buffer) as spool:
-        yield spool
+def source_of(paths: Sequence[str]) -> Iterator[Places]:
+    """What these paths or addresses are read from: this machine, others, standard input for ``-``.
+
+    Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
+    """
+    with ExitStack() as stack:
+        local = stack.enter_context(Spool(sys.stdin.buffer)) if STDIN in paths else LocalSource()
+        yield stack.enter_context(source_for(paths, local))
+
+
+def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Places]:
+    """What the address `text` is read from, or the places in which a run of that id is looked for."""
+    return source_of([re.split("[/#]", text)[0] if text.startswith(STDIN) else text, *args.trace_dir])
 
 
 def only(args: argparse.Namespace) -> Format | None:
@@ -73,11 +81,11 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     Raises `NothingReadable` if there is none, `UsageError` if several are meant.
     """
     forced = only(args)
-    parsed = address.parse(text, lambda path: path == STDIN or os.path.isfile(path))
+    parsed = address.parse(text, source.is_file)
     if parsed is not None:
         runs = runs_in(source, parsed.path, forced)
         return address.pick(runs, parsed.key, parsed.path), parsed.parts
-    places = [text] if os.path.isdir(text) else roots(args)
+    places = [text] if source.is_folder(text) else roots(args)
     listing = listing_of(source, places, forced, deep=False)
     if not listing.runs:
         if places != [text] and os.sep in text:
@@ -103,7 +111,7 @@ def replay_address(source: Source, run: RunSummary, forced: Format | None) -> st
     if run.replay_of is None and run.replay_of_path is None:
         return None
     path = run.ref.path
-    folder = path if path == STDIN else os.path.dirname(run.replay_of_path or path) or os.curdir
+    folder = path if path == STDIN else parent(run.replay_of_path or path)
     near = listing_of(source, [folder], forced, deep=False).runs
     if folder == os.curdir:
         near = [_without_dot(one) for one in near]

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Iterator
 from typing import Any
 
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.cli.parser import add_place
-from tracetui.cli.reading import only, replay_address, run_at, source_of
+from tracetui.cli.reading import only, replay_address, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
 from tracetui.export.values import value_lines
@@ -47,7 +46,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print what the address means."""
-    with source_of([re.split("[/#]", args.address)[0]]) as source:
+    with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
         opened = read_run(source, summary.ref)
         wanted = target(opened, parts)

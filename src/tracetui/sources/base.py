@@ -17,6 +17,13 @@ MOVING_SECONDS: Final = 30.0
 """A file that changed so recently counts as moving: a run in it without an end is `running`."""
 
 
+class LinkLost(OSError):
+    """The link to another machine is down: nothing is known of what is there, neither that it is gone.
+
+    Every operation raises it until the link is back, which it is by itself: trying again is enough.
+    """
+
+
 class Stat(msgspec.Struct, frozen=True, gc=False):
     """What tells one version of a file from the next."""
 
@@ -50,6 +57,15 @@ class Folder(msgspec.Struct, frozen=True, gc=False):
 
     entries: list[Entry]
     folders: list[str]
+
+
+def left_out(name: str) -> str | None:
+    """Why a regular file of that name is not read; None if it is."""
+    if name.startswith("."):
+        return "hidden"
+    if name.endswith(("-wal", "-shm", "-journal")):
+        return "belongs to a database"
+    return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None
 
 
 class File(AbstractContextManager["File"], Protocol):
@@ -123,6 +139,14 @@ class Source(Protocol):
 
         `walk` is this, folder by folder. Watching lists again and again and compares.
         """
+        ...
+
+    def is_file(self, path: str) -> bool:
+        """True if there is a regular file at `path`."""
+        ...
+
+    def is_folder(self, path: str) -> bool:
+        """True if there is a folder at `path`."""
         ...
 
     def local_path(self, path: str) -> str | None:

@@ -10,14 +10,13 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Folder, Stat
+from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Folder, Stat, left_out
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a FIFO must not block, a link not lead out
 _CHUNK: Final = 1 << 20
-_SIBLINGS: Final = ("-wal", "-shm", "-journal")
 _SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 
@@ -140,6 +139,12 @@ class LocalSource:
     def open(self, path: str, stat: Stat | None = None) -> LocalFile:
         return LocalFile(path, stat)
 
+    def is_file(self, path: str) -> bool:
+        return os.path.isfile(path)
+
+    def is_folder(self, path: str) -> bool:
+        return os.path.isdir(path)
+
     def local_path(self, path: str) -> str | None:
         return path
 
@@ -195,11 +200,7 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
             return None, True
         if not item.is_file(follow_symlinks=False):
             return Entry(item.path, skipped="not a regular file"), False
-        if item.name.endswith(_SIBLINGS):
-            return _entry(item.path, item.stat(follow_symlinks=False), skipped="belongs to a database"), False
-        if item.name.endswith((".tmp", ".swp", "~", ".part")):
-            return Entry(item.path, skipped="temporary file"), False
-        return _entry(item.path, item.stat(follow_symlinks=False)), False
+        return _entry(item.path, item.stat(follow_symlinks=False), skipped=left_out(item.name)), False
     except OSError as error:
         return Entry(item.path, skipped=_reason(error), failed=True), False
 

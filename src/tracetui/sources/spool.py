@@ -35,6 +35,9 @@ class Spool(LocalSource):
     def open(self, path: str, stat: Stat | None = None) -> LocalFile:
         return LocalFile(path, stat, self._copy) if path == STDIN else super().open(path, stat)
 
+    def is_file(self, path: str) -> bool:
+        return path == STDIN or super().is_file(path)
+
     def local_path(self, path: str) -> str | None:
         return None if path == STDIN else super().local_path(path)
 

@@ -85,6 +85,14 @@ def _refuse_cut(connection: sqlite3.Connection, size: int) -> None:
         raise OSError(f"cut off: the database ends within a page, at byte {size}")
 
 
+def private_folder(owner: object) -> str:
+    """A new folder for copies (mode 0700), removed when `owner` goes, at exit, or by the next process after a kill."""
+    _sweep()
+    folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
 class _State(msgspec.Struct, frozen=True):
     """What tells one state of a database from the next; sidecars that are absent or empty are None."""
 
@@ -118,10 +126,7 @@ class _Copy:
     """A private copy of a database with its log or journal folded in; its folder goes when nobody holds the copy."""
 
     def __init__(self) -> None:
-        _sweep()
-        folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
-        weakref.finalize(self, _remove, folder, os.getpid())
-        self.path = os.path.join(folder, "copy.db")
+        self.path = os.path.join(private_folder(self), "copy.db")
 
     def take(self, path: str, state: _State) -> None:
         """Copy the files of `state`, the log after the database."""

@@ -1,0 +1,234 @@
+"""The part of SFTP (version 3) that reading needs. The other side is believed in nothing.
+
+Requests that do not depend on each other are sent at once: what asks gives a function, and calling that waits. Nothing
+here can write, rename or remove: there is no code for these requests.
+"""
+
+from __future__ import annotations
+
+import stat as modes
+import struct
+from collections import deque
+from collections.abc import Callable, Iterator
+from typing import Final, NamedTuple
+
+from tracetui.sources.base import Stat
+from tracetui.sources.channel import Channel
+
+READ_SIZE: Final = 32_768
+"""Bytes of one READ; every server gives that many at once."""
+WINDOW: Final = 16
+"""Requests that one caller has on the way: half a megabyte a round trip."""
+MAX_HANDLE: Final = 256
+MAX_NAMES: Final = 1_000_000
+"""Names of one folder that are taken."""
+
+_INIT, _OPEN, _CLOSE, _READ, _LSTAT, _FSTAT, _OPENDIR, _READDIR, _STAT = 1, 3, 4, 5, 7, 8, 11, 12, 17
+_VERSION, _STATUS, _HANDLE, _DATA, _NAME, _ATTRS = 2, 101, 102, 103, 104, 105
+_EOF, _NO_SUCH_FILE, _PERMISSION_DENIED = 1, 2, 3
+_SIZE, _OWNER, _PERMISSIONS, _TIMES, _EXTENDED = 1, 2, 4, 8, 0x8000_0000
+_FOR_READING: Final = struct.pack(">II", 1, 0)
+
+
+class Attributes(NamedTuple):
+    """What the other side tells of a file. Times are whole seconds; what it leaves out is 0."""
+
+    size: int
+    mode: int
+    mtime: int
+
+    @property
+    def is_file(self) -> bool:
+        return modes.S_ISREG(self.mode)
+
+    @property
+    def is_folder(self) -> bool:
+        return modes.S_ISDIR(self.mode)
+
+    @property
+    def is_link(self) -> bool:
+        return modes.S_ISLNK(self.mode)
+
+    @property
+    def stat(self) -> Stat:
+        """As `Stat`: without device, inode and ctime, which version 3 does not tell."""
+        return Stat(0, 0, self.size, self.mtime * 1_000_000_000)
+
+
+class Client:
+    """One connection. Any thread may call every method; when the link breaks, all of them raise `LinkLost`."""
+
+    def __init__(self, channel: Channel) -> None:
+        """Agree on the version with the other side."""
+        self.channel = channel
+        if channel.greet(_INIT) != _VERSION:
+            raise channel.fail("it does not speak SFTP")
+
+    def look(self, path: str, *, follow: bool = False) -> Callable[[], Attributes]:
+        """Ask for the attributes of a path (of a link itself, unless `follow`)."""
+        number = self.channel.send(_STAT if follow else _LSTAT, _string(_bytes(path)))
+        return lambda: self._attributes(number, path)
+
+    def look_at(self, handle: bytes) -> Callable[[], Attributes]:
+        """Ask for the attributes of an open file."""
+        number = self.channel.send(_FSTAT, _string(handle))
+        return lambda: self._attributes(number, "")
+
+    def open(self, path: str) -> Callable[[], bytes]:
+        """Ask to open a file for reading; gives its handle."""
+        number = self.channel.send(_OPEN, _string(_bytes(path)) + _FOR_READING)
+        return lambda: self._handle(number, path)
+
+    def close(self, handle: bytes) -> None:
+        """Give a handle back; nobody waits for the answer."""
+        self.channel.forget(self.channel.send(_CLOSE, _string(handle)))
+
+    def read(self, handle: bytes, offset: int, size: int) -> Callable[[], bytes]:
+        """Ask for `size` bytes; gives fewer only at the end of the file."""
+        parts = [
+            (at, min(READ_SIZE, offset + size - at), self._send_read(handle, at, min(READ_SIZE, offset + size - at)))
+            for at in range(offset, min(offset + size, offset + WINDOW * READ_SIZE), READ_SIZE)
+        ]
+        return lambda: b"".join(self._parts(handle, deque(parts), offset + size))
+
+    def names(self, path: str) -> Iterator[tuple[str, Attributes]]:
+        """What a folder holds, without ``.`` and ``..``."""
+        handle = self._handle(self.channel.send(_OPENDIR, _string(_bytes(path))), path)
+        asked: deque[int] = deque()
+        count, ahead, more = 0, 2, True
+        try:
+            while more or asked:
+                while more and len(asked) < ahead:  # a folder of thousands must not cost a round trip a hundred
+                    asked.append(self.channel.send(_READDIR, _string(handle)))
+                found = self._names(asked.popleft(), path)
+                more = more and bool(found)
+                ahead = min(ahead * 2, WINDOW)
+                count += len(found)
+                if count > MAX_NAMES:
+                    raise OSError(f"more than {MAX_NAMES} names in {path}")
+                yield from ((name, attributes) for name, attributes in found if name not in (".", ".."))
+        finally:
+            for number in asked:
+                self.channel.forget(number)
+            if not self.channel.broken:
+                self.close(handle)
+
+    def _send_read(self, handle: bytes, offset: int, size: int) -> int:
+        return self.channel.send(_READ, _string(handle) + struct.pack(">QI", offset, size))
+
+    def _parts(self, handle: bytes, asked: deque[tuple[int, int, int]], end: int) -> Iterator[bytes]:
+        """The answers to READs in order; the next ones are sent as they come."""
+        following = asked[-1][0] + asked[-1][1] if asked else end
+        try:
+            while asked:
+                at, size, number = asked.popleft()
+                data = self._data(number, size)
+                yield data
+                if not data:
+                    return
+                if len(data) < size:  # a short answer is not yet the end
+                    rest = at + len(data), size - len(data)
+                    asked.appendleft((*rest, self._send_read(handle, *rest)))
+                elif following < end:
+                    size = min(READ_SIZE, end - following)
+                    asked.append((following, size, self._send_read(handle, following, size)))
+                    following += size
+        finally:
+            for _, _, number in asked:
+                self.channel.forget(number)
+
+    # ---- answers
+
+    def _attributes(self, number: int, path: str) -> Attributes:
+        return self._reply(number, _ATTRS, path).attributes()
+
+    def _handle(self, number: int, path: str) -> bytes:
+        handle = self._reply(number, _HANDLE, path).string()
+        if len(handle) > MAX_HANDLE:
+            raise self.channel.fail("it does not speak SFTP: a handle is too long")
+        return handle
+
+    def _data(self, number: int, size: int) -> bytes:
+        fields = self._reply(number, _DATA, "", end=True)
+        data = fields.string() if fields.left else b""
+        if len(data) > size:
+            raise self.channel.fail("it does not speak SFTP: it sent more than it was asked for")
+        return data
+
+    def _names(self, number: int, path: str) -> list[tuple[str, Attributes]]:
+        fields = self._reply(number, _NAME, path, end=True)
+        return fields.names() if fields.left else []
+
+    def _reply(self, number: int, expected: int, path: str, *, end: bool = False) -> _Fields:
+        """The fields of an answer; none of them where `end` is a good answer and it was that."""
+        kind, body = self.channel.wait(number)
+        fields = _Fields(body, self.channel)
+        if kind == expected:
+            return fields
+        if kind != _STATUS:
+            raise self.channel.fail(f"it does not speak SFTP: packet {kind} instead of {expected}")
+        code = fields.number()
+        if code == _EOF and end:
+            return _Fields(b"", self.channel)
+        raise _error(code, fields.string().decode("utf-8", "replace") if fields.left else "", path)
+
+
+class _Fields:
+    """The body of a packet, field by field, never beyond its end."""
+
+    def __init__(self, body: bytes, channel: Channel) -> None:
+        self._body = body
+        self._at = 0
+        self._channel = channel
+
+    @property
+    def left(self) -> int:
+        return len(self._body) - self._at
+
+    def _take(self, size: int) -> bytes:
+        if size > self.left:
+            raise self._channel.fail("it does not speak SFTP: a packet ends too early")
+        self._at += size
+        return self._body[self._at - size : self._at]
+
+    def number(self, size: int = 4) -> int:
+        return int.from_bytes(self._take(size), "big")
+
+    def string(self) -> bytes:
+        return self._take(self.number())
+
+    def attributes(self) -> Attributes:
+        flags = self.number()
+        size = self.number(8) if flags & _SIZE else 0
+        if flags & _OWNER:
+            self._take(8)
+        mode = self.number() if flags & _PERMISSIONS else 0
+        times = self.number(8) if flags & _TIMES else 0
+        for _ in range(self.number() if flags & _EXTENDED else 0):
+            self.string()
+            self.string()
+        return Attributes(size, mode, times & 0xFFFF_FFFF)
+
+    def names(self) -> list[tuple[str, Attributes]]:
+        found = []
+        for _ in range(self.number()):
+            name = self.string()
+            self.string()  # a line as `ls -l` prints it
+            found.append((name.decode("utf-8", "surrogateescape"), self.attributes()))
+        return found
+
+
+def _string(data: bytes) -> bytes:
+    return len(data).to_bytes(4, "big") + data
+
+
+def _bytes(path: str) -> bytes:
+    return path.encode("utf-8", "surrogateescape")
+
+
+def _error(code: int, message: str, path: str) -> OSError:
+    if code == _NO_SUCH_FILE:
+        return FileNotFoundError(2, "no such file on the other side", path)
+    if code == _PERMISSION_DENIED:
+        return PermissionError(13, "permission denied on the other side", path)
+    return OSError(f"the other side refuses: {message[:200] or f'error {code}'}")

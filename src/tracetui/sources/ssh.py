@@ -1,0 +1,290 @@
+"""The way to another machine: the user's own OpenSSH, which speaks SFTP with the other side through its subsystem.
+
+Their config, keys, agent, jump hosts and known hosts hold. What is added forbids questions (nobody could answer them),
+unknown hosts, and everything that is not needed for reading. No shell runs on the other side, nothing is written there.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import time
+from contextlib import suppress
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from tracetui.errors import UsageError
+from tracetui.sources.base import LinkLost
+from tracetui.sources.channel import Channel, Pipes
+from tracetui.sources.sftp import Client
+from tracetui.text import Clean, one_line
+
+CONNECT_SECONDS: Final = 10
+BACKOFF: Final = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
+"""Seconds that pass, after each failure in a row, before the next attempt."""
+END_SECONDS: Final = 1.0
+OPTIONS: Final = (
+    "BatchMode=yes",
+    "StrictHostKeyChecking=yes",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    "ClearAllForwardings=yes",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+    "ControlMaster=no",  # one that is there is used; none of ours stays behind
+    f"ConnectTimeout={CONNECT_SECONDS}",
+    "ConnectionAttempts=1",
+    "ServerAliveInterval=5",
+    "ServerAliveCountMax=2",
+)
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
+_V6: Final = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?\Z")
+_SCHEME: Final = "ssh://"
+_SCP: Final = re.compile(r"((?:[^/:@]*@)?(?:\[[^/\]]*\]|[^/:\[\]]*)):(.*)\Z", re.DOTALL)
+_REASON_CELLS: Final = 200
+_NOISE: Final = re.compile(r"\s*(@+|Warning: Permanently added .*|\*\* .*)?\s*\Z")
+
+
+class Host(msgspec.Struct, frozen=True):
+    """A machine, and as whom to log in there. Raises `UsageError` for what is no name of a host."""
+
+    name: str
+    user: str | None = None
+    port: int | None = None
+
+    def __post_init__(self) -> None:
+        for what, word in (("host", self.name), ("user", self.user)):
+            if word is not None and not _NAME.match(word) and not (what == "host" and _V6.match(word)):
+                raise UsageError(
+                    f"{word!r} is not the name of a {what}; write ssh://[user@]host[:port]/dir or host:dir"
+                )
+        if self.port is not None and not 0 < self.port < 65_536:
+            raise UsageError(f"{self.port} is not a port; write ssh://[user@]host[:port]/dir")
+
+    def __str__(self) -> str:
+        return f"{self.user}@{self.name}" if self.user else self.name
+
+    def command(self) -> list[str]:
+        """The command that speaks SFTP with it."""
+        port = [] if self.port is None else ["-p", str(self.port)]
+        return ["ssh", *(f"-o{option}" for option in OPTIONS), *port, "-s", "--", str(self), "sftp"]
+
+    def by_hand(self) -> str:
+        """What the user types to see for themselves."""
+        return f"ssh {'' if self.port is None else f'-p {self.port} '}{self}"
+
+
+class Place(msgspec.Struct, frozen=True):
+    """A path on another machine: which one, and the path as it is written there (relative: from the home folder)."""
+
+    host: Host
+    path: str
+
+
+def place_of(word: str) -> Place | None:
+    """What ``ssh://[user@]host[:port]/dir`` or ``[user@]host:dir`` means, None for any other word.
+
+    ``~/`` is the home folder in both. Nothing is decoded. Raises `UsageError` for what is no name of a host.
+    """
+    if word.startswith(_SCHEME):
+        login, slash, path = word[len(_SCHEME) :].partition("/")
+        return Place(_host(login, with_port=True), _from_home(path[1:] if path[:1] == "~" else slash + path, path[:1]))
+    found = _SCP.match(word)
+    if found is None:
+        return None
+    login, path = found[1], found[2]
+    return Place(_host(login, with_port=False), _from_home(path.removeprefix("~"), path[:1]))
+
+
+def path_there(word: str) -> str:
+    """The path on the other side of a word that means one."""
+    place = place_of(word)
+    if place is None:
+        raise UsageError(f"{word} is not on another machine")
+    return place.path
+
+
+def join(folder: str, name: str) -> str:
+    """How `name` in a folder elsewhere is written."""
+    bare = folder.startswith(_SCHEME) and "/" not in folder[len(_SCHEME) :]
+    return folder + ("/~/" if bare else "" if _is_start(folder) or folder.endswith("/") else "/") + name
+
+
+def parent(path: str) -> str:
+    """How the folder of a path elsewhere is written."""
+    head, slash, _ = path.rpartition("/")
+    if path.startswith(_SCHEME):
+        return head if "/" in head[len(_SCHEME) :] else head + slash
+    if slash and ":" in head:
+        return head or slash
+    return path[: path.index(":") + 1 if not path.startswith("[") else path.index("]:") + 2]
+
+
+def _is_start(folder: str) -> bool:
+    """True for ``host:`` with nothing behind it."""
+    found = None if folder.startswith(_SCHEME) else _SCP.match(folder)
+    return found is not None and not found[2]
+
+
+def _host(login: str, *, with_port: bool) -> Host:
+    user, at, name = login.rpartition("@")
+    port: int | None = None
+    if name.startswith("["):
+        name, _, rest = name[1:].partition("]")
+        if not _V6.match(name) or (rest and not (with_port and rest.startswith(":"))):
+            raise UsageError(f"{login!r} is not the name of a host; write [address]:dir or ssh://[address]:port/dir")
+        number = rest[1:]
+    elif with_port:
+        name, _, number = name.partition(":")
+    else:
+        number = ""
+    if number:
+        port = int(number) if number.isdecimal() and number.isascii() and len(number) < 6 else 0
+    return Host(name, user if at else None, port)
+
+
+def _from_home(path: str, first: str) -> str:
+    """A path there; `path` is what follows ``~`` if that was `first`."""
+    if first != "~":
+        return path or "."
+    if path and not path.startswith("/"):
+        raise UsageError(f"~{path} is the home of somebody else; write that path in full")
+    return path.lstrip("/") or "."
+
+
+class Link:
+    """The connection to one host: made when it is first used, and anew when it broke. Any thread may use it."""
+
+    def __init__(self, host: Host) -> None:
+        self.host = host
+        self._lock = Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._channel: Channel | None = None
+        self._client: Client | None = None
+        self._failures = 0
+        self._next = 0.0
+        self._reason = ""
+        self._received = 0
+        self._closed = False
+
+    @property
+    def received(self) -> int:
+        """Bytes that came over all connections."""
+        channel = self._channel
+        return self._received + (channel.received if channel is not None else 0)
+
+    def client(self) -> Client:
+        """The connection, if there is one or one can be made; else raises `LinkLost`, at once while it is too early."""
+        client = self._client
+        if client is not None and client.channel.is_up():
+            return client
+        if not self._lock.acquire(timeout=CONNECT_SECONDS):
+            raise LinkLost(self._reason or f"{self.host} does not answer")
+        try:
+            return self._connected()
+        finally:
+            self._lock.release()
+
+    def close(self) -> None:
+        """End the connection for good."""
+        self._closed = True
+        with self._lock:
+            self._drop()
+
+    def _connected(self) -> Client:
+        """The connection, made anew if need be; called by one thread at a time."""
+        client = self._client
+        if client is not None:
+            if client.channel.is_up():
+                return client
+            was_in_use = bool(client.channel.broken)  # else it broke while nobody looked: try at once
+            self._reason = self._why(client.channel.broken)
+            self._drop()
+            if was_in_use:
+                self._back_off()
+        if self._closed or time.monotonic() < self._next:
+            raise LinkLost(self._reason or f"the link to {self.host} is closed")
+        try:
+            self._client = self._connect()
+        except LinkLost as error:
+            self._reason = self._why(str(error))
+            self._drop()
+            self._back_off()
+            raise LinkLost(self._reason) from error
+        self._failures = 0
+        return self._client
+
+    def _connect(self) -> Client:
+        try:
+            process = subprocess.Popen(  # noqa: S603 — no shell, and the host was looked at
+                self.host.command(),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                bufsize=0,
+                start_new_session=True,  # a Ctrl-C is meant for us, and there is no terminal to ask at
+            )
+        except OSError as error:
+            raise LinkLost("`ssh` cannot be run; install the client of OpenSSH") from error
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        pipes = Pipes(process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno())
+        for descriptor in pipes:
+            os.set_blocking(descriptor, False)
+        self._process, self._channel = process, Channel(pipes)
+        return Client(self._channel)
+
+    def _back_off(self) -> None:
+        self._next = time.monotonic() + BACKOFF[min(self._failures, len(BACKOFF) - 1)]
+        self._failures += 1
+
+    def _why(self, reason: str) -> str:
+        """One sentence on why there is no connection, with the next step."""
+        if self._process is None or self._channel is None:
+            return reason
+        with suppress(subprocess.TimeoutExpired):
+            self._process.wait(END_SECONDS)  # what it has to say, it says last
+        return sentence(self.host, reason, self._channel.last_words.decode("utf-8", "replace"))
+
+    def _drop(self) -> None:
+        """End the process and close its pipes."""
+        process, channel = self._process, self._channel
+        self._process = self._channel = self._client = None
+        if process is None or channel is None:
+            return
+        channel.fail(f"the link to {self.host} is closed")
+        process.terminate()
+        try:
+            process.wait(END_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        channel.retire()
+        self._received += channel.received
+        for pipe in (process.stdin, process.stdout, process.stderr):
+            assert pipe is not None
+            pipe.close()
+
+
+def sentence(host: Host, reason: str, words: str) -> str:
+    """Why `host` cannot be read, made of what happened and of what ssh wrote, with the next step."""
+    lines = [line for line in words.replace("\r", "\n").split("\n") if not _NOISE.match(line)]
+    said: Clean = one_line(lines[-1] if lines else reason, _REASON_CELLS)
+    hand = host.by_hand()
+    if "IDENTIFICATION HAS CHANGED" in words:
+        return f"{host} shows another host key than the known one; run `{hand}` by hand and see why before you trust it"
+    if "host key is known for" in words:
+        return f"{host} is not a known host; run `{hand}` once by hand and check its key"
+    if "Permission denied" in words:
+        return (
+            f"cannot log in to {host} without a question ({said}); run `{hand}` by hand, or load your key with ssh-add"
+        )
+    if "subsystem request failed" in words:
+        return f"{host} does not offer SFTP; its sshd_config needs a line `Subsystem sftp internal-sftp`"
+    return f"cannot read from {host}: {said}; run `{hand}` by hand to see more"

@@ -1,0 +1,219 @@
+"""A real sshd on loopback as the current user, and a slow line to it. Nothing of the user's own is touched."""
+
+from __future__ import annotations
+
+import getpass
+import os
+import selectors
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import threading
+import time
+from collections import deque
+from pathlib import Path
+from typing import Final
+
+DEADLINE: Final = 20.0
+
+
+def missing() -> str:
+    """Why there can be no server here; empty where there can."""
+    for name in ("sshd", "ssh", "ssh-keygen"):
+        if _program(name) is None:
+            return f"there is no {name}; Debian's openssh-server brings it"
+    return ""
+
+
+def _program(name: str) -> str | None:
+    return shutil.which(name, path=os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin:/sbin")
+
+
+class Sshd:
+    """A server with keys of its own, and a folder with an `ssh` that knows the host ``there``.
+
+    The product runs the first `ssh` of the PATH: that one is a script that adds ``-F`` with a config like a user's.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._key("host_key")
+        self._key("user_key")
+        shutil.copy(self.folder / "user_key.pub", self.folder / "authorized_keys")
+        self.port = _free_port()
+        self.path = self.folder / "bin"
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+        self.trust((self.folder / "host_key.pub").read_text())
+        self.connect_to(self.port)
+        self._wrap()
+
+    def start(self) -> None:
+        """Serve, in the foreground of a process of ours."""
+        config = self.folder / "sshd_config"
+        config.write_text(
+            f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.folder}/host_key\n"
+            f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nUsePAM no\n"
+            f"PasswordAuthentication no\nPidFile none\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
+        )
+        if os.geteuid() == 0:
+            Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # what sshd wants to find when root runs it
+        sshd = _program("sshd")
+        assert sshd is not None
+        self._process = subprocess.Popen(
+            [sshd, "-D", "-e", "-f", str(config)], stderr=(self.folder / "log").open("ab"), start_new_session=True
+        )
+        until(lambda: _answers(self.port), f"sshd does not listen: {self.log()}")
+
+    def stop(self) -> None:
+        """End the server and every connection."""
+        if self._process is not None:
+            self.cut()
+            self._process.terminate()
+            self._process.wait(DEADLINE)
+            self._process = None
+
+    def cut(self) -> None:
+        """Kill what serves the connections; the server itself goes on."""
+        assert self._process is not None
+        for pid in _below(self._process.pid):
+            try:
+                os.kill(pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+
+    def sessions(self) -> int:
+        """Processes that serve connections now."""
+        return len(_below(self._process.pid)) if self._process is not None else 0
+
+    def trust(self, *keys: str) -> None:
+        """The keys that the user knows ``there`` by."""
+        lines = [f"there {key}" for key in keys]
+        (self.folder / "known_hosts").write_text("".join(lines))
+
+    def connect_to(self, port: int) -> None:
+        """Where the user's config says that ``there`` is."""
+        (self.folder / "ssh_config").write_text(
+            f"Host there\n  HostName 127.0.0.1\n  HostKeyAlias there\n  Port {port}\n  User {getpass.getuser()}\n"
+            f"  IdentityFile {self.folder}/user_key\n  IdentitiesOnly yes\n"
+            f"Host *\n  UserKnownHostsFile {self.folder}/known_hosts\n  GlobalKnownHostsFile /dev/null\n"
+        )
+
+    def new_key(self) -> str:
+        """Another public key of a host."""
+        self._key("other_key")
+        return (self.folder / "other_key.pub").read_text()
+
+    def log(self) -> str:
+        """What the server had to say."""
+        path = self.folder / "log"
+        return path.read_text() if path.exists() else ""
+
+    def calls(self) -> list[str]:
+        """The command lines with which `ssh` was started."""
+        path = self.folder / "calls"
+        return path.read_text().split("\n")[:-1] if path.exists() else []
+
+    def _key(self, name: str) -> None:
+        keygen = _program("ssh-keygen")
+        assert keygen is not None
+        path = self.folder / name
+        subprocess.run([keygen, "-q", "-t", "ed25519", "-N", "", "-C", name, "-f", str(path)], check=True)
+
+    def _wrap(self) -> None:
+        self.path.mkdir()
+        script = self.path / "ssh"
+        script.write_text(
+            f'#!/bin/sh\necho "$@" >> "{self.folder}/calls"\nexec {_program("ssh")} -F "{self.folder}/ssh_config" "$@"\n'
+        )
+        script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+
+class SlowLine:
+    """A line to a port of this machine on which every byte takes `seconds` each way."""
+
+    def __init__(self, port: int, seconds: float) -> None:
+        self._target, self._seconds = port, seconds
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._listener, selectors.EVENT_READ, None)
+        self._late: deque[tuple[float, socket.socket, bytes]] = deque()
+        self._over = False
+        self._thread = threading.Thread(target=self._carry, daemon=True)
+        self._thread.start()
+
+    def close(self) -> None:
+        """Cut it."""
+        self._over = True
+        self._thread.join(DEADLINE)
+        for key in list(self._selector.get_map().values()):
+            key.fileobj.close()  # type: ignore[union-attr]
+        self._selector.close()
+
+    def _carry(self) -> None:
+        while not self._over:
+            wait = max(0.0, self._late[0][0] - time.monotonic()) if self._late else 0.05
+            for key, _ in self._selector.select(min(wait, 0.05)):
+                if key.data is None:
+                    self._accept()
+                else:
+                    self._take(key.fileobj, key.data)  # type: ignore[arg-type]
+            while self._late and self._late[0][0] <= time.monotonic():
+                _, target, data = self._late.popleft()
+                try:
+                    target.sendall(data) if data else target.shutdown(socket.SHUT_WR)
+                except OSError:
+                    pass
+
+    def _accept(self) -> None:
+        near, _ = self._listener.accept()
+        far = socket.create_connection(("127.0.0.1", self._target))
+        self._selector.register(near, selectors.EVENT_READ, far)
+        self._selector.register(far, selectors.EVENT_READ, near)
+
+    def _take(self, source: socket.socket, target: socket.socket) -> None:
+        try:
+            data = source.recv(1 << 16)
+        except OSError:
+            data = b""
+        self._late.append((time.monotonic() + self._seconds, target, data))
+        if not data:
+            self._selector.unregister(source)
+
+
+def until(holds: object, why: str) -> None:
+    """Wait for a state, with a deadline."""
+    assert callable(holds)
+    end = time.monotonic() + DEADLINE
+    pause = threading.Event()
+    while not holds():
+        assert time.monotonic() < end, why
+        pause.wait(0.01)
+
+
+def _free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as one:
+        port: int = one.getsockname()[1]
+    return port
+
+
+def _answers(port: int) -> bool:
+    try:
+        with socket.create_connection(("127.0.0.1", port), timeout=1):
+            return True
+    except OSError:
+        return False
+
+
+def _below(pid: int) -> list[int]:
+    """The processes below a process."""
+    table = subprocess.run(["ps", "-eo", "pid=,ppid="], capture_output=True, text=True, check=True).stdout
+    parents = {int(one): int(above) for one, above in (line.split() for line in table.split("\n") if line.strip())}
+    found = [one for one, above in parents.items() if above == pid]
+    for one in found:
+        found += [other for other, above in parents.items() if above == one]
+    return found
