@@ -5,11 +5,14 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 
 import tracetui
 from tracetui.cli.output import complain
 from tracetui.cli.parser import THEMES, add_paths, roots
+from tracetui.cli.reading import source_of
 from tracetui.errors import NothingReadable, UsageError
+from tracetui.sources.base import Source
 from tracetui.sources.spool import STDIN
 from tracetui.store import address
 
@@ -33,14 +36,22 @@ def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits. Without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty():
         return _list(args)
-    places, target = _opened(args)
+    need_terminal(roots(args))
+    with source_of(roots(args)) as source:
+        places, target = _opened(source, args)
+        from tracetui.ui.app import run_app
+
+        return run_app(
+            places, format=args.format, theme=args.theme, ascii_glyphs=args.ascii, target=target, source=source
+        )
+
+
+def need_terminal(places: Sequence[str]) -> None:
+    """Raise `UsageError` where the app cannot run."""
     if STDIN in places:
         raise UsageError("the app reads keys from standard input; `tracetui show -` reads a trace from there")
     if os.environ.get("TERM") == "dumb" or not sys.stdin.isatty():
         raise UsageError("the app needs a terminal that it can draw on and read keys from; `tracetui ls` does not")
-    from tracetui.ui.app import run_app
-
-    return run_app(places, format=args.format, theme=args.theme, ascii_glyphs=args.ascii, target=target)
 
 
 def _list(args: argparse.Namespace) -> int:
@@ -54,12 +65,12 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _opened(args: argparse.Namespace) -> tuple[list[str], str | None]:
+def _opened(source: Source, args: argparse.Namespace) -> tuple[list[str], str | None]:
     """The places to open, and the address to go to: ``tracetui runs.db#wf-1/3`` opens the file there."""
     places = roots(args)
-    if len(places) != 1 or os.path.exists(places[0]):
+    if len(places) != 1 or os.path.lexists(places[0]) or source.is_file(places[0]) or source.is_folder(places[0]):
         return places, None
-    parsed = address.parse(places[0], os.path.isfile)
+    parsed = address.parse(places[0], source.is_file)
     if parsed is not None:
         return [parsed.path], places[0]
     if args.paths:
