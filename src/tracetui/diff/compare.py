@@ -1,0 +1,174 @@
+"""One step of A against one of B: what differs in what went in, in what came out, in how it ended."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.diff.noise import ID_FIELD, Noise
+from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, changes_of
+from tracetui.model import Blob, Body, Check, Message, Operation, Part, Reasoning, Span, Text, ToolCall, ToolResult
+
+Json = dict[str, Any]
+
+
+class Kind(StrEnum):
+    """How a row differs: one kind each, in this order."""
+
+    SAME = "same"
+    INPUT = "input"
+    OUTPUT = "output"
+    STATUS = "status"
+    ONLY_A = "only_a"
+    ONLY_B = "only_b"
+    MOVED = "moved"
+
+
+_ORDER: Final = ((INPUT, Kind.INPUT), (OUTPUT, Kind.OUTPUT), (STATUS, Kind.STATUS))
+
+_SENT: Final = frozenset({
+    "model", "provider", "tools", "tool_choice", "temperature", "top_p", "max_tokens", "seed", "system", "matcher",
+    "event", "source", "trigger", "instructions_injected", "span_type",
+})  # fmt: skip
+"""Fields of a record that say what was asked for."""
+_ENDED: Final = frozenset({"status", "is_error", "ok", "success", "error", "stop_reason", "finish_reason", "exit_code"})
+"""Fields of a record that say how it ended; what they mean is in the span's status and error."""
+_FIRST: Final = ("decision",)
+"""Fields that say more than the output itself."""
+_BOOKKEEPING: Final = frozenset({
+    "input_hash", "name", "node_name", "node_type", "step_type", "event_type", "tool_name", "kind", "type", "v",
+    "cached", "input_versions", "partial", "inherited_state", "side_effect", "response_id", "annotations", "logprobs",
+})  # fmt: skip
+"""Fields of a record that the header has, or that tell how a step was recorded."""
+
+
+class Difference(msgspec.Struct, frozen=True):
+    """How two steps differ: `changes` holds those of the input first, then output, then status."""
+
+    kind: Kind
+    changes: tuple[Change, ...] = ()
+    flags: tuple[str, ...] = ()
+    """Stored values that are not what they should be: ``A: input_hash``."""
+
+
+SAME: Final = Difference(Kind.SAME)
+
+
+def difference(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, *, alike: bool = True) -> Difference:
+    """What differs between two steps. `alike`: both records have the same form (one format wrote both)."""
+    changes = [*_input(a, b, body_a, body_b, noise, alike), *_output(body_a, body_b, noise, alike)]
+    attributes = _attributes(body_a.attributes, body_b.attributes, noise)
+    first = [change for change in attributes if change.path in _FIRST]
+    changes = [*_of(changes, INPUT), *_of(attributes, INPUT), *first, *_of(changes, OUTPUT)]
+    changes += [change for change in _of(attributes, OUTPUT) if change not in first]
+    changes += _status(a, b, noise)
+    flags = (*_flags("A", body_a.checks), *_flags("B", body_b.checks))
+    if not changes:
+        return Difference(Kind.SAME, (), flags) if flags else SAME
+    kind = next(kind for side, kind in _ORDER if any(change.side == side for change in changes))
+    return Difference(kind, tuple(changes), flags)
+
+
+def same_record(a: Span, b: Span) -> bool:
+    """Whether two spans of one file come from the same record: a fork shows what it inherited."""
+    return a.id == b.id and a.at is not None and a.at == b.at and a.operation is b.operation
+
+
+def _of(changes: list[Change], side: str) -> list[Change]:
+    return [change for change in changes if change.side == side]
+
+
+def _input(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, alike: bool) -> list[Change]:
+    changes: list[Change] = []
+    if a.name != b.name and a.operation is not Operation.CHAT:
+        changes.append(Change(INPUT, "name", "name", a.name, b.name))
+    given = (body_a.input, body_b.input)
+    messages = (body_a.input_messages, body_b.input_messages)
+    if not alike and _unsaid(given, messages):
+        return changes
+    if _by_messages(given, messages, alike):
+        left, right = map(documents, messages)
+        return changes + changes_of(left, right, noise, side=INPUT, under="messages")
+    return changes + changes_of(*given, noise, side=INPUT)
+
+
+def _output(a: Body, b: Body, noise: Noise, alike: bool) -> list[Change]:
+    made, messages = (a.output, b.output), (a.output_messages, b.output_messages)
+    if not alike and _unsaid(made, messages):
+        return []
+    if _by_messages(made, messages, alike):
+        left, right = map(documents, messages)
+        return changes_of(left, right, noise, side=OUTPUT, under="messages")
+    return changes_of(*made, noise, side=OUTPUT)
+
+
+def _unsaid(values: tuple[Any, Any], messages: tuple[Any, Any]) -> bool:
+    """Whether one of the traces says nothing."""
+    return any(value is None and not said for value, said in zip(values, messages, strict=True))
+
+
+def _by_messages(values: tuple[Any, Any], messages: tuple[Any, Any], alike: bool) -> bool:
+    """Whether the conversation is what to compare: where there is no other value, or the values' forms differ."""
+    if values == (None, None):
+        return True
+    return not alike and all(messages)
+
+
+def _attributes(a: Json, b: Json, noise: Noise) -> list[Change]:
+    """What else the records say, where both say something."""
+    names = [name for name in a if name in b] if not noise.strict else [*a, *(name for name in b if name not in a)]
+    changes: list[Change] = []
+    for name in names:
+        if not noise.strict and (name in _ENDED or name in _BOOKKEEPING or ID_FIELD.fullmatch(name)):
+            continue
+        side = INPUT if name in _SENT else STATUS if name in _ENDED else OUTPUT
+        left, right = {name: a[name]} if name in a else {}, {name: b[name]} if name in b else {}
+        changes += changes_of(left, right, noise, side=side, recorded=True)
+    return changes
+
+
+def _status(a: Span, b: Span, noise: Noise) -> list[Change]:
+    changes: list[Change] = []
+    word_a, word_b = (span.status_word or span.status.value for span in (a, b))
+    if a.status is not b.status or (word_a != word_b and a.status_word and b.status_word):
+        changes.append(Change(STATUS, "status", "status", word_a, word_b))
+    left, right = (
+        None if span.error is None else {"type": span.error.type, "message": span.error.message} for span in (a, b)
+    )
+    return changes + changes_of(left, right, noise, side=STATUS, under="error")
+
+
+def _flags(side: str, checks: tuple[Check, ...]) -> list[str]:
+    return [f"{side}: {check.name}" for check in checks if check.matches is None]
+
+
+# ---- messages as documents
+
+
+def documents(messages: tuple[Message, ...]) -> list[Json]:
+    """Messages as JSON, in the form in which people know them."""
+    return [document(message) for message in messages]
+
+
+def document(message: Message) -> Json:
+    """One message; content that is only text is a text."""
+    texts = [part.text for part in message.parts if isinstance(part, Text)]
+    content: Any = texts[0] if len(texts) == 1 == len(message.parts) else [_part(part) for part in message.parts]
+    named = {"name": message.name} if message.name else {}
+    return {"role": message.role, **named, "content": content}
+
+
+def _part(part: Part) -> Json:
+    match part:
+        case Text():
+            return {"type": "text", "text": part.text}
+        case Reasoning():
+            return {"type": "reasoning", "text": part.text}
+        case ToolCall():
+            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments}
+        case ToolResult():
+            return {"type": "tool_result", "id": part.id, "is_error": part.is_error, "content": part.content}
+        case Blob():
+            return {"type": part.kind, "data": part.data}

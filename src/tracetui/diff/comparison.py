@@ -1,0 +1,247 @@
+"""Compare two runs: align their steps, load the bodies of one pair after the other, find the first divergence."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from msgspec.structs import replace
+
+from tracetui.diff.align import Alignment, Pair, align
+from tracetui.diff.compare import SAME, Difference, Kind, difference, documents, same_record
+from tracetui.diff.downstream import Trail
+from tracetui.diff.facts import deltas, facts, judged
+from tracetui.diff.noise import Noise
+from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.settle import settled
+from tracetui.diff.values import Change
+from tracetui.model import Body, Operation, Run, Span
+
+SLICE: Final = 0.05
+"""Seconds of work between two results."""
+_WORDINGS: Final = "model turns left out"
+_BOUNDED: Final = "the runs are too large to align in the best way: more may be called changed than was"
+_TRACED: Final = "too many values diverged to follow all of them downstream"
+_STUDENT: Final = "student"
+
+
+def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False) -> Diff:
+    """The whole comparison of two runs."""
+    *_, last = Comparison(a, b, relation=relation, strict=strict).steps()
+    return last
+
+
+def relation_of(a: Run, b: Run) -> str | None:
+    """What B is to A by what B says itself; None if it names another run, or none."""
+    one, other = b.summary, a.summary
+    named = one.replay_of_path == other.ref.path if one.replay_of_path else one.replay_of == other.id
+    return one.relation if one.replay_of is not None and named and one.ref != other.ref else None
+
+
+class Comparison:
+    """Two runs being compared. With `strict`, nothing counts as noise and no step is left out.
+
+    `relation` is what B is to A. A student does what its teacher did in words of its own: its turns are not compared.
+    """
+
+    def __init__(self, a: Run, b: Run, *, relation: str | None = None, strict: bool = False) -> None:
+        self.a, self.b = a, b
+        self.strict = strict
+        self.relation = relation if relation is not None else relation_of(a, b)
+        one, other = a.summary.ref, b.summary.ref
+        self._alike = one.format == other.format
+        self._one_file = self._alike and one.path == other.path
+        self._folders = _folders(a, b)
+        self._noise = self._new_noise()
+        self._trail = Trail()
+        self._pairs: list[Pair] = []
+        self._end = -1  # the last row before one of the runs was over
+        self._rows: list[Row] = []
+        self._first: Divergence | None = None
+        self._decision: Divergence | None = None
+        self._astray: set[tuple[bool, str]] = set()
+
+    def steps(self) -> Iterator[Diff]:
+        """The comparison as it becomes known: at once by headers, then every 50 ms, at last complete."""
+        found = align(self.a, self.b, actions=self.relation == _STUDENT and not self.strict)
+        self._take(found.pairs)
+        yield self._by_headers(found)
+        if found.keys is not None:
+            self._take(settled(found.pairs, *found.keys, self._same))
+        until = time.monotonic() + SLICE
+        for place, row in enumerate(self._rows):
+            self._rows[place] = self._compared(place, row)
+            if time.monotonic() > until and place + 1 < len(self._rows):
+                yield self._result(found, place + 1)
+                until = time.monotonic() + SLICE
+        yield self._result(found, len(self._rows))
+
+    def changes(self, row: Row) -> Difference:
+        """All that differs in a row, read anew. Of a step that only one run has, nothing is compared."""
+        if row.a is None or row.b is None:
+            return Difference(row.kind)
+        return self._difference(row.a, row.b, self._new_noise())
+
+    def _take(self, pairs: list[Pair]) -> None:
+        self._pairs = pairs
+        ends = [max((i for i, pair in enumerate(pairs) if pair[side] is not None), default=-1) for side in (0, 1)]
+        self._end = min(ends)
+        self._rows = [self._guess(pair) for pair in pairs]
+
+    # ---- one row
+
+    def _guess(self, pair: Pair) -> Row:
+        """A row as far as headers tell."""
+        if pair.a is None or pair.b is None:
+            return Row(Kind.ONLY_B if pair.a is None else Kind.ONLY_A, pair.a, pair.b)
+        a, b = self.a.spans[pair.a], self.b.spans[pair.b]
+        if a.input_hash and b.input_hash and a.input_hash != b.input_hash:
+            return Row(Kind.INPUT, pair.a, pair.b)
+        if a.status is not b.status:
+            return Row(Kind.STATUS, pair.a, pair.b)
+        return Row(Kind.MOVED if pair.moved else Kind.SAME, pair.a, pair.b)
+
+    def _compared(self, place: int, row: Row) -> Row:
+        if row.a is None or row.b is None:
+            return self._one_sided(place, row)
+        a, b = self.a.spans[row.a], self.b.spans[row.b]
+        if self._one_file and same_record(a, b):
+            return replace(row, kind=Kind.SAME)
+        body_a, body_b = self.a.load(a), self.b.load(b)
+        found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
+        kind = found.kind
+        if kind is Kind.SAME and self._pairs[place].moved:
+            self._first = self._first or Divergence(place, Kind.MOVED, "", a.name, b.name)
+            return replace(row, kind=Kind.MOVED, flags=found.flags)
+        if kind is Kind.SAME:
+            return replace(row, kind=kind, flags=found.flags)
+        self._blame_inner(place)
+        self._first = self._first or _divergence(place, kind, found.changes[0])
+        downstream = self._first.row != place and self._follows(a, b, found.changes, (body_a, body_b))
+        if downstream or not self._trail:
+            self._trail.add(found.changes)
+            self._astray |= {(False, a.id), (True, b.id)}
+        if self._decision is None:
+            decided = next((change for change in found.changes if change.path == "decision"), None)
+            self._decision = None if decided is None else _divergence(place, kind, decided)
+        path = found.changes[0].path
+        return Row(kind, row.a, row.b, downstream, len(found.changes), path, found.flags)
+
+    def _follows(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
+        """Whether a row of both runs that differs follows from the first divergence."""
+        inside = (False, a.parent_id) in self._astray or (True, b.parent_id) in self._astray
+        return _answers_all(a, *bodies) or self._trail.reaches(changes, outputs=inside)
+
+    def _blame_inner(self, place: int) -> None:
+        """What came out of a container differently went astray inside it, where something differs there."""
+        first = self._first
+        if first is None or first.kind not in (Kind.OUTPUT, Kind.STATUS):
+            return
+        outer, inner = self._rows[first.row], self._rows[place]
+        if _is_inside(self.a, outer.a, inner.a) or _is_inside(self.b, outer.b, inner.b):
+            self._rows[first.row] = replace(outer, downstream=True)
+            self._first = None
+
+    def _one_sided(self, place: int, row: Row) -> Row:
+        """A step that only one run has."""
+        in_b = row.a is None
+        run, position = (self.b, row.b) if in_b else (self.a, row.a)
+        assert position is not None
+        span = run.spans[position]
+        body = run.load(span)
+        self._blame_inner(place)
+        names = (None, span.name) if in_b else (span.name, None)
+        self._first = self._first or Divergence(place, row.kind, "", *names)
+        given = (body.input, span.name, *_conversation(body))
+        downstream = self._first.row != place and (
+            place > self._end
+            or (in_b, span.parent_id) in self._astray
+            or _answers_all(span, body)
+            or self._trail.reaches_one_sided(given, in_b=in_b)
+        )
+        if downstream or not self._trail:
+            self._trail.add_one_sided((body.output, body.input), in_b=in_b)
+            self._astray.add((in_b, span.id))
+        flags = tuple(f"{'B' if in_b else 'A'}: {check.name}" for check in body.checks if check.matches is None)
+        return replace(row, downstream=downstream, flags=flags)
+
+    def _difference(self, a: int, b: int, noise: Noise) -> Difference:
+        left, right = self.a.spans[a], self.b.spans[b]
+        if self._one_file and same_record(left, right):
+            return SAME
+        return difference(left, right, self.a.load(left), self.b.load(right), noise, alike=self._alike)
+
+    def _same(self, a: int, b: int) -> bool:
+        """Whether two steps have the same contents."""
+        return self._difference(a, b, self._new_noise()).kind is Kind.SAME
+
+    def _new_noise(self) -> Noise:
+        return Noise(strict=self.strict, folders=self._folders)
+
+    # ---- results
+
+    def _by_headers(self, found: Alignment) -> Diff:
+        """The first result: the first row that differs by its header is compared, so that there is something to see."""
+        place = next((i for i, row in enumerate(self._rows) if row.kind not in (Kind.SAME, Kind.MOVED)), None)
+        first = None
+        if place is not None:
+            row = self._rows[place]
+            change = next(iter(self.changes(row).changes), None)
+            span = self.a.spans[row.a] if row.a is not None else None
+            other = self.b.spans[row.b] if row.b is not None else None
+            if change is not None:
+                first = _divergence(place, row.kind, change)
+            elif span is None or other is None:
+                first = Divergence(place, row.kind, "", span and span.name, other and other.name)
+        return replace(self._result(found, 0), first=first)
+
+    def _result(self, found: Alignment, compared: int) -> Diff:
+        ignored = dict(sorted(self._noise.counts.items()))
+        if found.left_out:
+            ignored[_WORDINGS] = found.left_out
+        notes = [_BOUNDED] if found.bounded else []
+        notes += [_TRACED] if self._trail.full else []
+        return Diff(
+            a=self.a,
+            b=self.b,
+            relation=self.relation,
+            by=found.by,
+            rows=tuple(self._rows),
+            first=self._first,
+            decision=self._decision,
+            ignored=ignored,
+            compared=compared,
+            notes=tuple(notes),
+            deltas=deltas(self.a.summary, self.b.summary),
+            facts=tuple(facts(self.a, self.b)),
+            judged=tuple(judged(self.a, self.b)),
+            strict=self.strict,
+        )
+
+
+def _divergence(place: int, kind: Kind, change: Change) -> Divergence:
+    return Divergence(place, kind, change.path, change.a, change.b)
+
+
+def _conversation(body: Body) -> tuple[object, ...]:
+    """The texts of the conversation that went in."""
+    return tuple(documents(body.input_messages)) if body.input is None else ()
+
+
+def _is_inside(run: Run, outer: int | None, inner: int | None) -> bool:
+    """Whether a span is below another that is no model call: those answer first, and what they ask for comes below."""
+    if outer is None or inner is None or run.spans[outer].operation is Operation.CHAT:
+        return False
+    return outer < inner < outer + run.sizes[outer]
+
+
+def _answers_all(span: Span, *bodies: Body) -> bool:
+    """Whether this is an answer of a model to all that was said before, which the trace does not repeat."""
+    silent = all(body.input is None and not body.input_messages for body in bodies)
+    return span.operation is Operation.CHAT and silent
+
+
+def _folders(a: Run, b: Run) -> tuple[str, str] | None:
+    found = [run.body.attributes.get("cwd") for run in (a, b)]
+    return (found[0], found[1]) if isinstance(found[0], str) and isinstance(found[1], str) else None

@@ -1,0 +1,106 @@
+"""What of two runs follows from their first divergence: whose inputs hold a value that diverged there or after it.
+
+A value is traced by its text: it is in an input where that contains it, is a part of it, or has mostly the words that
+were new in it. What holds no such value is independent.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from tracetui.diff.values import INPUT, Change
+
+MOST: Final = 200
+"""Diverged values that are traced; later ones are not."""
+_LEAVES: Final = 200
+_SHORT: Final = 4
+_TEXT: Final = 200_000
+_WORD: Final = re.compile(r"\w{4,}|\w*\d\w*")
+
+Sides = tuple[list[str], list[str]]
+
+
+class Trail:
+    """The values that diverged, on both sides. `full`: not all of them are traced."""
+
+    def __init__(self) -> None:
+        self._values: list[Sides] = []
+        self._seen: set[str] = set()
+        self.full = False
+
+    def __bool__(self) -> bool:
+        """Whether anything diverged yet."""
+        return bool(self._values)
+
+    def add(self, changes: Iterable[Change]) -> None:
+        """What differs in a row that diverged."""
+        for change in changes:
+            self._put(leaves(change.a), leaves(change.b))
+
+    def add_one_sided(self, values: Iterable[Any], *, in_b: bool) -> None:
+        """What only one run has."""
+        found = [leaf for value in values for leaf in leaves(value)]
+        self._put([], found) if in_b else self._put(found, [])
+
+    def _put(self, a: list[str], b: list[str]) -> None:
+        key = "\0".join((*a, "\0", *b))
+        if key in self._seen or not (a or b):
+            return
+        if len(self._values) >= MOST:
+            self.full = True
+            return
+        self._seen.add(key)
+        self._values.append((a, b))
+
+    def reaches(self, changes: Iterable[Change], *, outputs: bool = False) -> bool:
+        """Whether what went into a row of both runs (with `outputs`, or came out) holds a diverged value."""
+        told = [change for change in changes if outputs or change.side == INPUT]
+        return any(self._in(leaves(change.a), leaves(change.b)) for change in told)
+
+    def reaches_one_sided(self, values: Iterable[Any], *, in_b: bool) -> bool:
+        """Whether what went into a row of one run holds a diverged value."""
+        found = [leaf for value in values for leaf in leaves(value)]
+        return self._in([], found) if in_b else self._in(found, [])
+
+    def _in(self, a: list[str], b: list[str]) -> bool:
+        return any(_holds(b, a, then_b, then_a) or _holds(a, b, then_a, then_b) for then_a, then_b in self._values)
+
+
+def _holds(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
+    """Whether one side's input comes from that side's diverged value, by something that the other side lacks."""
+    for value in now:
+        for diverged in then:
+            if value == diverged:
+                return True
+            if len(diverged) >= _SHORT and diverged in value and not any(diverged in one for one in other):
+                return True
+            if len(value) >= _SHORT and value in diverged and not any(value in one for one in then_other):
+                return True
+    new, came = _words(now) - _words(other), _words(then) - _words(then_other)
+    return bool(other) and bool(new) and 2 * len(new & came) >= len(new)
+
+
+def _words(texts: Iterable[str]) -> set[str]:
+    return {word for text in texts for word in _WORD.findall(text)}
+
+
+def leaves(value: Any) -> list[str]:
+    """The texts and numbers in a value, each once, in order: at most `_LEAVES` of them."""
+    return list(dict.fromkeys(text for text, _ in zip(_leaves(value), range(_LEAVES), strict=False)))
+
+
+def _leaves(value: Any) -> Iterator[str]:
+    todo = [value]
+    while todo:
+        item = todo.pop()
+        if isinstance(item, dict):
+            todo.extend(reversed(item.values()))
+        elif isinstance(item, list | tuple):
+            todo.extend(reversed(item))
+        elif isinstance(item, str):
+            if text := item[:_TEXT].strip():
+                yield text
+        elif item is not None and not isinstance(item, bool):
+            yield str(item)

@@ -1,0 +1,150 @@
+"""What differs between two runs of the same thing without meaning anything: ids, times, durations, counts of tokens.
+
+A `Noise` judges pairs of values of one comparison and counts what it let pass, by kind. It remembers which id of A
+stands for which id of B: an id that would stand for two is a difference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from typing import Any, Final
+
+IDS: Final = "ids"
+TIMES: Final = "times"
+DURATIONS: Final = "durations"
+TOKENS: Final = "token counts"
+SPACE: Final = "white space at ends"
+FOLDERS: Final = "working directory"
+MASKED: Final = "masked values"
+PLACES: Final = "positions"
+
+_TOKEN_FIELDS: Final = frozenset({
+    "usage", "token_usage", "prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens",
+    "cached_tokens", "reasoning_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "num_prompt_tokens",
+    "num_completion_tokens", "cost", "cost_usd", "total_cost",
+})  # fmt: skip
+_TIME_FIELD: Final = re.compile(
+    r"(?:.*_)?(?:timestamp|ts|time|created|updated|date)(?:_?ms|_utc)?|\w+_at|(?:.*[a-z])?(?:Timestamp|Time|At)"
+)
+_DURATION_FIELD: Final = re.compile(
+    r"(?:.*_)?(?:duration|elapsed|latency|took|working_time)(?:_?(?:ms|s|seconds|ns))?|(?:.*[a-z])?(?:Duration|Latency)"
+)
+ID_FIELD: Final = re.compile(r"(?:.*_)?(?:u?u?id|ids|fingerprint)|(?:.*[a-z])?(?:Id|ID)s?")
+_FOLDER_FIELD: Final = re.compile(r"cwd(?:_\w+)?|(?:current_)?working_dir(?:ectory)?")
+_PLACE_FIELDS: Final = frozenset({"step_index", "turn", "turn_number", "superstep", "index", "sequence_number"})
+
+_UUID: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
+_TAGGED: Final = (
+    r"(?:toolu|call|msg|chatcmpl|resp|req|run|evt|event|sess|session|fc|rs)[_-][0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*"
+)
+_TAGGED_ID: Final = re.compile(_TAGGED)
+_MADE_ID: Final = re.compile(rf"{_UUID}|{_TAGGED}|[0-9a-f]{{16,64}}|[0-9A-HJKMNP-TV-Z]{{26}}")
+_TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_WHOLE_TIME: Final = re.compile(_TIME)
+_IN_TEXT: Final = re.compile(rf"(?P<time>{_TIME})|(?<![\w-])(?P<id>{_UUID}|toolu_\w+|call_\w+|chatcmpl-\w+)(?![\w-])")
+_MASK: Final = re.compile(r"<[A-Z][A-Z0-9_-]*>|\$\{CWD\}")
+
+
+class Noise:
+    """Judges what may be let pass in one comparison of two runs; with `strict` nothing is.
+
+    `folders` are the working directories of A and B, where the traces tell them.
+    """
+
+    def __init__(self, *, strict: bool = False, folders: tuple[str, str] | None = None) -> None:
+        self.strict = strict
+        self.counts: Counter[str] = Counter()
+        self._folders = folders if folders and folders[0] != folders[1] and all(folders) else None
+        self._ids: dict[str, str] = {}
+        self._back: dict[str, str] = {}
+
+    def passes(self, field: str, a: Any, b: Any, *, given: bool = False, recorded: bool = False) -> bool:
+        """Whether `a` and `b`, which are not equal, mean the same; `field` is the name that they are under.
+
+        `given`: they went into a step. An id that is a whole value there says what was asked for, unless the runs made
+        it themselves before. `recorded`: they are fields of the record, whose ids are those of the recording.
+        """
+        if self.strict:
+            return False
+        field = field.removesuffix(" (end)")
+        kind = IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)
+        if kind is not None:
+            self.counts[kind] += 1
+        return kind is not None
+
+    def _kind(self, field: str, a: Any, b: Any, given: bool) -> str | None:
+        if field in _TOKEN_FIELDS and (_no_text(a) and _no_text(b)):
+            return TOKENS
+        if field in _PLACE_FIELDS and type(a) is int and type(b) is int:
+            return PLACES
+        if isinstance(a, str) and isinstance(b, str):
+            return self._text(field, a, b, given)
+        numbers = _number_or_none(a) and _number_or_none(b)
+        if numbers and _DURATION_FIELD.fullmatch(field):
+            return DURATIONS
+        return TIMES if numbers and _TIME_FIELD.fullmatch(field) and _late(a) and _late(b) else None
+
+    def _text(self, field: str, a: str, b: str, given: bool) -> str | None:
+        if a.strip() == b.strip():
+            return SPACE
+        if _FOLDER_FIELD.fullmatch(field):
+            return FOLDERS
+        if _WHOLE_TIME.fullmatch(a) and _WHOLE_TIME.fullmatch(b):
+            return TIMES if _TIME_FIELD.fullmatch(field) else None
+        if _MADE_ID.fullmatch(a) and _MADE_ID.fullmatch(b):
+            known = a in self._ids or not given or (_TAGGED_ID.fullmatch(a) and _TAGGED_ID.fullmatch(b))
+            return IDS if known and self._same_id(a, b) else None
+        if self._folders is not None and a.replace(self._folders[0], "\0") == b.replace(self._folders[1], "\0"):
+            return FOLDERS
+        if _masked(a, b) or _masked(b, a):
+            return MASKED
+        return self._embedded(a, b)
+
+    def _same_id(self, a: str, b: str) -> bool:
+        """Whether the one id can stand for the other throughout."""
+        return self._ids.setdefault(a, b) == b and self._back.setdefault(b, a) == a
+
+    def _embedded(self, a: str, b: str) -> str | None:
+        """Texts that are the same but for the times and ids in them."""
+        left, right = _IN_TEXT.sub(_kind_mark, a), _IN_TEXT.sub(_kind_mark, b)
+        if left.strip() != right.strip():
+            return None
+        found = list(zip(_IN_TEXT.finditer(a), _IN_TEXT.finditer(b), strict=True))
+        ids = [(x.group(), y.group()) for x, y in found if x["id"] and x.group() != y.group()]
+        if not all(self._same_id(x, y) for x, y in ids):
+            return None
+        return IDS if ids else TIMES
+
+
+def _kind_mark(match: re.Match[str]) -> str:
+    return "\0t" if match["time"] else "\0i"
+
+
+def _masked(masked: str, plain: str) -> bool:
+    """Whether `masked` is `plain` with some of it replaced by placeholders as ``<SESSION>``."""
+    pieces = _MASK.split(masked, 20)
+    if len(pieces) == 1:
+        return False
+    place = len(pieces[0])
+    if not plain.startswith(pieces[0]):
+        return False
+    for piece in pieces[1:-1]:
+        place = plain.find(piece, place)
+        if place < 0:
+            return False
+        place += len(piece)
+    return len(plain) - place >= len(pieces[-1]) and plain.endswith(pieces[-1])
+
+
+def _no_text(value: Any) -> bool:
+    return not isinstance(value, str)
+
+
+def _number_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _late(value: Any) -> bool:
+    """A number that can be a time since the epoch in seconds, or finer."""
+    return value is None or value > 100_000_000

@@ -1,0 +1,97 @@
+"""What comes of a comparison: rows, the first divergence, counts, and what was ignored."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from tracetui.diff.compare import Kind
+from tracetui.diff.facts import Deltas, Fact, Judged
+from tracetui.model import Run, Span
+
+
+class Row(msgspec.Struct, frozen=True, gc=False):
+    """A step of A beside the same of B, or alone. `a` and `b` are positions in the spans of the runs."""
+
+    kind: Kind
+    a: int | None
+    b: int | None
+    downstream: bool = False
+    """Follows from the first divergence: its input holds a value that diverged, or the other run was over by then."""
+    changes: int = 0
+    """How many values differ; `Diff.changes` gives them."""
+    path: str = ""
+    """Where the first of them is."""
+    flags: tuple[str, ...] = ()
+    """Stored values that are not what they should be, with their side: ``B: input_hash``."""
+
+
+class Divergence(msgspec.Struct, frozen=True):
+    """A row that differs, with its first value that does: of a step that only one run has, its name."""
+
+    row: int
+    kind: Kind
+    path: str
+    a: Any = None
+    b: Any = None
+
+
+class Diff(msgspec.Struct, frozen=True, kw_only=True):
+    """Two runs compared. As long as `compared` is less than the number of rows, later rows are known by header only."""
+
+    a: Run
+    b: Run
+    relation: str | None
+    """What B is to A: replay, fork, retry, student; None if nothing says so."""
+    by: str
+    """What told which step is which, in words."""
+    rows: tuple[Row, ...]
+    first: Divergence | None = None
+    decision: Divergence | None = None
+    """The first routing decision that differs."""
+    ignored: dict[str, int] = {}
+    """What was let pass as noise, by kind."""
+    compared: int = 0
+    """Rows whose contents were compared."""
+    notes: tuple[str, ...] = ()
+    """What limits the answer, as sentences."""
+    deltas: Deltas = Deltas()
+    facts: tuple[Fact, ...] = ()
+    judged: tuple[Judged, ...] = ()
+    strict: bool = False
+    """Nothing was ignored."""
+
+    @property
+    def complete(self) -> bool:
+        """Whether every row was compared."""
+        return self.compared == len(self.rows)
+
+    @property
+    def same(self) -> bool:
+        """Whether no step differs."""
+        return self.first is None
+
+    @property
+    def counts(self) -> dict[Kind, int]:
+        """Rows by kind, every kind in its order."""
+        found = dict.fromkeys(Kind, 0)
+        for row in self.rows:
+            found[row.kind] += 1
+        return found
+
+    def span_a(self, row: Row) -> Span | None:
+        """The step of A in that row."""
+        return None if row.a is None else self.a.spans[row.a]
+
+    def span_b(self, row: Row) -> Span | None:
+        """The step of B in that row."""
+        return None if row.b is None else self.b.spans[row.b]
+
+    @property
+    def independent(self) -> list[int]:
+        """Rows that differ after the first divergence and do not follow from it."""
+        if self.first is None:
+            return []
+        rows = enumerate(self.rows[: self.compared])
+        return [i for i, row in rows if i > self.first.row and row.kind is not Kind.SAME and not row.downstream]
