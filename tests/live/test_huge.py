@@ -47,16 +47,16 @@ def test_what_was_told_early_replaces_nothing(tmp_path: Path) -> None:
     (entry,) = entries(SOURCE, [str(tmp_path)])
     whole, _ = look(SOURCE, entry, deep=False, tell=told.append)
     store = Store()
-    store.apply([whole])
-    store.apply(told)
+    store.apply([whole], 0.0)
+    store.apply(told, 0.0)
     assert (len(store.runs), store.overview.runs) == (60, 60)
-    store.apply([Found(path=entry.path, reason="no trace any more")])
+    store.apply([Found(path=entry.path, reason="no trace any more")], 0.0)
     assert (len(store.runs), store.overview.runs) == (0, 0)
 
 
 def test_a_preview_reads_a_long_run_no_further_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.formats.ccpa.tail.BUDGET", -1.0)  # one line a piece
-    monkeypatch.setattr("tracetui.live.engine.PREVIEW_SPANS", 10)
+    monkeypatch.setattr("tracetui.live.opener.PREVIEW_SPANS", 10)
     path = tmp_path / "s.jsonl"
     session(path, 50)
     ref = RunRef("ccpa", str(path))

@@ -85,8 +85,13 @@ async def settle(pilot: Pilot[int]) -> None:
     """Wait until everything is scanned and what is under the cursor is shown."""
     app = pilot.app
     assert isinstance(app, TraceApp)
-    await until(pilot, lambda: not app.stage and app.main.settled, what="a complete list")
+    await until(pilot, lambda: not app.stage and app.main.settled and watched(app), what="a complete list")
     await pilot.pause()
+
+
+def watched(app: TraceApp) -> bool:
+    """Whether the directory is watched, and the header says so."""
+    return bool(app.main.live.watching.how)
 
 
 async def press(pilot: Pilot[int], *keys: str) -> None:

@@ -32,6 +32,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
     whole: bool = True
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
+    gone: bool = False
+    """There is no such file any more."""
 
     @property
     def kind(self) -> str:

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Status
+from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.store.pulse import Pulse
 from tracetui.store.relations import Relations
 
 OPEN_RUNS: Final = 8
@@ -30,6 +31,8 @@ class Looked(Protocol):
     def kind(self) -> str: ...
     @property
     def whole(self) -> bool: ...
+    @property
+    def gone(self) -> bool: ...
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -54,7 +57,11 @@ class Store:
         self.runs: dict[RunRef, RunSummary] = {}
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
-        self.ignored = 0
+        self.pulses: dict[RunRef, Pulse] = {}
+        """Runs that were seen to change."""
+        self.unended: set[RunRef] = set()
+        """Runs of which the trace tells no end."""
+        self._failed: list[RunRef] = []
         self.revision = 0
         self._counts = _Counts()
         self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
@@ -62,12 +69,11 @@ class Store:
         self._unseen: set[str] = set()
         self._relations: tuple[int, Relations] | None = None
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
-        self._bodies: OrderedDict[tuple[RunRef, str], Body] = OrderedDict()
+        self._bodies: OrderedDict[tuple[RunRef, str], tuple[Span, Body]] = OrderedDict()
 
     def begin_scan(self) -> None:
         """Everything is about to be read anew: what is not seen until `end_scan` is gone."""
         self._unseen = {*self._refs, *self.problems}
-        self.ignored = 0
 
     def end_scan(self) -> None:
         """Drop what the scan did not find."""
@@ -79,22 +85,28 @@ class Store:
         self._unseen = set()
         self.revision += 1
 
-    def apply(self, looked: Iterable[Looked]) -> None:
+    def apply(self, looked: Iterable[Looked], now: float) -> None:
         """Take in what files turned out to be; what was known of the same file before is replaced (by a whole one)."""
         for found in looked:
             self._unseen.discard(found.path)
             if found.whole:
                 self._settle(found)
             for run in found.runs:
-                self._put(run)
+                self._put(run, now)
         self.revision += 1
+
+    def put(self, run: RunSummary, now: float) -> None:
+        """Take in what an open run turned out to be; one that is not listed any more stays so."""
+        if run.ref in self.runs and run != self.runs[run.ref]:
+            self._put(run, now)
+            self.revision += 1
 
     def _settle(self, found: Looked) -> None:
         """Forget what a file holds no more, and remember what it does."""
         refs = tuple(run.ref for run in found.runs)
         before = self._known(found.path)
         if before != refs:
-            for ref in before:
+            for ref in {*before}.difference(refs):
                 self._drop(ref)
         if refs:
             self._refs[found.path] = refs[0] if len(refs) == 1 else refs
@@ -104,24 +116,48 @@ class Store:
             self.problems[found.path] = found.problems
         else:
             self.problems.pop(found.path, None)
-        if found.kind == "ignored" and not before:
-            self.ignored += 1
 
     def _known(self, path: str) -> tuple[RunRef, ...]:
         refs = self._refs.get(path, ())
         return refs if isinstance(refs, tuple) else (refs,)
 
-    def _put(self, run: RunSummary) -> None:
+    def _put(self, run: RunSummary, now: float) -> None:
         before = self.runs.get(run.ref)
         if before is not None:
             self._counts.add(before, -1)
+            if before.deep and _changed(before, run):
+                self._pulse(before).beat(now, run.spans)
+        if run.status is Status.ERROR and (before is None or before.status is not Status.ERROR):
+            self._failed.append(run.ref)
+        if run.status is Status.RUNNING or (run.status is Status.UNKNOWN and run.status_source is not None):
+            self.unended.add(run.ref)
+        elif before is not None:
+            self.unended.discard(run.ref)
         self.runs[run.ref] = run
         self._counts.add(run, 1)
+
+    def newly_failed(self) -> list[RunRef]:
+        """Runs that were found to have failed since the last call."""
+        failed, self._failed = self._failed, []
+        return failed
 
     def _drop(self, ref: RunRef) -> None:
         run = self.runs.pop(ref, None)
         if run is not None:
             self._counts.add(run, -1)
+        self.pulses.pop(ref, None)
+        self.unended.discard(ref)
+
+    def _pulse(self, run: RunSummary) -> Pulse:
+        pulse = self.pulses.get(run.ref)
+        if pulse is None:
+            pulse = self.pulses[run.ref] = Pulse(run.spans, run.modified_at)
+        return pulse
+
+    def changed_at(self, run: RunSummary) -> float:
+        """When the run was last seen to be written to, in seconds since the epoch."""
+        pulse = self.pulses.get(run.ref)
+        return run.modified_at if pulse is None else pulse.changed_at
 
     @property
     def overview(self) -> Overview:
@@ -146,21 +182,30 @@ class Store:
         """The whole run, if it is still kept."""
         return self._open.get(ref)
 
-    def keep_body(self, ref: RunRef, span_id: str, body: Body) -> None:
+    def keep_body(self, ref: RunRef, span: Span, body: Body) -> None:
         """Keep the body of a span that was looked at."""
-        self._bodies[ref, span_id] = body
+        self._bodies[ref, span.id] = span, body
+        self._bodies.move_to_end((ref, span.id))
         while len(self._bodies) > 4 * OPEN_RUNS:
             self._bodies.popitem(last=False)
 
-    def body(self, ref: RunRef, span_id: str) -> Body | None:
-        """The body of a span, if it is still kept."""
-        return self._bodies.get((ref, span_id))
+    def body(self, ref: RunRef, span: Span) -> Body | None:
+        """The body of that very state of a span, if it is still kept: a span that changed is another object."""
+        kept = self._bodies.get((ref, span.id))
+        return kept[1] if kept is not None and kept[0] is span else None
 
     def forget(self, ref: RunRef) -> None:
         """Drop what is kept of an open run: it is to be read again."""
         self._open.pop(ref, None)
         for key in [key for key in self._bodies if key[0] == ref]:
             del self._bodies[key]
+
+
+def _changed(before: RunSummary, after: RunSummary) -> bool:
+    """Whether the run itself changed: a file of many runs is written to for each of them."""
+    if before.ref.key is None or before.modified_at == after.modified_at:
+        return before != after
+    return before != msgspec.structs.replace(after, modified_at=before.modified_at)
 
 
 class _Counts:

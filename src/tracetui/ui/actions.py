@@ -36,7 +36,10 @@ class Actions:
         self._screen.view.action_page(float(argument))
 
     def do_edge(self, argument: str) -> None:
-        self._screen.view.action_edge(argument == "1")
+        screen = self._screen
+        screen.view.action_edge(argument == "1")
+        if argument == "1" and screen.pane == STEPS and screen.steps.run is not None:
+            screen.live.entered(screen.steps.run.summary.ref)
 
     def do_pane(self, argument: str) -> None:
         screen = self._screen
@@ -73,10 +76,12 @@ class Actions:
     def _folding(self) -> FoldingView:
         return self._screen.facts if self._screen.pane == FACTS else self._screen.detail
 
-    def enter(self, ref: RunRef, span: str | None = None) -> None:
-        """Open a run."""
+    def enter(self, ref: RunRef, span: str | None = None, *, follow: bool = False) -> None:
+        """Open a run, at that span; without one it is followed if it is still going (or `follow`)."""
         self._screen.level = max(1, self._screen.level)
         self._screen.open_ref(ref, span)
+        if span is None:
+            self._screen.live.entered(ref, follow=follow)
         self._screen.arrange_panes()
         if self._screen.pane == RUNS:
             self._screen.steps.focus()
@@ -211,6 +216,16 @@ class Actions:
         view.move_to(hits[at])
         view.reveal()
         self._screen.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
+
+    def do_follow(self, argument: str) -> None:
+        screen = self._screen
+        if screen.pane == RUNS and screen.runs.ref is not None:
+            self.enter(screen.runs.ref, follow=True)
+        else:
+            screen.live.follow(not screen.steps.following)
+
+    def do_state(self, argument: str) -> None:
+        self._screen.say(self._screen.live.why())
 
     def do_error(self, argument: str) -> None:
         step = int(argument)
@@ -351,7 +366,7 @@ class Actions:
     def do_reread(self, argument: str) -> None:
         if self._screen.level and self._screen.ref is not None:
             self._screen.store.forget(self._screen.ref)
-            self._screen.app.engine.open(self._screen.ref)
+            self._screen.app.engine.open(self._screen.ref, anew=True)
             self._screen.say("reading the run again")
         else:
             self._screen.app.rescan()

@@ -23,6 +23,7 @@ from textual.message import Message
 from textual.screen import Screen
 
 from tracetui.live.engine import Engine
+from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.store import address
 from tracetui.store.store import Store
@@ -90,8 +91,11 @@ class TraceApp(App[int]):
         zone: tzinfo | None = None,
         commands: Sequence[Command] = TABLE,
         arrangement: Arrangement | None = None,
+        slow: bool = False,
     ) -> None:
         super().__init__()
+        self.slow = slow
+        """Whether the terminal is at the end of a slow line."""
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
@@ -192,14 +196,18 @@ class TraceApp(App[int]):
 
         self.push_screen(HelpScreen(pane, self.commands))
 
+    def send(self, sequence: str) -> None:
+        """Write a sequence that draws nothing to the terminal."""
+        if self._driver is not None:
+            self._driver.write(sequence)
+
     def copy(self, text: str) -> int:
         """Put text, as it is shown, on the terminal's clipboard; the number of bytes, 0 if it is too long."""
         text = pasteable(text)
         sequence = clipboard_sequence(text)
         if sequence is None:
             return 0
-        if self._driver is not None:
-            self._driver.write(sequence)
+        self.send(sequence)
         return len(text.encode("utf-8", "replace"))
 
     def copy_to_clipboard(self, text: str) -> None:
@@ -255,11 +263,22 @@ def run_app(
     theme: str | None = None,
     ascii_glyphs: bool = False,
     target: str | None = None,
+    source: Source | None = None,
+    follow: bool = False,
+    newest: bool = False,
+    notify: bool = False,
+    slow: bool = False,
+    events: bool = True,
 ) -> int:
-    """Run the application on these files and directories until the user quits; returns the exit status."""
+    """Run the application on these files and directories until the user quits; returns the exit status.
+
+    `target` is the address to open, `newest` opens the newest run instead, and `follow` follows what is opened.
+    `events` False polls.
+    """
     settings = config.load()
     commands = config.commands(settings)
-    engine = Engine(LocalSource(), paths, only=format)
+    place = source or LocalSource()
+    engine = Engine(place, paths, only=format, events=events)
     engine.start()
     app = TraceApp(
         engine,
@@ -269,9 +288,12 @@ def run_app(
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
         arrangement=config.arrangement(settings),
+        slow=slow,
     )
+    app.main.live.newest, app.main.live.notify = newest, notify
+    app.main.follow_target = follow
     if target is not None:
-        app.main.target = address.parse(target, os.path.isfile)
+        app.main.target = address.parse(target, place.is_file)
     try:
         with endings_to(app.end_by_signal):
             app.run()

@@ -13,6 +13,7 @@ RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
 """Names of the panes, in the order of their numbers."""
 EVERYWHERE: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
+RUNS_AND_STEPS: Final = frozenset({RUNS, STEPS})
 
 
 class Command(NamedTuple):
@@ -82,6 +83,8 @@ COMMANDS: Final = (
     Command("wrap", ("w",), "wrap", "Wrap long lines of the detail, or let them run on (h and l scroll).", "wrap", RUN, group="look"),
     Command("raw", ("r",), "raw", "Show the source's own text.", "raw", RUN, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
+    Command("follow", ("F",), "follow", "Keep the newest step in view as the run grows, or stop; scrolling up stops too, G goes on.", "follow", RUNS_AND_STEPS, hint=6, group="go"),
+    Command("state", ("i",), "why this state", "Say why the run counts as running, quiet, stalled or ended.", "state", RUN, group="look"),
     Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy:address", group="take"),

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from tracetui import text
+from tracetui.live.mail import Watching
 from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
 from tracetui.text import Clean, clean, one_line
@@ -32,9 +33,35 @@ class Progress(Protocol):
 
 
 def header(
-    roots: Sequence[str], store: Store, glyphs: Glyphs, stage: str, run: RunSummary | None, width: int
+    roots: Sequence[str],
+    store: Store,
+    glyphs: Glyphs,
+    watching: Watching,
+    going: int,
+    run: RunSummary | None,
+    width: int,
 ) -> tuple[Line, Line]:
-    """What this is, and how it stands."""
+    """What this is, how it stands, and how it is kept up to date."""
+    left, right = _header(roots, store, glyphs, going, run, width)
+    return left, (*right, *_watched(watching, glyphs, width))
+
+
+def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
+    """Whether what is shown is live, and how: by events or by polling."""
+    if watching.lost:
+        return (Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold"))
+    if not watching.how:
+        return ()
+    words = [Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")]
+    if width >= NARROW_HEADER:
+        what = f" {text.grouped(watching.folders)} folder{'s' if watching.folders != 1 else ''}"
+        words.append(Piece(Clean(what if watching.how == "events" else f" {watching.how}"), "dim"))
+    return tuple(words)
+
+
+def _header(
+    roots: Sequence[str], store: Store, glyphs: Glyphs, going: int, run: RunSummary | None, width: int
+) -> tuple[Line, Line]:
     place = clean(short_path(roots[0]) + (f" +{len(roots) - 1}" if len(roots) > 1 else ""), 300) if roots else Clean("")
     left = [
         Piece(Clean("tracetui"), "accent bold"),
@@ -49,7 +76,7 @@ def header(
             Piece(Clean(" " + (ident[:8] if len(ident) == 36 else ident)), "sec"),
         ]
         return tuple(left), _run_status(run, glyphs, width)
-    return tuple(left), _list_status(store, glyphs, width)
+    return tuple(left), _list_status(store, glyphs, going, width)
 
 
 def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
@@ -68,7 +95,7 @@ def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
     return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
 
 
-def _list_status(store: Store, glyphs: Glyphs, width: int) -> Line:
+def _list_status(store: Store, glyphs: Glyphs, going: int, width: int) -> Line:
     overview = store.overview
     if width >= WIDE_HEADER:
         most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
@@ -83,7 +110,7 @@ def _list_status(store: Store, glyphs: Glyphs, width: int) -> Line:
         words.append(f"{len(store.problems)} unreadable")
     pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
-        number = overview.by_status.get(status, 0)
+        number = going if status is Status.RUNNING else overview.by_status.get(status, 0)
         if number:
             glyph, style = status_glyph(status, glyphs)
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]

@@ -22,8 +22,9 @@ from tracetui.text import Clean
 from tracetui.ui.drawing import invert, mark, skip, to_strip
 from tracetui.ui.lines import LineWidget
 from tracetui.ui.minimap import NO_MARK, Minimap
+from tracetui.ui.title import position, title_line
 from tracetui.views.glyphs import ASCII
-from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
+from tracetui.views.rows import Line, ListRows, Piece, Rows
 
 STRIPS: Final = 512
 """Finished rows kept; a screen shows at most about 100."""
@@ -267,36 +268,16 @@ class LineView(LineWidget, can_focus=True):
         return strip.apply_offsets(0, index) if index >= 0 and y > len(self.heading) else strip
 
     def _title_strip(self, width: int) -> Strip:
-        focused = self.has_focus
-        glyphs = self.look.glyphs
-        glyph = glyphs.rule_focused if focused else glyphs.rule
-        rule = Piece(glyph, "accent" if focused else "line")
-        name_style = "text bold" if focused else "sec bold"
-        left = [
-            rule,
-            Piece(Clean(f" {self.number} "), "accent" if focused else "dim") if self.number else Piece(Clean(" ")),
-            Piece(Clean(f"{self.pane_name} "), name_style),
-            *self.title,
-        ]
-        right = list(self.title_right) if self.title_right else self._position()
-        right_width = width_of(tuple(right))
-        room = width - right_width - 4
-        left = fit(left, max(0, room))
-        if left and not left[-1].text.endswith(" "):
-            left.append(Piece(Clean(" ")))
-        gap = width - width_of(tuple(left)) - right_width - (3 if right else 0)
-        line = [*left, Piece(Clean(glyph * max(0, gap)), rule.style)]
-        if right:
-            line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), rule]
+        right = self.title_right or self._position()
+        glyphs, focused = self.look.glyphs, self.has_focus
+        line = title_line(self.number, self.pane_name, self.title, right, width=width, focused=focused, glyphs=glyphs)
         return to_strip(line, width, self.look)
 
-    def _position(self) -> list[Piece]:
+    def _position(self) -> Sequence[Piece]:
         count = len(self.rows)
         if not count or not self.rows.selectable(self.position):  # nothing, or only words that say why
-            return []
-        last = min(count, self.top + self.page)
-        dash = "-" if self.look.glyphs is ASCII else "–"
-        return [Piece(Clean(f"{self.top + 1}{dash}{last}"), "sec"), Piece(Clean(f"/{count}"), "dim")]
+            return ()
+        return position(self.top, self.page, count, "-" if self.look.glyphs is ASCII else "–")
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
@@ -329,6 +310,16 @@ class LineView(LineWidget, can_focus=True):
             strip = invert(strip, *span)
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
 
+    def redraw(self, index: int) -> None:
+        """Draw a row anew whose content changed although its rows did not."""
+        for key in [key for key in self._strips.keys() if key[0] == index]:  # noqa: SIM118 - a cache, not a dict
+            self._strips.discard(key)
+        self._repaint(index)
+
+    def redraw_title(self) -> None:
+        """Draw the title rule anew."""
+        self.refresh(Region(0, 0, self.outer_size.width, 1))
+
     def _repaint(self, index: int) -> None:
         y = index - self.top + 1 + len(self.heading)
         if 0 <= y < self.outer_size.height:
@@ -348,7 +339,7 @@ class LineView(LineWidget, can_focus=True):
 
     def _refocused(self) -> None:
         self._strips.clear()
-        self.refresh(Region(0, 0, self.outer_size.width, 1))
+        self.redraw_title()
         self._repaint(self.position)
 
     def on_click(self, event: events.Click) -> None:

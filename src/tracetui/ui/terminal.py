@@ -20,7 +20,7 @@ from rich.segment import Segment
 from textual.color import Color
 from textual.filter import LineFilter
 
-from tracetui.text import clean
+from tracetui.text import Clean, clean
 
 CLIPBOARD_LIMIT: Final = 74_000
 """Bytes that terminals take by OSC 52 without dropping the sequence."""
@@ -62,10 +62,18 @@ def clipboard_sequence(text: str) -> str | None:
     data = text.encode("utf-8", "replace")
     if len(data) > CLIPBOARD_LIMIT:
         return None
-    sequence = f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07"
-    if os.environ.get("TMUX"):
-        sequence = "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
-    return sequence
+    return _through_tmux(f"\x1b]52;c;{base64.b64encode(data).decode('ascii')}\x07")
+
+
+def notification(words: Clean) -> str:
+    """The bell, and the sequence (OSC 9) by which many terminals show a desktop notification with these words."""
+    return "\x07" + _through_tmux(f"\x1b]9;{words.replace(';', ',')}\x07")
+
+
+def _through_tmux(sequence: str) -> str:
+    if not os.environ.get("TMUX"):
+        return sequence
+    return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
 
 
 def write_crash_log(error: BaseException) -> str:

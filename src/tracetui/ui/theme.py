@@ -19,7 +19,8 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 
 _DARK: Final = {
     "bg": "10131a", "surface": "181c25", "raised": "222834", "line": "2f3744", "sel": "243352", "selq": "1d2431",
-    "text": "dce1ea", "sec": "b3bccb", "dim": "95a0b1", "accent": "82aaff", "key": "82aaff", "onaccent": "10131a",
+    "text": "dce1ea", "sec": "b3bccb", "dim": "95a0b1", "accent": "82aaff", "key": "82aaff",
+    "onaccent": "10131a on 82aaff",
     "status.ok": "4fc1b0", "status.error": "ff7b72", "status.running": "e6c45f", "status.paused": "9fb4ff",
     "status.cancelled": "b3bccb", "status.warn": "f2a65a", "status.unknown": "95a0b1",
     "role.user": "7fb8f0", "role.assistant": "dce1ea", "role.system": "b9a3e3", "role.tool": "6cc3d5",
@@ -34,7 +35,8 @@ _DARK: Final = {
 }  # fmt: skip
 _LIGHT: Final = {
     "bg": "fbfbf9", "surface": "eff0ee", "raised": "e3e5e6", "line": "cfd3d8", "sel": "d5e3fb", "selq": "e7eaee",
-    "text": "1d2530", "sec": "4c5866", "dim": "566170", "accent": "1f5fc4", "key": "1f5fc4", "onaccent": "ffffff",
+    "text": "1d2530", "sec": "4c5866", "dim": "566170", "accent": "1f5fc4", "key": "1f5fc4",
+    "onaccent": "ffffff on 1f5fc4",
     "status.ok": "0b6e56", "status.error": "b3123c", "status.running": "7a5c00", "status.paused": "4a50c8",
     "status.cancelled": "4c5866", "status.warn": "98500a", "status.unknown": "566170",
     "role.user": "1a5fa8", "role.assistant": "1d2530", "role.system": "6a45b5", "role.tool": "0b6779",
@@ -50,7 +52,8 @@ _LIGHT: Final = {
 _CONTRAST: Final = {
     **_DARK,
     "bg": "000000", "surface": "000000", "raised": "1a1a1a", "line": "8a8a8a", "sel": "003a8c", "selq": "303030",
-    "text": "ffffff", "sec": "ffffff", "dim": "d0d0d0", "accent": "6fc3ff", "key": "6fc3ff", "onaccent": "000000",
+    "text": "ffffff", "sec": "ffffff", "dim": "d0d0d0", "accent": "6fc3ff", "key": "6fc3ff",
+    "onaccent": "000000 on 6fc3ff",
     "status.ok": "00ffaf", "status.error": "ff8078", "status.running": "ffe066", "status.warn": "ffc266",
     "status.unknown": "d0d0d0", "status.cancelled": "ffffff", "json.punct": "d0d0d0", "json.string": "ffffff",
     "role.assistant": "ffffff", "role.reasoning": "c8caff", "kind.hook": "ffffff",

@@ -11,7 +11,39 @@ from tracetui.model import Problem, RunSummary, Status, StatusSource
 from tracetui.text import Clean, clean, one_line
 from tracetui.views.arrange import Item, haystack, moment, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.liveness import State
 from tracetui.views.rows import Line, Piece, column, fill, fit
+
+Stands = Callable[[RunSummary], State]
+"""How a run stands now."""
+
+
+def as_told(run: RunSummary) -> State:
+    """How a run stands for all that its trace tells."""
+    return State.RUNNING if run.status is Status.RUNNING else State.ENDED
+
+
+def _status(run: RunSummary, state: State) -> Status:
+    """What the sign of a run shows: that it runs, or that nobody knows, where the trace tells no end."""
+    if state is State.ENDED:
+        return run.status
+    return Status.UNKNOWN if state is State.UNKNOWN else Status.RUNNING
+
+
+def _standing(run: RunSummary, state: State) -> Line:
+    """The word for a run that is silent."""
+    if state in (State.QUIET, State.STALLED):
+        return (Piece(Clean(state), "status.warn" if state is State.STALLED else "status.running"), Piece(Clean(" ")))
+    if state is State.UNKNOWN and run.status is Status.RUNNING:
+        return (Piece(one_line(f"{run.status_word or 'no end'}, but silent", 60), "status.unknown"), Piece(Clean(" ")))
+    return ()
+
+
+def _so_far(run: RunSummary, now: float) -> float | None:
+    """Milliseconds since a run began; None where that is not known."""
+    if run.started_at is None or run.time_zone is None or run.started_at > now:
+        return None
+    return (now - run.started_at) * 1000
 
 
 class RunRows:
@@ -24,9 +56,11 @@ class RunRows:
         now: float,
         glyphs: Glyphs = UNICODE,
         all_columns: bool = False,
+        stands: Stands = as_told,
     ) -> None:
         self._items = items
-        self._now = now
+        self._stands = stands
+        self.now = now
         self._glyphs = glyphs
         self._all = all_columns
         self._index: dict[Hashable, int] | None = None
@@ -75,18 +109,21 @@ class RunRows:
         return tuple(pieces[:-1])
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
-        bold = " bold" if run.status in (Status.ERROR, Status.RUNNING) else ""
+        state = self._stands(run)
+        status = _status(run, state)
+        bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
-            glyph, style = status_glyph(run.status, self._glyphs)
+            glyph, style = status_glyph(status, self._glyphs)
             return [Piece(glyph, style)]
         if name == "name":
             return _name(run, size, bold)
         if name == "outcome":
-            return fit(outcome(run, self._glyphs), size)
+            return fit((*_standing(run, state), *outcome(run, self._glyphs)), size)
         if name == "time":
-            style = "status.running" if run.status is Status.RUNNING else "sec"
-            return [column(text.duration(run.duration_ms), size, style, right=True)]
-        return [_CELLS[name](run, size, self._now)]
+            going = status is Status.RUNNING
+            elapsed = _so_far(run, self.now) if going and run.duration_ms is None else run.duration_ms
+            return [column(text.duration(elapsed), size, "status.running" if going else "sec", right=True)]
+        return [_CELLS[name](run, size, self.now)]
 
 
 def columns_for(width: int, everything: bool = False) -> list[tuple[str, int]]:

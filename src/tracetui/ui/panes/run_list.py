@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterable
 
 import msgspec
 
-from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
@@ -27,13 +27,30 @@ class RunList(LineView):
         """True once the reader moved the cursor: from then on it stays where it is."""
 
     def list_runs(
-        self, summaries: Iterable[RunSummary], problems: Iterable[Problem], *, now: float, total: int
+        self,
+        summaries: Iterable[RunSummary],
+        problems: Iterable[Problem],
+        *,
+        now: float,
+        total: int,
+        stands: runs.Stands = runs.as_told,
     ) -> None:
-        """Show these runs in the current arrangement."""
+        """Show these runs in the current arrangement; `stands` tells how one stands that did not end."""
         items = arrange(summaries, problems, self.arrangement, now=now)
-        rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=self.arrangement.all_columns)
+        everything = self.arrangement.all_columns
+        rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands)
         key = None if self.chosen else self._newest_failed(rows)
         self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
+
+    def tick(self, now: float) -> None:
+        """Draw anew how long runs have lasted that are still going."""
+        rows = self.rows
+        if isinstance(rows, runs.RunRows):
+            rows.now = now
+            for index in range(self.top, min(len(rows), self.top + self.page)):
+                item = rows.item(index)
+                if isinstance(item, RunSummary) and item.status is Status.RUNNING:
+                    self.redraw(index)
 
     def rearrange(self, **changes: object) -> None:
         """Change the arrangement; the caller shows the rows anew."""

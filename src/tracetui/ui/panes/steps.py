@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
-from tracetui.model import Problem, Run, Span
+from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, clean, grouped, one_line, wrap
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
@@ -24,31 +24,88 @@ class Steps(LineView):
         self.headline = True
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
         self.folded: frozenset[str] = frozenset()
+        self.following = False
+        """Whether the cursor stays on the newest step."""
+        self._known: int | None = None
+        """Rows when following ended; None if it never began."""
+
+    # ---- following
+
+    def attach(self) -> None:
+        """Go to the newest step, and stay on it as more come."""
+        self.following, self._known = True, None
+        self.move_to(len(self.rows) - 1)
+        self._name_it()
+
+    def detach(self) -> None:
+        """Stay where the reader is; the steps that come are counted."""
+        self.following, self._known = False, len(self.rows)
+        self._name_it()
+
+    @property
+    def at_end(self) -> bool:
+        """True while the last row that takes a cursor has it."""
+        return self.position >= len(self.rows) - 1 or not self.rows.selectable(self.position + 1)
+
+    def _wheel(self, rows: int) -> None:
+        super()._wheel(rows)
+        if self.following and self.top + self.page < len(self.rows):
+            self.detach()
+
+    def tick(self, now: float) -> None:
+        """Draw anew how long open spans have lasted."""
+        rows = self.rows
+        if isinstance(rows, spans.SpanRows) and any(
+            (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
+            for index in range(self.top, min(len(rows), self.top + self.page))
+        ):
+            self.show(rows.grown(rows.run, now=now))
+
+    def _name_it(self) -> None:
+        if self.run is not None:
+            self.title, self.title_right = self._title(self.run), self._below()
+            self.redraw_title()
+
+    def _below(self) -> Line:
+        """How many steps came below since following ended."""
+        new = len(self.rows) - self._known if self._known is not None and not self.following else 0
+        if new <= 0:
+            return ()
+        sign = self.look.glyphs.unfolded
+        return (Piece(Clean(f"{new} new below {sign} "), "status.running bold"), Piece(Clean("G"), "key bold"))
+
+    # ---- data
 
     def show_run(self, run: Run, *, now: float, span: str | None = None) -> None:
         """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters."""
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
             self.folded = frozenset()
+            self.following, self._known = False, None
         self.run = run
-        rows = self._rows_of(run)
-        key = span or (None if same and self.cursor is not None else walk.starting_span(run))
+        rows = self._rows_of(run, now)
+        key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
+        if self.following and span is None and len(rows):
+            key = _newest(rows)
         self.pane_name = "Spans" if self.as_tree else "Steps"
         self.show(
             rows,
             key=key,
             title=self._title(run),
-            title_right=(),
             heading=self._heading_of(run, rows, now),
             keep=same,
         )
+        self.title_right = self._below()
 
-    def _rows_of(self, run: Run) -> spans.SpanRows:
-        """The rows of a run; one that is shown already is not measured again."""
+    def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
+        """The rows of a run; one that is shown already is not measured again, nor what it has grown from."""
         shown = self.rows
-        if isinstance(shown, spans.SpanRows) and shown.run is run and shown.tree == self.as_tree:
-            return shown.refold(self.folded)
-        return spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs)
+        if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
+            if shown.run is run:
+                return shown.refold(self.folded)
+            if shown.run.summary.ref == run.summary.ref:
+                return shown.grown(run, now=now)
+        return spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
 
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is no run to show."""
@@ -78,6 +135,8 @@ class Steps(LineView):
     def _title(self, run: Run) -> Line:
         ident = clean(run.summary.id, 60)
         pieces = [Piece(Clean(ident[:8] if len(ident) == 36 else ident), "sec")]
+        if self.following:
+            pieces = [Piece(Clean(" FOLLOW "), "onaccent bold"), Piece(Clean(" ")), *pieces]
         if self.as_tree:
             pieces.append(Piece(Clean(" as a tree"), "dim"))
         if run.problems:
@@ -99,6 +158,12 @@ class Steps(LineView):
             return [*above, rows.header(width)] if len(rows) else above
 
         return lines
+
+
+def _newest(rows: spans.SpanRows) -> Hashable:
+    """Key of the last row that takes a cursor."""
+    last = len(rows) - 1
+    return rows.key(last if rows.selectable(last) or not last else last - 1)
 
 
 def broken(problem: Problem, width: int, note: Clean) -> list[Line]:

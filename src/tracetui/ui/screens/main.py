@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -12,31 +11,29 @@ from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 
-from tracetui.live.engine import Mail
+from tracetui.live.mail import Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.address import Address
 from tracetui.store.store import Store
 from tracetui.text import one_line
 from tracetui.ui import destination, layout
 from tracetui.ui.actions import Actions
+from tracetui.ui.arranging import Arranging
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import Box, LineBar
+from tracetui.ui.live import Live
 from tracetui.ui.panes.detail import Detail
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
 from tracetui.ui.prompt import Prompt
-from tracetui.views import states
 from tracetui.views.arrange import Arrangement
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
-
-REST_SECONDS = 0.1
-"""While files arrive, the list changes no oftener than people read."""
 
 
 class MainScreen(Screen[None]):
@@ -60,6 +57,8 @@ class MainScreen(Screen[None]):
         """The panes by name, in the order of their numbers."""
         self.keys = Keys(commands)
         self.actions = Actions(self)
+        self.live = Live(self)
+        self.arranging = Arranging(self)
         self.level = 0
         self.zoomed: str | None = None
         self.ref: RunRef | None = None
@@ -68,10 +67,9 @@ class MainScreen(Screen[None]):
         """A run that was asked for, and the span to go to in it: the error walk waits for it."""
         self.target: Address | None = None
         """Where the command line asked to go; None once there."""
+        self.follow_target = False
+        """Whether the run that the command line named is followed."""
         self.said: Line = ()
-        self._arranged = -1
-        self._behind = False
-        self._arrange_after = 0.0
         self._laid_out_for = Size(0, 0)
         self._heights: tuple[float | str, float | str] = ("1fr", "1fr")
         self._prompt: Prompt | None = None
@@ -96,25 +94,20 @@ class MainScreen(Screen[None]):
                     yield self.steps
                     yield self.facts
                 yield self.detail
+        self.live.strip.display = False
+        yield self.live.strip
         yield self._footer
 
     def on_mount(self) -> None:
         (self.steps if self.level else self.runs).focus()
-        self.set_interval(30, self.refresh_list)
+        self.live.start()
         self._laid_out_for = self.app.size
 
     # ---- data arrives
 
     def receive(self, mail: Mail) -> None:
         """Take in what the engine left."""
-        if mail.found:
-            self.store.apply(mail.found)
-        if mail.listed:
-            self.store.end_scan()
-        for (ref, span_id), body in mail.bodies.items():
-            self.store.keep_body(ref, span_id, body)
-        for run in mail.runs.values():
-            self.store.keep(run)
+        self.live.take(mail)
         problem = self.runs.problem
         if self.ref in mail.runs:
             self.show_run(self.ref)
@@ -122,44 +115,20 @@ class MainScreen(Screen[None]):
             self.detail.show_excerpt(mail.excerpts[problem.path])
         elif self.steps.span is not None and (self.ref, self.steps.span.id) in mail.bodies:
             self.show_detail()
-        if mail.found or self._arranged < 0:
-            self._list_changed(last=not mail.stage)
+        if self.arranging.due:
+            self.arranging.changed(last=not mail.stage)
         else:
             self.refresh_frame()
 
-    def _list_changed(self, *, last: bool) -> None:
-        """Show the list and what is said of it anew — now if it was not just now, else soon: while thousands of files
-        arrive, ten times as much of the loop is left for the reader as is spent on arranging.
-        """
-        wait = 0.0 if last or self._arranged < 0 else self._arrange_after - time.monotonic()
-        if wait <= 0:
-            self.refresh_list()
-            self.refresh_frame()
-        elif not self._behind:
-            self._behind = True
-            self.set_timer(wait, self._catch_up)
-
-    def _catch_up(self) -> None:
-        self._behind = False
-        if self._arranged != self.store.revision:
-            with self.app.engine.pause(), self.app.batch_update():
-                self.refresh_list()
-                self.refresh_frame()
-
     def refresh_list(self) -> None:
-        """Show the runs as they are known now; the cursor stays on its run."""
-        began = time.monotonic()
-        self._arranged = self.store.revision
-        problems = [one for several in self.store.problems.values() for one in several[:1]]
-        self.runs.list_runs(self.store.runs.values(), problems, now=self.app.clock(), total=len(self.store.runs))
-        if not len(self.runs.rows):
-            self.runs.nothing(
-                states.empty(self.app.roots, self.app.stage, self.runs.arrangement.words, bool(self.store.runs))
-            )
+        """Show the runs as they are known now."""
+        self.arranging.now()
+
+    def listed(self) -> None:
+        """The list was arranged anew: go where somebody asked to go, and show what is under the cursor."""
         self._go_to_target()
+        self.live.listed()
         self.preview()
-        now = time.monotonic()
-        self._arrange_after = now + max(REST_SECONDS, 10 * (now - began))
 
     def _go_to_target(self) -> None:
         """Open the run that the command line named, as soon as it is listed."""
@@ -167,7 +136,7 @@ class MainScreen(Screen[None]):
         if ref is not None and not self.level:
             self.runs.chosen = True
             self.runs.move_to_key(ref)
-            self.actions.enter(ref)
+            self.actions.enter(ref, follow=self.follow_target)
 
     def preview(self) -> None:
         """Show what is under the cursor of the list."""
@@ -191,11 +160,9 @@ class MainScreen(Screen[None]):
         self.ref = ref
         if span is not None:
             self.wanted = (ref, span)
-        kept = self.store.opened(ref)
-        if kept is not None:
+        if self.store.opened(ref) is not None:
             self.show_run(ref)
-        if kept is None or not kept.complete:
-            self.app.engine.open(ref)
+        self.app.engine.open(ref)
         if self.level:
             self.app.engine.enter(ref)
 
@@ -216,7 +183,9 @@ class MainScreen(Screen[None]):
         self.steps.show_run(run, now=self.app.clock(), span=span)
         self.facts.show_run(run)
         self._share_height()
+        self.live.shown(run)
         self.show_detail()
+        self.live.show_strip()
         self.refresh_frame()
 
     def show_detail(self) -> None:
@@ -226,7 +195,7 @@ class MainScreen(Screen[None]):
             self.detail.nothing()
             return
         span = self.steps.span
-        body = self.store.body(run.summary.ref, span.id) if span is not None else None
+        body = self.store.body(run.summary.ref, span) if span is not None else None
         if span is not None and body is None:
             self.app.engine.load_body(run, span)
             if self.detail.run is not None:
@@ -254,11 +223,10 @@ class MainScreen(Screen[None]):
         """Header, sentence and footer as of now."""
         width = self.size.width or self.app.size.width
         app = self.app
-        self._header.show(
-            *header(app.roots, self.store, app.look.glyphs, app.stage, self.summary if self.level else None, width)
-        )
-        left = self.said or sentence(self.store, app, self.summary if self.level else None, self.steps.run, width)
-        self._sentence.show(left)
+        run = self.summary if self.level else None
+        live = self.live
+        self._header.show(*header(app.roots, self.store, app.look.glyphs, live.watching, live.going, run, width))
+        self._sentence.show(self.said or live.sentence(width) or sentence(self.store, app, run, self.steps.run, width))
         self._footer.show(*footer(app.commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def say(self, text: str, style: str = "sec") -> None:
@@ -328,6 +296,7 @@ class MainScreen(Screen[None]):
 
     @on(LineView.Moved, "#steps")
     def _span_moved(self) -> None:
+        self.live.moved()
         self.show_detail()
         self.refresh_frame()
 

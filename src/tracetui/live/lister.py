@@ -1,0 +1,235 @@
+"""Knows what is in the directory: walks it once, then keeps up with what changes. One thread does both, so that what
+is delivered later is what was seen later.
+"""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tracetui.formats import registry
+from tracetui.formats.base import Format
+from tracetui.live.hot import Hot
+from tracetui.live.mail import Mailbox, Watching
+from tracetui.live.scan import Found, entries, look
+from tracetui.live.traffic import Traffic
+from tracetui.live.watch import Change, Watch
+from tracetui.model import Status, StatusSource
+from tracetui.sources.base import MOVING_SECONDS, Entry, Source, Stat
+
+FIRST_BATCH: Final = 24
+"""Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
+BATCH: Final = 256
+STILL_SECONDS: Final = 2.0
+"""A file that cannot be read may be half written: it counts as broken once it was still for so long."""
+SHARE: Final = 2
+"""After work of one second on what changed follow so many seconds of rest, if there is more to do."""
+LONGEST_REST: Final = 1.0
+LOOK_UP_SECONDS: Final = 0.25
+"""How often a thread that waits for changes looks up to see whether something else is wanted."""
+
+
+class Lister:
+    """Keeps the list of runs true. `run` is the body of a thread; the other methods may be called from any."""
+
+    def __init__(
+        self,
+        source: Source,
+        roots: Sequence[str],
+        only: Format | None,
+        mailbox: Mailbox,
+        traffic: Traffic,
+        *,
+        events: bool = True,
+    ) -> None:
+        self._source = source
+        self._roots = list(roots)
+        self._only = only
+        self._mailbox = mailbox
+        self._traffic = traffic
+        self._again = threading.Event()
+        self._watch: Watch | None = None
+        self._hot = Hot(source)
+        self._shallow: list[tuple[Entry, str]] = []
+        """Files of which only the list stage was done, oldest first."""
+        self._counted = 0
+        self._due: dict[str, float] = {}
+        """Files to look at again, and when (monotonic): they cannot be read yet, or may be found to stand still."""
+        self._events = events
+
+    def rescan(self) -> None:
+        """Walk everything again."""
+        self._again.set()
+
+    def stop(self) -> None:
+        """End `run`."""
+        if self._watch is not None:
+            self._watch.stop()
+
+    def run(self) -> None:
+        """Walk, then watch, until everything is to end."""
+        try:
+            while not self._traffic.stopped:
+                self._again.clear()
+                self._walk()
+                self._keep_up()
+        finally:
+            gc.enable()
+            if self._watch is not None:
+                self._watch.stop()
+
+    @property
+    def _over(self) -> bool:
+        """Whether to leave off; waits while the app is busy."""
+        self._traffic.give_way()
+        return self._traffic.stopped or self._again.is_set()
+
+    # ---- the walk
+
+    def _walk(self) -> None:
+        gc.disable()  # summaries are many, small and acyclic: collecting them over and over is half the time
+        batch: list[Found] = []
+        known: dict[str, Stat] = {}
+        self._shallow = []
+        limit = FIRST_BATCH
+        seen = 0
+        last: Format | None = None
+        for entry in entries(self._source, self._roots):
+            if self._over:
+                return
+            if entry.stat is not None:
+                known[entry.path] = entry.stat
+            found, last = look(self._source, entry, deep=False, last=last, only=self._only, tell=self._tell)
+            if not self._wait_for(found, _age(entry)):
+                batch.append(found)
+            seen += 1
+            if any(not run.deep for run in found.runs):
+                self._shallow.append((entry, found.format or ""))
+            if len(batch) >= limit:
+                self._deliver(batch, "list", seen, None)
+                self._traffic.let_it_paint()
+                batch, limit = [], BATCH
+        self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
+        self._counted = 0
+        self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)
+        self._traffic.let_it_paint()
+        self._begin_to_watch(known)
+
+    def _begin_to_watch(self, known: dict[str, Stat]) -> None:
+        if self._watch is None and not self._traffic.stopped:
+            self._watch = Watch(self._source, self._roots, known=known, events=self._events)
+
+    def _deepen(self) -> None:
+        """Count through the newest files that only the list stage has seen."""
+        batch: list[Found] = []
+        while self._shallow and len(batch) < BATCH and not self._over:
+            entry, name = self._shallow.pop()
+            found, _ = look(self._source, entry, deep=True, only=registry.load(name))
+            batch.append(found)
+        self._counted += len(batch)
+        stage = "deep" if self._shallow else ""
+        self._deliver(batch, stage, self._counted, self._counted + len(self._shallow))
+        if not stage:
+            gc.enable()
+            gc.freeze()
+
+    def _tell(self, found: Found) -> None:
+        """The first runs of a file that holds many."""
+        with self._mailbox.open() as mail:
+            mail.found.append(found)
+            mail.stage = "list"
+        self._traffic.let_it_paint()
+
+    def _deliver(self, batch: list[Found], stage: str, seen: int, total: int | None, *, listed: bool = False) -> None:
+        with self._mailbox.open() as mail:
+            mail.found.extend(batch)
+            mail.stage, mail.seen, mail.total = stage, seen, total
+            mail.listed |= listed
+
+    # ---- watching
+
+    def _keep_up(self) -> None:
+        told = Watching()
+        while not self._over and self._watch is not None:
+            changes = self._watch.changes(0.0 if self._shallow else self._patience())
+            began = time.perf_counter()
+            self._look_again(changes, 0.0)
+            self._look_again(self._fallen_due(), STILL_SECONDS)
+            if self._shallow:
+                self._deepen()
+            elif changes:
+                self._traffic.rest(min(LONGEST_REST, SHARE * (time.perf_counter() - began)))
+            now = watching(self._watch)
+            if now != told:
+                told = now
+                with self._mailbox.open() as mail:
+                    mail.watching = now
+
+    def _patience(self) -> float:
+        soonest = min(self._due.values(), default=time.monotonic() + LOOK_UP_SECONDS)
+        return max(0.0, min(LOOK_UP_SECONDS, soonest - time.monotonic()))
+
+    def _fallen_due(self) -> list[Change]:
+        now = time.monotonic()
+        paths = [path for path, due in self._due.items() if due <= now]
+        for path in paths:
+            del self._due[path]
+        return [Change(path, self._entry(path)) for path in paths]
+
+    def _entry(self, path: str) -> Entry | None:
+        """The file as it is now, None if it is gone."""
+        try:
+            return next(iter(self._source.list(path).entries), None)
+        except OSError:
+            return None
+
+    def _look_again(self, changes: Iterable[Change], still: float) -> None:
+        """Deliver what these files are now; they have not changed for `still` seconds."""
+        found: list[Found] = []
+        for change in changes:
+            if self._traffic.stopped:
+                return
+            one = self._look(change, still)
+            if one is not None:
+                found.append(one)
+        if found:
+            with self._mailbox.open() as mail:
+                mail.found.extend(found)
+
+    def _look(self, change: Change, still: float) -> Found | None:
+        path, entry = change.path, change.entry
+        if entry is None:
+            self._due.pop(path, None)
+            self._hot.forget(path)
+            return Found(path=path, gone=True)
+        found = self._hot.look(path)
+        if found is None:
+            found, _ = look(self._source, entry, deep=True, only=self._only)
+            self._hot.remember(found)
+        return None if self._wait_for(found, still) else found
+
+    def _wait_for(self, found: Found, still: float) -> bool:
+        """Whether nothing is to be said of this file yet; it is looked at again when there will be."""
+        now = time.monotonic()
+        if found.kind == "problem" and still < STILL_SECONDS:
+            self._due[found.path] = now + STILL_SECONDS - still
+            return True
+        if any(run.status is Status.RUNNING and run.status_source is StatusSource.DERIVED for run in found.runs):
+            self._due[found.path] = now + max(STILL_SECONDS, MOVING_SECONDS - still)
+        else:
+            self._due.pop(found.path, None)
+        return False
+
+
+def _age(entry: Entry) -> float:
+    """For how many seconds the file has not changed; one without a time, or from the future, is old."""
+    age = time.time() - entry.stat.mtime if entry.stat is not None else -1.0
+    return age if age >= 0 else MOVING_SECONDS
+
+
+def watching(watch: Watch) -> Watching:
+    """What is said of a watch."""
+    return Watching(watch.how, watch.why, watch.folders, watch.files, watch.lost)

@@ -1,0 +1,99 @@
+"""What the workers hand to the UI loop, and the box that they put it in."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import msgspec
+
+from tracetui.live.excerpt import Excerpt
+from tracetui.live.scan import Found
+from tracetui.model import Body, Run, RunRef, Span
+
+
+class Watching(msgspec.Struct, frozen=True):
+    """How the directory is kept up to date."""
+
+    how: str = ""
+    """``events``, ``polling``, or empty while nothing is watched yet."""
+    why: str = ""
+    """Why it is polled, in words."""
+    folders: int = 0
+    files: int = 0
+    lost: str = ""
+    """Why the source cannot be reached just now; what is known is kept."""
+
+
+class Mail(msgspec.Struct):
+    """What arrived since the mailbox was last emptied."""
+
+    found: list[Found] = []
+    runs: dict[RunRef, Run] = {}
+    """The newest state of each run that was read."""
+    bodies: dict[tuple[RunRef, str], tuple[Span, Body]] = {}
+    """Bodies by run and span id, with the state of the span that they are of."""
+    excerpts: dict[str, Excerpt] = {}
+    """Text around the place of a problem, by path of the file."""
+    watching: Watching | None = None
+    """How the directory is watched, where that changed."""
+    seen: int = 0
+    """Files looked at so far by the current stage."""
+    total: int | None = None
+    """Files to look at in all; None while the walk still goes on."""
+    stage: str = ""
+    """``list``, ``deep``, or empty when everything is known."""
+    listed: bool = False
+    """The list stage ended: what it did not find is not there."""
+    failure: BaseException | None = None
+    """A bug in a worker, to be raised by the app."""
+
+
+class Mailbox:
+    """One box for all workers. `notify` is called once when it turns from empty to full, however much arrives."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._mail = Mail()
+        self._full = False
+        self._arrived = threading.Event()
+        self._taken = threading.Event()
+        self._taken.set()
+        self._notify: Callable[[], None] | None = None
+
+    def bind(self, notify: Callable[[], None]) -> None:
+        """Call `notify` whenever the box turns full; at once if it is."""
+        with self._lock:
+            self._notify = notify
+            full = self._full
+        if full:
+            notify()
+
+    @contextmanager
+    def open(self) -> Iterator[Mail]:
+        """Put something in."""
+        with self._lock:
+            yield self._mail
+            ring, self._full = not self._full, True
+            self._arrived.set()
+            self._taken.clear()
+            notify = self._notify
+        if ring and notify is not None:
+            notify()
+
+    def collect(self) -> Mail:
+        """Take out everything that arrived since the last call."""
+        with self._lock:
+            mail, self._mail, self._full = self._mail, Mail(stage=self._mail.stage), False
+            self._arrived.clear()
+            self._taken.set()
+        return mail
+
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long until there is something; True if there is."""
+        return seconds > 0 and self._arrived.wait(seconds)
+
+    def wait_taken(self, seconds: float) -> None:
+        """Wait at most so long until it was emptied: a worker that is faster than the screen need not be."""
+        self._taken.wait(seconds)

@@ -1,0 +1,187 @@
+"""Reads the run that is looked at, and reads on as it grows; loads bodies of its spans. Two threads, so that a body
+never waits for a long run.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from typing import Final
+
+from tracetui.live.excerpt import read_excerpt
+from tracetui.live.follow import FileWatch
+from tracetui.live.load import Reader
+from tracetui.live.mail import Mailbox
+from tracetui.live.traffic import Traffic
+from tracetui.model import Body, Problem, Run, RunRef, Span
+from tracetui.sources.base import Source
+from tracetui.views.walk import starting_span
+
+PREVIEW_SPANS: Final = 30_000
+"""Spans of a run that are read for a preview; the rest is read when the run is entered."""
+OPEN_RUNS: Final = 8
+"""Runs that were read and are kept, so that reading on costs only what is new."""
+LOOK_UP_SECONDS: Final = 1.0
+"""How often a run that is looked at is read on although nothing told that it grew."""
+STILL_SECONDS: Final = 2.0
+"""A file that cannot be read may be half written: what was read before is shown for so long."""
+SCREEN_SECONDS: Final = 0.1
+"""How long reading on waits for a screen that has not yet taken what was read before."""
+
+
+class Opener:
+    """Reads what the screen asks for. `read` and `load` are the bodies of two threads; nothing else blocks."""
+
+    def __init__(self, source: Source, mailbox: Mailbox, traffic: Traffic) -> None:
+        self._source = source
+        self._mailbox = mailbox
+        self._traffic = traffic
+        self._run: RunRef | None = None
+        self._entered: RunRef | None = None
+        self._newest = False
+        self._anew = False
+        self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
+        self._body: tuple[Run, Span] | Problem | None = None
+        self._run_bell = threading.Event()
+        self._read_on = threading.Event()
+        self._body_bell = threading.Event()
+        self._ear: FileWatch | None = None
+
+    # ---- for the screen
+
+    def open(self, ref: RunRef, *, anew: bool = False) -> None:
+        """Read that run, and read on as it grows, in place of the one before; from its start if `anew`."""
+        self._anew = anew
+        self._run = ref
+        self._run_bell.set()
+        self._wake()
+
+    def enter(self, ref: RunRef) -> None:
+        """Read all of that run, if it is being read or held at the end of what a preview needs."""
+        self._entered = ref
+        self._read_on.set()
+
+    def follow(self, on: bool) -> None:
+        """Whether the newest span is looked at: its body then comes with the run."""
+        self._newest = on
+
+    def load_body(self, run: Run, span: Span) -> None:
+        """Load the body of a span; a request that was not begun yet is replaced."""
+        self._body = (run, span)
+        self._body_bell.set()
+
+    def load_excerpt(self, problem: Problem) -> None:
+        """Read the text around the place of a problem; a request that was not begun yet is replaced."""
+        self._body = problem
+        self._body_bell.set()
+
+    def stop(self) -> None:
+        """End both threads."""
+        self._run_bell.set()
+        self._body_bell.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        self._read_on.set()
+        ear = self._ear
+        if ear is not None:
+            ear.wake()
+
+    # ---- a thread that reads the run
+
+    def read(self) -> None:
+        """Read one run after the other, until everything is to end."""
+        while self._run_bell.wait() and not self._traffic.stopped:
+            self._run_bell.clear()
+            ref = self._run
+            if ref is not None:
+                reader = self._reader(ref)
+                if self._read_all(reader):
+                    self._keep_up(reader)
+
+    def _reader(self, ref: RunRef) -> Reader:
+        """The reader of that run: the one at hand, which has read much of it already, if there is one."""
+        known = self._readers.pop(ref, None)
+        reader = Reader(self._source, ref) if known is None or self._anew else known
+        self._readers[ref] = reader
+        while len(self._readers) > OPEN_RUNS:
+            self._readers.popitem(last=False)
+        return reader
+
+    def _wanted(self) -> bool:
+        """Whether the run that is read is still the one to be read."""
+        return not self._run_bell.is_set() and not self._traffic.stopped
+
+    def _read_all(self, reader: Reader) -> bool:
+        """Read to the end; False if another run is wanted before."""
+        if not reader.more:
+            self._deliver(reader.build(), None)
+        for run in reader.steps():
+            self._deliver(run, starting_span(run))
+            self._traffic.let_it_paint()
+            if not self._hold(reader, run):
+                return False
+        return self._wanted()
+
+    def _hold(self, reader: Reader, run: Run) -> bool:
+        """Wait, where a preview has enough, until the run is entered; false if another run is wanted instead."""
+        while len(run.spans) >= PREVIEW_SPANS and self._entered != reader.ref and self._wanted():
+            self._read_on.wait()
+            self._read_on.clear()
+        return self._wanted()
+
+    def _keep_up(self, reader: Reader) -> None:
+        """Read on whenever the file changes, until another run is wanted."""
+        path = self._source.local_path(reader.ref.path)
+        self._ear = FileWatch(path or reader.ref.path, local=path is not None)
+        new, fails_since = False, 0.0
+        try:
+            while self._wanted():
+                new |= self._read_new(reader)
+                fails_since = 0.0 if reader.failure is None else fails_since or time.monotonic()
+                if new and (not fails_since or time.monotonic() - fails_since >= STILL_SECONDS):
+                    new = False
+                    self._deliver_new(reader)
+                else:
+                    self._ear.wait(LOOK_UP_SECONDS)
+        finally:
+            self._ear.close()
+            self._ear = None
+
+    def _read_new(self, reader: Reader) -> bool:
+        new = reader.read()
+        while reader.more and self._wanted():
+            new |= reader.read()
+        return new
+
+    def _deliver_new(self, reader: Reader) -> None:
+        run = reader.build()
+        self._deliver(run, run.spans[-1].id if self._newest and run.spans else None)
+        self._mailbox.wait_taken(SCREEN_SECONDS)
+
+    def _deliver(self, run: Run, span_id: str | None) -> None:
+        """Put a run in the box, with the body of what is looked at: one paint shows both."""
+        span = run.span(span_id) if span_id is not None else None
+        body = run.load(span) if span is not None else None
+        with self._mailbox.open() as mail:
+            mail.runs[run.summary.ref] = run
+            if span is not None and body is not None:
+                mail.bodies[run.summary.ref, span.id] = span, body
+
+    # ---- a thread that loads bodies
+
+    def load(self) -> None:
+        """Load one body after the other, until everything is to end."""
+        while self._body_bell.wait() and not self._traffic.stopped:
+            self._body_bell.clear()
+            wanted = self._body
+            if isinstance(wanted, Problem):
+                excerpt = read_excerpt(self._source, wanted)
+                with self._mailbox.open() as mail:
+                    mail.excerpts[wanted.path] = excerpt
+            elif wanted is not None:
+                run, span = wanted
+                body: Body = run.load(span)
+                with self._mailbox.open() as mail:
+                    mail.bodies[run.summary.ref, span.id] = span, body

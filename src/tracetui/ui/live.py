@@ -1,0 +1,198 @@
+"""What keeps the main screen true while agents work: it follows, ticks, tells silence, and says what failed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tracetui.live.mail import Mail, Watching
+from tracetui.model import Run, RunRef, RunSummary
+from tracetui.text import one_line
+from tracetui.ui.lines import LineBar
+from tracetui.ui.terminal import notification
+from tracetui.views.arrange import moment
+from tracetui.views.liveness import Liveness, State, liveness, summary_state
+from tracetui.views.rows import Line
+from tracetui.views.silence import arrival_counts, sentence, strip
+
+if TYPE_CHECKING:
+    from tracetui.ui.screens.main import MainScreen
+
+TICK_SECONDS: Final = 1.0
+SLOW_TICK_SECONDS: Final = 5.0
+AGE_TICKS: Final = 30
+"""Ticks after which the ages in the list are drawn anew."""
+STILL_GOING: Final = frozenset({State.RUNNING, State.QUIET, State.STALLED})
+
+
+class Live:
+    """Belongs to the main screen, as its actions do."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self.watching = Watching()
+        self.notify = False
+        """Whether the terminal rings when a run fails."""
+        self.newest = False
+        """Follow the newest run as soon as it is known which one that is."""
+        self.strip = LineBar("raised", id="strip")
+        self._opened: tuple[RunRef, bool] | None = None
+        self._listed = False
+        self._ticks = 0
+
+    # ---- what arrives
+
+    def take(self, mail: Mail) -> None:
+        """Take in what is known of the directory and of open runs."""
+        screen, store, now = self._screen, self._screen.store, self._screen.app.clock()
+        self.watching = mail.watching or self.watching
+        if mail.found:
+            store.apply(mail.found, now)
+        if mail.listed:
+            store.end_scan()
+        for (ref, _), (span, body) in mail.bodies.items():
+            store.keep_body(ref, span, body)
+        for run in mail.runs.values():
+            store.keep(run)
+            if run.complete:
+                store.put(run.summary, now)
+        failed = store.newly_failed()
+        if self._listed and failed:
+            self._tell(failed)
+        self._listed |= not screen.app.stage
+        if screen.ref is not None and screen.ref not in store.runs and screen.level:
+            screen.say("its file is gone; shown is what was read of it", "status.warn")
+
+    def _tell(self, failed: list[RunRef]) -> None:
+        """A run failed: ring, if that is wanted."""
+        runs = [run for ref in failed if (run := self._screen.store.runs.get(ref)) is not None and run.parent is None]
+        if self.notify and runs:
+            first = runs[0]
+            more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+            cause = first.first_error.words if first.first_error is not None else first.outcome
+            self._screen.app.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
+
+    # ---- following
+
+    def follow(self, on: bool) -> None:
+        """Keep the newest step in view, or no longer."""
+        screen = self._screen
+        if screen.steps.run is None:
+            return
+        if on:
+            screen.steps.attach()
+            screen.show_detail()
+        else:
+            screen.steps.detach()
+        screen.app.engine.follow(on)
+        screen.refresh_frame()
+
+    def entered(self, ref: RunRef, *, follow: bool = False) -> None:
+        """A run is being opened: it is followed if it is still going, or if that is wanted in any case."""
+        self._opened = ref, follow
+        run = self._screen.steps.run
+        if run is not None and run.summary.ref == ref:
+            self.shown(run)
+
+    def shown(self, run: Run) -> None:
+        """A state of the run is shown: if it was opened just now, begin to follow."""
+        if self._opened is None or self._opened[0] != run.summary.ref or not run.complete:
+            return
+        _, wanted = self._opened
+        self._opened = None
+        if wanted or self.state_of(run).state in STILL_GOING:
+            self.follow(True)
+
+    def listed(self) -> None:
+        """The list was arranged: once all runs are in it, nothing moves the cursor any more but the reader."""
+        self._go_to_newest()
+        self._screen.runs.chosen |= self._listed
+
+    def _go_to_newest(self) -> None:
+        """Open the newest run and follow it, once all are listed; as long as there is none, the first that comes."""
+        screen = self._screen
+        if self.newest and screen.app.stage != "list" and (runs := screen.store.runs):
+            self.newest = False
+            ref = max(runs.values(), key=lambda run: (moment(run), run.parent is None)).ref
+            screen.runs.chosen = True
+            screen.runs.move_to_key(ref)
+            screen.actions.enter(ref, follow=True)
+
+    def moved(self) -> None:
+        """The cursor of the steps moved: away from the newest one means that it is no longer followed."""
+        if self._screen.steps.following and not self._screen.steps.at_end:
+            self.follow(False)
+
+    # ---- the clock
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._screen.set_interval(SLOW_TICK_SECONDS if self._screen.app.slow else TICK_SECONDS, self.tick)
+
+    def tick(self) -> None:
+        """Draw anew what changes with time alone: what lasts, what is silent, how old things are."""
+        self._ticks += 1
+        screen = self._screen
+        now = screen.app.clock()
+        if self._ticks % AGE_TICKS == 0:
+            screen.refresh_list()
+        else:
+            screen.runs.tick(now)
+        if screen.steps.run is not None and self.state_of(screen.steps.run).state is not State.ENDED:
+            screen.steps.tick(now)
+            self.show_strip()
+            screen.refresh_frame()
+
+    # ---- silence
+
+    def state_of(self, run: Run) -> Liveness:
+        """How an open run stands now."""
+        screen = self._screen
+        pulse = screen.store.pulses.get(run.summary.ref)
+        return liveness(
+            run,
+            now=screen.app.clock(),
+            arrivals=tuple(pulse.arrivals) if pulse is not None else (),
+            changed_at=screen.store.changed_at(run.summary),
+        )
+
+    def state_in_list(self, run: RunSummary) -> State:
+        """How a run of the list stands now."""
+        store = self._screen.store
+        seen = run.ref in store.pulses
+        return summary_state(run, now=self._screen.app.clock(), changed_at=store.changed_at(run), seen=seen)[0]
+
+    @property
+    def going(self) -> int:
+        """How many top-level runs are going on, as far as anybody can tell."""
+        runs = self._screen.store.runs
+        unended = (runs[ref] for ref in self._screen.store.unended)
+        return sum(1 for run in unended if run.parent is None and self.state_in_list(run) in STILL_GOING)
+
+    def show_strip(self) -> None:
+        """Show how long the open run has been silent, where it is still going on; else no strip."""
+        screen = self._screen
+        run = screen.steps.run if screen.level else None
+        stands = self.state_of(run) if run is not None else None
+        shown = stands is not None and stands.state is not State.ENDED
+        if shown != self.strip.display:
+            self.strip.display = shown
+        if run is not None and stands is not None and shown:
+            pulse = screen.store.pulses.get(run.summary.ref)
+            counts = arrival_counts(pulse.arrivals if pulse else (), screen.app.clock())
+            self.strip.show(*strip(stands, screen.size.width, screen.app.look.glyphs, per_minute=counts))
+
+    def sentence(self, width: int) -> Line:
+        """What is to be said before anything else: the link is lost, or the open run waits for too long."""
+        screen = self._screen
+        run = screen.steps.run if screen.level else None
+        if run is None:
+            return ()
+        return sentence(self.state_of(run), run, width, screen.app.look.glyphs, now=screen.app.clock())
+
+    def why(self) -> str:
+        """Why the open run counts as running, quiet or stalled."""
+        run = self._screen.steps.run
+        if run is None:
+            return "no run is open"
+        stands = self.state_of(run)
+        return f"{stands.state}: {stands.reason}"
