@@ -53,6 +53,12 @@ def test_read_in_pieces_is_read_at_once(name: str, case: Path, cuts: list[float]
 
 
 @every_case
+@pytest.mark.parametrize("seed", [1, 2])
+def test_followed_is_read_afresh(name: str, case: Path, seed: int) -> None:
+    testing.check_growth(load(name), case, seed=seed)
+
+
+@every_case
 def test_broken_files_become_problems(name: str, case: Path) -> None:
     testing.check_hostile(load(name), case)
 

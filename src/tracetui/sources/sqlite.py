@@ -31,6 +31,7 @@ from urllib.parse import quote
 import msgspec
 
 from tracetui.sources.base import Stat
+from tracetui.sources.versions import settled
 
 STATEMENT_OPS: Final = 100_000_000
 """About two seconds. Not counted in time, because the caller's own work between two rows must not count."""
@@ -38,12 +39,25 @@ VALUE_LIMIT: Final = 1 << 29
 ATTEMPTS: Final = 20
 """How often a copy is begun anew because the writer was faster."""
 KEPT_COPIES: Final = 8
+BUSY_SECONDS: Final = 0.1
+"""How long to wait for a writer that holds a lock."""
 
 _CHUNK: Final = 1 << 20
 _PREFIX: Final = "tracetui-copy-"
 _PROGRESS_OPS: Final = 100_000
 _JOURNAL_MAGIC: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+def is_passing(error: Exception) -> bool:
+    """True for what stands in the way just now, and will not soon: a lock, or a writer that is faster than a copy."""
+    if isinstance(error, sqlite3.Error):
+        return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
+    return isinstance(error, Changing)
+
+
+class Changing(OSError):
+    """A database that was written to while it was read, or copied."""
 
 
 def tables(path: str) -> frozenset[str]:
@@ -56,6 +70,11 @@ def tables(path: str) -> frozenset[str]:
     return frozenset(name for (name,) in rows if isinstance(name, str))
 
 
+def version_of(connection: sqlite3.Connection) -> object:
+    """What tells the state that `connect` found from any later one; None where that cannot be told (yet)."""
+    return getattr(connection, "version", None)
+
+
 @contextmanager
 def connect(path: str, *, follow: bool = False) -> Iterator[sqlite3.Connection]:
     """A read-only connection to a consistent state of the database at `path`.
@@ -65,16 +84,19 @@ def connect(path: str, *, follow: bool = False) -> Iterator[sqlite3.Connection]:
     state = _State.of(path)
     if follow and state.wal is not None and _regular(path + "-shm") is not None:
         with closing(_open(path, "mode=ro")) as connection:
+            connection.version = state if state.settled else None
             yield connection
     elif state.wal is None and state.journal is None:
         with closing(_open(path, "immutable=1")) as connection:
             _refuse_cut(connection, state.main.size)
+            connection.version = state if state.settled else None
             yield connection
         if _State.of(path).main != state.main:
-            raise OSError("the database changed while it was read")
+            raise Changing("the database changed while it was read")
     else:
         copy = _copy_of(path, state)  # held here, so that it is not removed meanwhile
         with closing(_open(copy.path, "immutable=1")) as connection:
+            connection.version = state if state.settled else None
             yield connection
 
 
@@ -109,6 +131,11 @@ class _State(msgspec.Struct, frozen=True):
             raise OSError(f"not a regular file: {path}")
         wal = _filled(path + "-wal")
         return cls(main, wal, b"" if wal is None else _read(path + "-wal", 32), _filled(path + "-journal"))
+
+    @property
+    def settled(self) -> bool:
+        """True if any later change must show in it."""
+        return all(stat is None or settled(stat) for stat in (self.main, self.wal, self.journal))
 
     def allows(self, later: _State) -> bool:
         """True if a copy taken between `self` and `later` is consistent.
@@ -168,13 +195,18 @@ def _taken(path: str, state: _State) -> tuple[_State, _Copy]:
             copy.settle()
             return state, copy
         state = later
-    raise OSError("the database keeps changing while it is copied")
+    raise Changing("the database keeps changing while it is copied")
 
 
-def _open(path: str, mode: str, *, query_only: bool = True) -> sqlite3.Connection:
+def _open(path: str, mode: str, *, query_only: bool = True) -> _Connection:
     name = quote(os.fsencode(os.path.abspath(path)))  # an unquoted ? in a name would set the mode
     connection = sqlite3.connect(
-        f"file:{name}?{mode}", uri=True, isolation_level=None, check_same_thread=False, factory=_Connection
+        f"file:{name}?{mode}",
+        uri=True,
+        isolation_level=None,
+        check_same_thread=False,
+        factory=_Connection,
+        timeout=BUSY_SECONDS,
     )
     try:
         connection.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_LIMIT)
@@ -194,6 +226,7 @@ class _Connection(sqlite3.Connection):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        self.version: _State | None = None
         self.text_factory = _text
         self._ops = 0
         self.set_progress_handler(self._too_long, _PROGRESS_OPS)

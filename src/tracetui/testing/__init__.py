@@ -29,7 +29,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import CERTAIN, NO, Format
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span, Status
 from tracetui.sources.local import LocalSource
-from tracetui.testing import hostile
+from tracetui.testing import growth, hostile
 from tracetui.testing.normal import Shown, leaves, plain, plain_run, relative
 from tracetui.testing.reading import ALLOWED, MTIME, Growing, claimed, copied, files, read_run, write
 
@@ -38,6 +38,7 @@ __all__ = [
     "cases",
     "check_expected",
     "check_format",
+    "check_growth",
     "check_hostile",
     "check_nothing_lost",
     "check_pieces",
@@ -64,6 +65,7 @@ def check_format(fmt: Format, cases_dir: str | os.PathLike[str], *, seed: int = 
         check_nothing_lost(fmt, case)
         check_unknown_fields(fmt, case)
         check_hostile(fmt, case, seed=seed)
+        check_growth(fmt, case, seed=seed)
         random = Random(seed)  # noqa: S311 - to cut files, not to keep secrets
         for _ in range(5):
             check_pieces(fmt, case, [random.random() for _ in range(random.randint(1, 6))])
@@ -121,6 +123,21 @@ def check_pieces(fmt: Format, case: Path, cuts: Sequence[float]) -> None:
                     reader.read(whole=size == len(whole))
             for ref, reader in readers.items():
                 _same(plain_run(reader.run()), expected[ref], f"{ref.address} cut at {sizes} of {len(whole)}")
+
+
+def check_growth(fmt: Format, case: Path, *, seed: int = 1) -> None:
+    """While a file is written, a reader with a cursor knows at every stop what a fresh reader finds, bodies included.
+
+    So a span is given again whenever anything about it has changed. Databases get their rows from a real writer.
+    """
+    random = Random(seed)  # noqa: S311
+    with copied(case) as root:
+        for path in claimed(fmt, root):
+            refs = _refs(fmt, path)
+            if Path(path).read_bytes()[:16] == b"SQLite format 3\0":
+                growth.check_rows(fmt, path, refs, random)
+            else:
+                growth.check_bytes(fmt, path, refs[:5], random)
 
 
 def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -> None:

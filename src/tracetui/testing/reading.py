@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import NO, START, Format
+from tracetui.formats.base import NO, START, Chunk, Format
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalSource
@@ -43,10 +43,15 @@ class Growing:
                     if whole:
                         raise
                     return
-            if chunk.reset:
-                self._builder.reset()
-            self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-            self._cursor, done = chunk.cursor, chunk.done
+            self.take(chunk)
+            done = chunk.done
+
+    def take(self, chunk: Chunk) -> None:
+        """Take in what one read gave."""
+        if chunk.reset:
+            self._builder.reset()
+        self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+        self._cursor = chunk.cursor
 
     def run(self) -> Run:
         """The run as known so far."""

@@ -15,8 +15,8 @@ from tracetui.formats.ccpa.records import MAX_LINE, At, parse
 from tracetui.formats.ccpa.run import header_of, run_body
 from tracetui.formats.ccpa.session import Session
 from tracetui.formats.lines import BLOCK, Line, lines
-from tracetui.formats.versions import settled
 from tracetui.sources.base import File, Stat
+from tracetui.sources.versions import settled
 
 BUDGET: Final = 0.05
 """Seconds that one read may take."""

@@ -103,8 +103,10 @@ def _child_body(connection: Connection, schema: Schema, run_id: str) -> Body:
     )
 
 
-def run_body(connection: Connection, schema: Schema, run: RunRow, error: FirstError | None) -> RunBody:
-    """What the database says about the run as a whole."""
+def run_body(
+    connection: Connection, schema: Schema, run: RunRow, error: FirstError | None, counted: tuple[int, int]
+) -> RunBody:
+    """What the database says about the run as a whole; `counted` are its own steps, and those that failed."""
     row = one_row(connection, schema, schema.runs, "rowid", run.rowid)
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.inputs}
     attributes |= dict(_more_of_run(connection, schema, run.id))
@@ -112,7 +114,7 @@ def run_body(connection: Connection, schema: Schema, run: RunRow, error: FirstEr
         input=inputs_of(connection, schema, run),
         output=_output(connection, schema, run),
         error=None if error is None else Error(error.message, error.type),
-        totals=_totals(connection, schema, run),
+        totals=_totals(connection, schema, run, counted),
         attributes=attributes,
         layout="Workflow",
         raw=_raw(row),
@@ -135,8 +137,11 @@ def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterato
                 yield table, [_decoded(dict(zip(columns, values, strict=True))) for values in rows]
     names = schema.columns.get("steps", ())
     if has_steps(schema):
-        hidden = f"{schema.step('run')} = ? AND {schema.step('node_name')} = '{BASELINE}'"
-        sql = f"SELECT {', '.join(map(quoted, names))} FROM steps WHERE {hidden}"
+        hidden = f"{schema.step('run')} = ? AND {schema.step('node_name')} = '{BASELINE}'"  # an index tells that
+        sql = (
+            f"SELECT {', '.join(map(quoted, names))} FROM steps"
+            f" WHERE rowid IN (SELECT rowid FROM steps WHERE {hidden}) ORDER BY rowid"
+        )
         rows = connection.execute(sql, (run_id,)).fetchall()
         if rows:
             yield BASELINE, [_decoded(dict(zip(names, values, strict=True))) for values in rows]
@@ -144,14 +149,19 @@ def _more_of_run(connection: Connection, schema: Schema, run_id: str) -> Iterato
         yield "_schema_version", [version for (version,) in connection.execute("SELECT version FROM _schema_version")]
 
 
-def _totals(connection: Connection, schema: Schema, run: RunRow) -> tuple[Total, ...]:
+def more_of_run(connection: Connection, schema: Schema, run_id: str) -> int:
+    """A hash of what other tables hold about a run."""
+    return hash(repr([*_more_of_run(connection, schema, run_id)]))
+
+
+def _totals(connection: Connection, schema: Schema, run: RunRow, own: tuple[int, int]) -> tuple[Total, ...]:
     """Declared counts beside our own: of steps (inherited ones too), or of items where the run is a map."""
     items = [child for child in children_of(connection, schema, [run.id]) if item_number(child) is not None]
     if items:
         counted, bad = len(items), sum(map(failed, items))
     elif has_steps(schema):
         ancestors, _ = ancestors_of(connection, schema, run)
-        counted, bad = step_counts(connection, schema, run.id)
+        counted, bad = own
         counted += sum(step_counts(connection, schema, ancestor.id, last)[0] for ancestor, last in ancestors)
     else:
         return ()

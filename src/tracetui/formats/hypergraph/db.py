@@ -6,34 +6,70 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from sqlite3 import Connection
+from sqlite3 import Connection, Error
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
-from tracetui.formats.hypergraph.body import body_of, run_body
+from tracetui.formats.hypergraph.body import body_of, more_of_run, run_body
 from tracetui.formats.hypergraph.deep import tallies
-from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, many, run_by_id, run_rows, schema_of
-from tracetui.formats.hypergraph.runs import children_of, first_errors, header_of, items_by_parent, last_routes
-from tracetui.formats.hypergraph.spans import Position, SpanReader
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.formats.hypergraph.follow import Follower
+from tracetui.formats.hypergraph.known import pending_of, sides_of
+from tracetui.formats.hypergraph.rows import (
+    BASELINE,
+    RunRow,
+    Schema,
+    StepRow,
+    has_steps,
+    run_by_id,
+    run_rows,
+    schema_of,
+)
+from tracetui.formats.hypergraph.runs import (
+    children_of,
+    first_errors,
+    header_of,
+    items_by_parent,
+    last_routes,
+    step_counts,
+)
+from tracetui.formats.hypergraph.spans import Anew, Position, SpanReader, status_of_step
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span, Status
 from tracetui.model.build import summary_of
-from tracetui.sources.base import File, Stat
+from tracetui.sources.base import File
+from tracetui.sources.sqlite import is_passing, version_of
 
 PIECE_SECONDS: Final = 0.04
 
 
-class Reading(msgspec.Struct, frozen=True):
-    """A cursor: `stat` and `run` are those of the file and the run when reading began."""
+class Counts(msgspec.Struct, frozen=True):
+    """What is summed up over all steps of a run: how many there are, how many failed, the last decision."""
 
-    stat: Stat
+    steps: int
+    failed: int
+    decision: Any = None
+
+    def plus(self, rows: list[StepRow]) -> Counts:
+        """With some steps more, in their order."""
+        bad = sum(status_of_step(row)[0] is Status.ERROR for row in rows)
+        decisions = [row.decision for row in rows if row.decision is not None]
+        return Counts(self.steps + len(rows), self.failed + bad, decisions[-1] if decisions else self.decision)
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """A cursor: `run` is the run when reading began."""
+
     run: RunRow
     position: Position
-    """What is still to be read."""
-    signature: tuple[Any, ...] = ()
-    """Counts of the rows that were read, once all were: other counts show that something came."""
+    """What is still to be read, and what is known of what was."""
+    counts: Counts | None = None
+    """None while there is something left to read."""
+    more: int = 0
+    """Hash of the rows about the run in other tables."""
+    version: object = None
+    """The version of the database all of which was read."""
 
 
 def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Problem]:
@@ -67,20 +103,64 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
 
     The first piece has a header, for the rest of it and the body every step is looked at: they come with the last.
     """
-    with file.database(follow=cursor is not None) as connection:
-        schema = schema_of(connection)
-        if isinstance(cursor, Reading) and cursor.position.tasks:
-            return _piece(connection, schema, file.path, cursor)
-        run = run_by_id(connection, schema, ref.key or "")
-        if run is None:
-            raise FormatError("the run is not in the database", f"run {ref.key}")
-        again = isinstance(cursor, Reading)
-        same = again and (file.stat, run) == (cursor.stat, cursor.run)
-        if same and _signature(connection, schema, cursor.position.seen) == cursor.signature:
-            return Chunk(cursor=cursor)
-        first = _piece(connection, schema, file.path, Reading(file.stat, run, Position.start(run)))
-        header = first.header or header_of(run, None, ())
-        return msgspec.structs.replace(first, header=header, reset=again)
+    try:
+        with file.database(follow=cursor is not None) as connection:
+            connection.execute("BEGIN")  # one state of it for all statements; closing ends it
+            return _read(connection, file.path, ref, cursor)
+    except (Error, OSError) as error:
+        if cursor is None or not is_passing(error):
+            raise
+        return Chunk(cursor=cursor)  # what was read before stays
+
+
+def _read(connection: Connection, path: str, ref: RunRef, cursor: Reading | None) -> Chunk:
+    version = version_of(connection)
+    if cursor is not None and cursor.version == version is not None:
+        return Chunk(cursor=cursor)
+    chunk = _read_on(connection, path, ref, cursor)
+    done = chunk.cursor.counts is not None and (cursor is None or cursor.counts is not None)
+    return (
+        msgspec.structs.replace(chunk, cursor=msgspec.structs.replace(chunk.cursor, version=version)) if done else chunk
+    )
+
+
+def _read_on(connection: Connection, path: str, ref: RunRef, cursor: Reading | None) -> Chunk:
+    schema = schema_of(connection)
+    if cursor is not None and cursor.counts is None:
+        return _piece(connection, schema, path, cursor)
+    run = run_by_id(connection, schema, ref.key or "")
+    if run is None:
+        raise FormatError("the run is not in the database", f"run {ref.key}")
+    if cursor is not None:
+        try:
+            return _more(connection, schema, path, cursor, run)
+        except Anew:
+            pass
+    first = _piece(connection, schema, path, Reading(run, Position.start(run)))
+    header = first.header or header_of(run, None, ())
+    return msgspec.structs.replace(first, header=header, reset=cursor is not None)
+
+
+def _more(connection: Connection, schema: Schema, path: str, cursor: Reading, run: RunRow) -> Chunk:
+    """What came since everything was read. Raises `Anew`."""
+    assert cursor.counts is not None
+    follower = Follower(connection, schema, path, cursor.position)
+    came, more = follower.advance(run), more_of_run(connection, schema, run.id)
+    reader = follower.reader
+    if not came and more == cursor.more:
+        return Chunk(cursor=Reading(run, reader.position, cursor.counts, more))
+    if follower.changed or reader.known.disordered or run.id not in reader.known.tree:
+        counts = _counts(connection, schema, run)
+    else:
+        counts = cursor.counts.plus([row for row in follower.new if row.run == run.id and row.node_name != BASELINE])
+    header, body = _whole(connection, schema, run, counts)
+    return Chunk(
+        spans=reader.spans,
+        problems=reader.problems,
+        cursor=Reading(run, reader.position, counts, more),
+        header=header,
+        body=body,
+    )
 
 
 def body(file: File, span: Span) -> Body:
@@ -99,38 +179,24 @@ def _piece(connection: Connection, schema: Schema, path: str, reading: Reading) 
             break
     position = reader.position
     if not reader.done:
-        cursor = Reading(reading.stat, reading.run, position)
+        cursor = Reading(reading.run, position)
         return Chunk(spans=reader.spans, problems=reader.problems, cursor=cursor, done=False)
-    cursor = Reading(reading.stat, reading.run, position, _signature(connection, schema, position.seen))
-    header, body = _whole(connection, schema, reading.run)
+    known = position.known
+    known.sides = sides_of(connection, schema, known.tree)
+    _, known.pending = pending_of(connection, schema, known.tree, {})
+    counts = _counts(connection, schema, reading.run)
+    cursor = Reading(reading.run, position, counts, more_of_run(connection, schema, reading.run.id))
+    header, body = _whole(connection, schema, reading.run, counts)
     return Chunk(spans=reader.spans, problems=reader.problems, cursor=cursor, header=header, body=body)
 
 
-def _whole(connection: Connection, schema: Schema, run: RunRow) -> tuple[Header, RunBody]:
+def _counts(connection: Connection, schema: Schema, run: RunRow) -> Counts:
+    steps, bad = step_counts(connection, schema, run.id) if has_steps(schema) else (0, 0)
+    return Counts(steps, bad, last_routes(connection, schema, run.id).get(run.id))
+
+
+def _whole(connection: Connection, schema: Schema, run: RunRow, counts: Counts) -> tuple[Header, RunBody]:
     error = first_errors(connection, schema, [run]).get(run.id)
     items = items_by_parent(children_of(connection, schema, [run.id])).get(run.id, ())
-    decision = last_routes(connection, schema, run.id).get(run.id)
-    return header_of(run, error, items, decision), run_body(connection, schema, run, error)
-
-
-def _signature(connection: Connection, schema: Schema, seen: frozenset[str]) -> tuple[Any, ...]:
-    """Counts that change with the rows of some runs."""
-    runs = sorted(seen)
-    found: list[tuple[Any, ...]] = []
-    if has_steps(schema):
-        done, run = schema.step("completed_at"), schema.step("run")
-        sql = f"SELECT count(*), count({done}), max(rowid) FROM steps WHERE {run} IN ({{keys}})"
-        found += many(connection, sql, runs)
-    sql = f'SELECT count(*), count({schema.run("completed_at")}) FROM "{schema.runs}" WHERE'
-    found += many(connection, f"{sql} {schema.run('id')} IN ({{keys}})", runs)
-    found += many(connection, f"{sql} {schema.run('parent')} IN ({{keys}})", runs)
-    for table, column in (("pending_nodes", "rowid"), ("pause_slots", "settled_at"), ("run_updates", "rowid")):
-        if "run_id" in schema.columns.get(table, ()):
-            found += many(connection, f"SELECT count(*), count({column}) FROM {table} WHERE run_id IN ({{keys}})", runs)
-    if "series_id" in schema.columns.get("attempt_records", ()) and "run_id" in schema.columns.get(
-        "attempt_series", ()
-    ):
-        series = "SELECT id FROM attempt_series WHERE run_id IN ({keys})"
-        sql = f"SELECT count(*), count(completed_at) FROM attempt_records WHERE series_id IN ({series})"
-        found += many(connection, sql, runs)
-    return tuple(found)
+    body = run_body(connection, schema, run, error, (counts.steps, counts.failed))
+    return header_of(run, error, items, counts.decision), body

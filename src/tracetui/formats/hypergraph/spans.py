@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.hypergraph.known import Below, Known, Pending, last_row, order_of, pages_of
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
     RunRow,
@@ -39,6 +40,7 @@ from tracetui.formats.hypergraph.runs import (
     is_active,
     item_number,
     label_of,
+    number_or_end,
 )
 from tracetui.model import Error, Operation, Problem, Span, Status, StatusSource, status_of
 
@@ -48,11 +50,17 @@ _ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
 _NO_DURATION: Final = (Status.ERROR, Status.PAUSED, Status.RUNNING)
 
 
+class Anew(Exception):
+    """What was read before must be read again: a span would have to vanish."""
+
+
 class OpenRun(msgspec.Struct, frozen=True):
     """A run whose steps are to be found; `parent` is the span below which they hang."""
 
     run: RunRow
     parent: str | None
+    hung: bool = False
+    """No step names it: `parent` is a span of its own, or a node that is running now."""
 
 
 class Steps(msgspec.Struct, frozen=True):
@@ -78,11 +86,12 @@ class Position(msgspec.Struct, frozen=True):
 
     tasks: tuple[Task, ...]
     seen: frozenset[str]
+    known: Known
 
     @classmethod
     def start(cls, run: RunRow) -> Position:
         """Nothing read yet."""
-        return cls((OpenRun(run, None),), frozenset({run.id}))
+        return cls((OpenRun(run, None),), frozenset({run.id}), Known())
 
 
 class SpanReader:
@@ -94,8 +103,11 @@ class SpanReader:
         self._path = path
         self._tasks = deque(position.tasks)
         self._seen = set(position.seen)
+        self.known = position.known.copy()
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
+        if not self.known.last:
+            self.known.last = last_row(connection, schema)
 
     @property
     def done(self) -> bool:
@@ -105,7 +117,7 @@ class SpanReader:
     @property
     def position(self) -> Position:
         """Where to go on."""
-        return Position(tuple(self._tasks), frozenset(self._seen))
+        return Position(tuple(self._tasks), frozenset(self._seen), self.known)
 
     def advance(self) -> None:
         """Do one task."""
@@ -122,22 +134,31 @@ class SpanReader:
         if not has_steps(self._schema):
             self.problems.append(Problem(self._path, "steps", NO_STEPS))
             return
+        known = self.known
+        known.tree[task.run.id] = Below(task.run, task.parent, task.hung)
         queue: list[Task] = []
         if task.parent is None:
             ancestors, absent = ancestors_of(self._connection, self._schema, task.run)
+            known.inherited, known.absent = tuple((run.id, last) for run, last in ancestors), absent
             if absent is not None:
                 reason = f"it was forked from {absent!r}, which is not in this database: those steps are missing"
                 self.problems.append(Problem(self._path, f"run {task.run.id}", reason))
             queue += [Steps(self._rowids(run.id, last), None, True) for run, last in ancestors]
             self._seen.update(run.id for run, _ in ancestors)
-        queue.append(Steps(self._rowids(task.run.id, None), task.parent))
+        rowids = self._rowids(task.run.id, None)
+        known.steps += len(rowids)
+        queue.append(Steps(rowids, task.parent))
         self._tasks.extendleft(reversed([*queue, Loose(task.run, task.parent)]))
 
     def _rowids(self, run_id: str, last: int | None) -> tuple[int, ...]:
         schema = self._schema
+        self.known.pages[run_id] = pages_of(self._connection, schema, run_id, self.known.last)
         upto = "" if last is None else f" AND {schema.step('superstep')} <= {int(last)}"
         # hidden rows are left out when they are read: here the index alone must suffice, for the sake of long runs
-        sql = f"SELECT rowid FROM steps WHERE {schema.step('run')} = ?{upto} ORDER BY {schema.step('index')}, rowid"
+        sql = (
+            f"SELECT rowid FROM steps WHERE {schema.step('run')} = ? AND rowid <= {self.known.last}{upto}"
+            f" ORDER BY {schema.step('index')}, rowid"
+        )
         return tuple(rowid for (rowid,) in self._connection.execute(sql, (run_id,)).fetchall())
 
     def _read_steps(self, task: Steps) -> None:
@@ -146,9 +167,14 @@ class SpanReader:
             self._tasks.appendleft(Steps(rest, task.parent, task.inherited))
         rows = {row.rowid: row for row in self._rows(page)}
         ordered = [rows[rowid] for rowid in page if rowid in rows and rows[rowid].node_name != BASELINE]
-        self.spans += [self._step_span(row, task.parent, task.inherited) for row in ordered]
-        self._read_attempts(ordered)
-        self._queue_children(ordered)
+        if ordered and not task.inherited:
+            self.known.ends[text_id(ordered[-1].run)] = order_of(ordered[-1])
+        self._give(ordered, task.parent, task.inherited)
+
+    def _give(self, rows: list[StepRow], parent: str | None, inherited: bool) -> None:
+        self.spans += [step_span(self.id_of(row), row, parent, inherited=inherited) for row in rows]
+        self._read_attempts(rows)
+        self._queue_children(rows)
 
     def _rows(self, rowids: Iterable[int]) -> Iterable[StepRow]:
         for row in many(self._connection, self._schema.step_select + "WHERE rowid IN ({keys})", rowids):
@@ -160,7 +186,7 @@ class SpanReader:
             return
         for found in runs_by_id(self._connection, self._schema, wanted).values():
             self._seen.add(found.id)
-            self._tasks.append(OpenRun(found, self._id(wanted[found.id])))
+            self._tasks.append(OpenRun(found, self.id_of(wanted[found.id])))
 
     def _read_attempts(self, rows: list[StepRow]) -> None:
         series = {row.series: row for row in rows if row.series is not None}
@@ -169,40 +195,50 @@ class SpanReader:
         for record in attempts(self._connection, self._schema, series):
             row = series.get(record["series_id"])
             if row is not None:
-                self.spans.append(attempt_span(record, self._id(row), integer(row.superstep)))
+                self.spans.append(attempt_span(record, self.id_of(row), integer(row.superstep)))
 
     def _read_loose(self, task: Loose) -> None:
         """Pending nodes of a run that is going on, and child runs that no step names."""
-        running = self._read_pending(task)
+        self.read_pending(task.run, task.parent)
         for child in children_of(self._connection, self._schema, [task.run.id]):
-            if child.id in self._seen:
-                continue
-            self._seen.add(child.id)
-            below = running.get(child.id.removeprefix(f"{task.run.id}/").partition("/")[0])
-            if below is None:
-                self.spans.append(run_span(child, task.parent))
-            self._tasks.append(OpenRun(child, run_span_id(child) if below is None else below))
+            if child.id not in self._seen:
+                self.read_child(child, task.run.id, task.parent)
 
-    def _read_pending(self, task: Loose) -> dict[str, str]:
-        """Spans of the nodes that were begun and have no step row yet; their ids by node name."""
+    def read_child(self, child: RunRow, run_id: str, parent: str | None) -> None:
+        """A run that no step of its parent names (yet): below the node that is running now, else by itself."""
+        self._seen.add(child.id)
+        node = child.id.removeprefix(f"{run_id}/").partition("/")[0]
+        below = next((ident for ident, one in self.known.shown.items() if (one.run, one.node) == (run_id, node)), None)
+        if below is None:
+            order = (number_or_end(item_number(child)), child.rowid)
+            self.known.disordered |= order < self.known.hung.get(parent, order)
+            self.known.hung[parent] = order
+            self.spans.append(run_span(child, parent))
+        self._tasks.append(OpenRun(child, below or run_span_id(child), True))
+
+    def read_pending(self, run: RunRow, parent: str | None, lowest: int | None = None) -> None:
+        """Spans of the nodes that were begun, from superstep `lowest` on, and have no step row yet."""
         columns = self._schema.columns.get("pending_nodes", ())
-        if not is_active(task.run) or not {"run_id", "superstep", "node_name"} <= set(columns):
-            return {}
+        if not is_active(run) or not {"run_id", "superstep", "node_name"} <= set(columns):
+            return
         step = self._schema.step
         sql = (
             f"SELECT p.rowid, p.* FROM pending_nodes AS p WHERE p.run_id = ? AND NOT EXISTS (SELECT 1 FROM steps AS s"
             f" WHERE s.{step('run')} = p.run_id AND s.{step('superstep')} = p.superstep"
-            f" AND s.{step('node_name')} = p.node_name) ORDER BY p.superstep, p.rowid"
+            f" AND s.{step('node_name')} = p.node_name){'' if lowest is None else f' AND p.superstep >= {lowest}'}"
+            f" ORDER BY p.superstep, p.rowid"
         )
+        shown = self.known.shown
         found: dict[str, str] = {}
-        for rowid, *values in self._connection.execute(sql, (task.run.id,)).fetchall():
+        for rowid, *values in self._connection.execute(sql, (run.id,)).fetchall():
             row = dict(zip(columns, values, strict=True))
             row_id = self._schema.span_id(row["run_id"], row["superstep"], row["node_name"], -rowid)
-            span = pending_span(row_id, rowid, row, task.parent)
+            span = pending_span(row_id, rowid, row, parent)
             self.spans.append(span)
+            self.known.disordered |= row_id not in shown and parent in self.known.hung
+            shown[row_id] = Pending(run.id, span.name, span.step)
             found[span.name] = span.id
-        self._read_open_attempts(task.run, found)
-        return found
+        self._read_open_attempts(run, found)
 
     def _read_open_attempts(self, run: RunRow, pending: dict[str, str]) -> None:
         """Attempts of the nodes that are running now: their series is not closed, no step names it yet."""
@@ -215,13 +251,17 @@ class SpanReader:
         for record in attempts(self._connection, self._schema, series):
             parent = pending.get(str(series.get(record["series_id"])))
             if parent is not None:
-                self.spans.append(attempt_span(record, parent, integer(record.get("scheduled_superstep"))))
+                span = attempt_span(record, parent, integer(record.get("scheduled_superstep")))
+                self.spans.append(span)
+                self.known.tried.add(span.id)
 
-    def _id(self, row: StepRow) -> str:
+    def id_of(self, row: StepRow) -> str:
+        """Id of the span of a step row."""
         return self._schema.span_id(row.run, row.superstep, row.node_name, row.rowid)
 
-    def _step_span(self, row: StepRow, parent: str | None, inherited: bool) -> Span:
-        return step_span(self._id(row), row, parent, inherited=inherited)
+    def give(self, rows: list[StepRow], run_id: str) -> None:
+        """Steps of a run of the tree that came or changed."""
+        self._give(rows, self.known.tree[run_id].parent, inherited=False)
 
 
 def attempts(connection: Connection, schema: Schema, series: Iterable[Any]) -> list[dict[str, Any]]:

@@ -12,5 +12,5 @@ TICK_NS: Final = 50_000_000
 
 
 def settled(stat: Stat) -> bool:
-    """True if any later change must show in the stat. A file that changed just now, or in the future, is not settled."""
+    """True if any later change must show in the stat; of a file that changed just now it need not."""
     return stat.ctime_ns > 0 and time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > TICK_NS

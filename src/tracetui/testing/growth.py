@@ -1,0 +1,157 @@
+"""Files while they are written: what a reader with a cursor knows at every stop is what a fresh reader finds."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from random import Random
+from typing import Any, Final
+
+from tracetui.formats.base import START, Format
+from tracetui.formats.hypergraph.rows import quoted
+from tracetui.model import RunRef
+from tracetui.sources.local import LocalSource
+from tracetui.testing.normal import plain, plain_run
+from tracetui.testing.reading import ALLOWED, Growing, read_run, write
+
+LONG_AGO: Final = 1_600_000_000
+_TIMES: Final = ("created_at", "started_at", "opened_at")
+
+
+class Follower:
+    """Follows one run as ``tracetui tail`` does: spans and bodies by id, replaced by id, forgotten at a reset."""
+
+    def __init__(self, fmt: Format, ref: RunRef) -> None:
+        self._format = fmt
+        self._growing = Growing(fmt, ref)
+        self._cursor = START
+        self._spans: dict[str, Any] = {}
+        self.ref = ref
+        self.resets = 0
+        self.given = 0
+        """Spans that all reads gave together."""
+
+    def read(self) -> None:
+        """Read all that is there now; what cannot be read changes nothing."""
+        done = False
+        while not done:
+            with LocalSource().open(self.ref.path) as file:
+                try:
+                    chunk = self._format.read(file, self.ref, self._cursor)
+                except ALLOWED:
+                    return
+                if chunk.reset:
+                    self.resets += 1
+                    self._spans.clear()
+                self.given += len(chunk.spans)
+                for span in chunk.spans:
+                    self._spans[span.id] = [plain(span), plain(self._format.body(file, self.ref, span))]
+            self._growing.take(chunk)
+            self._cursor, done = chunk.cursor, chunk.done
+
+    def check(self, where: str) -> None:
+        """Compare with a fresh reader, if that can read the file. Raises `AssertionError`."""
+        try:
+            fresh = read_run(self._format, self.ref)
+            known = {span.id: [plain(span), plain(fresh.load(span))] for span in fresh.spans}
+        except ALLOWED:
+            return
+        told = f"{self.ref.address} {where}"
+        assert sorted(self._spans) == sorted(known), f"{told}: other spans than a fresh read finds"
+        for ident, document in known.items():
+            assert self._spans[ident] == document, f"{told}: {ident} was not given again: {self._spans[ident]}"
+        run, right = plain_run(self._growing.run()), plain_run(fresh)
+        assert run["spans"] == right["spans"], f"{told}: {[s['id'] for s in run['spans']]}: another order"
+        assert run == right, f"{told}: {run['summary']} {run['body']} {run['problems']}, expected {right}"
+
+
+def check_bytes(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
+    """The file grows to its size in steps, is cut off, and grows again."""
+    whole = Path(path).read_bytes()
+    followers = [Follower(fmt, ref) for ref in refs]
+    sizes = sorted({round(random.random() * len(whole)) for _ in range(8)})
+    stops = [*sizes, len(whole), sizes[len(sizes) // 2], len(whole)]
+    for number, size in enumerate(stops):
+        write(path, whole[:size], LONG_AGO + number, again=0 < number <= len(sizes))
+        for follower in followers:
+            follower.read()
+            follower.check(f"at {size} of {len(whole)} bytes (stop {number})")
+    for follower in followers:
+        before = follower.given
+        follower.read()
+        assert follower.given == before, f"{follower.ref.address}: given again though nothing changed"
+
+
+def check_rows(fmt: Format, path: str, refs: list[RunRef], random: Random) -> None:
+    """The rows of a database come as they came to its writer, which is there all the time."""
+    statements = list(_statements(path, random))
+    for name in (path, f"{path}-wal", f"{path}-shm"):
+        if os.path.exists(name):
+            os.unlink(name)
+    followers = [Follower(fmt, ref) for ref in refs]
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA synchronous = OFF")  # the file system need not keep it
+        every = 1 + len(statements) // 60
+        for number, (sql, values) in enumerate(statements):
+            writer.execute(sql, values)
+            if number % every == 0 or number == len(statements) - 1:
+                for follower in followers:
+                    follower.read()
+                    follower.check(f"after {number + 1} of {len(statements)} statements: {sql} {values}")
+
+
+def _statements(path: str, random: Random) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """What a writer may have executed: runs begin active and end after their steps, some steps come twice."""
+    with closing(sqlite3.connect(path)) as db:
+        made = db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL AND name NOT LIKE 'sqlite_%'").fetchall()
+        for (sql,) in made:
+            if "VIRTUAL" not in sql and "TRIGGER" not in sql and "_fts" not in sql:
+                yield sql, ()
+        rows: list[tuple[str, int, str, list[str], list[Any]]] = []
+        for (table,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'").fetchall():
+            if not table.startswith("sqlite_") and "_fts" not in table:
+                rows += _rows(db, table)
+    rows.sort(key=lambda row: (row[0], row[1]))
+    yield from _played(rows, random)
+
+
+def _rows(db: sqlite3.Connection, table: str) -> Iterator[tuple[str, int, str, list[str], list[Any]]]:
+    cursor = db.execute(f"SELECT * FROM {quoted(table)} ORDER BY rowid")  # noqa: S608
+    names = [column[0] for column in cursor.description]
+    first = {"runs": 0, "workflows": 0, "steps": 2}.get(table, 1)
+    for values in cursor.fetchall():
+        row = dict(zip(names, values, strict=True))
+        when = next((str(row[name]) for name in _TIMES if row.get(name)), "")
+        yield when, first, table, names, list(values)
+
+
+def _played(rows: list[tuple[str, int, str, list[str], list[Any]]], random: Random) -> Iterator[tuple[str, Any]]:
+    ends: list[tuple[str, Any]] = []
+    for _, _, table, names, values in rows:
+        row = dict(zip(names, values, strict=True))
+        begun = dict(row)
+        if table in ("runs", "workflows"):
+            begun |= {name: "active" if name == "status" else None for name in ("status", "completed_at")}
+        elif table == "steps" and random.random() < 0.3:
+            begun |= {name: value for name, value in _BROKEN.items() if name in row}
+        columns, marks = ", ".join(map(quoted, names)), ", ".join("?" * len(names))
+        yield f"INSERT INTO {table} ({columns}) VALUES ({marks})", tuple(begun.values())  # noqa: S608
+        if begun != row:
+            changed = [name for name in names if begun[name] != row[name]]
+            sets = ", ".join(f"{quoted(name)} = ?" for name in changed)
+            keys = [name for name in ("id", "run_id", "workflow_id", "superstep", "node_name") if name in names]
+            where = " AND ".join(f"{quoted(name)} IS ?" for name in keys)
+            update = f"UPDATE {table} SET {sets} WHERE {where}"  # noqa: S608
+            statement = (update, (*(row[name] for name in changed), *(row[name] for name in keys)))
+            if table == "steps" and random.random() < 0.5:
+                yield statement
+            else:
+                ends.append(statement)
+    yield from ends
+
+
+_BROKEN: Final = {"status": "paused", "values_data": None, "completed_at": None}
