@@ -27,6 +27,7 @@ RUN: Final = "tracetui/run/1"
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_USAGE: Final = Usage()
+_FOREIGN: Final = re.compile("[\x7f-\U0010ffff]+")  # JSON has escaped the rest: most text is passed over quickly
 
 
 def runs_document(
@@ -187,7 +188,11 @@ def encode(value: Any) -> bytes:
         return "".join(_pieces(value)).encode("ascii")
     if data.isascii() and b"\x7f" not in data:
         return data
-    return UNSAFE.sub(_escape, data.decode()).encode()
+    return _FOREIGN.sub(_escape_all, data.decode()).encode()
+
+
+def _escape_all(match: re.Match[str]) -> str:
+    return UNSAFE.sub(_escape, match.group())
 
 
 def _escape(match: re.Match[str]) -> str:

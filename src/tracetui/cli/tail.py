@@ -1,0 +1,166 @@
+"""``tracetui tail``: follow runs as they happen; in the app on a terminal, else as lines or data."""
+
+from __future__ import annotations
+
+import argparse
+import select
+import sys
+from collections.abc import Callable
+from contextlib import closing
+
+import msgspec
+
+from tracetui.cli.app import need_terminal
+from tracetui.cli.output import complain, write_lines
+from tracetui.cli.parser import add_place, roots
+from tracetui.cli.reading import listing_of, only, run_at, source_of
+from tracetui.errors import UsageError
+from tracetui.export.events import Lines, event_line
+from tracetui.live.tail import Tail
+from tracetui.model import RunRef
+from tracetui.model.event import Event
+from tracetui.sources.base import Source
+from tracetui.sources.spool import STDIN
+
+HELP = "follow runs as they happen"
+EXAMPLES = """\
+On a terminal this opens the app. Into a pipe or file, and with --json, it prints what is new until it is interrupted.
+
+examples:
+  tracetui tail traces/                     every run that grows from now on
+  tracetui tail traces/ --newest            the newest run, or the first that appears
+  tracetui tail runs.db#wf-1 --from-start   one run, from its first step
+  tracetui tail traces/ --json | jq 'select(.event == "end")'
+"""
+_LOOK_UP_SECONDS = 1.0
+"""How often it is looked whether anybody still reads what is printed."""
+
+
+class Aim(msgspec.Struct):
+    """What is followed: places, and of some files only certain runs."""
+
+    places: list[str]
+    chosen: dict[str, set[RunRef]] = {}
+
+    def wants(self, ref: RunRef) -> bool:
+        """Whether a run is followed."""
+        return ref.path not in self.chosen or ref in self.chosen[ref.path]
+
+
+class First:
+    """Follows the first run that it is asked about, and no other."""
+
+    def __init__(self) -> None:
+        self._ref: RunRef | None = None
+
+    def wants(self, ref: RunRef) -> bool:
+        """Whether a run is followed."""
+        self._ref = self._ref or ref
+        return ref == self._ref
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``tail``."""
+    parser.add_argument("paths", nargs="*", metavar="PATH|RUN", help="folders, files, and addresses or ids of runs")
+    add_place(parser)
+    parser.add_argument("--newest", action="store_true", help="only the newest run, or the first that appears")
+    parser.add_argument("--from-start", action="store_true", help="begin with what is there already")
+    parser.add_argument("--json", action="store_true", help="one event a line as data, see docs/json.md")
+    parser.add_argument("--polling", action="store_true", help="look at the files now and then, without events")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Follow until the user quits or interrupts it, or nobody reads what is printed."""
+    if STDIN in args.paths:
+        raise UsageError("standard input cannot be followed; `tracetui show -` reads a trace from there")
+    on_terminal = sys.stdout.isatty() and not args.json
+    if on_terminal:
+        need_terminal(roots(args))
+    with source_of(roots(args)) as source:
+        aim = _aim(source, args)
+        if on_terminal:
+            return _app(source, aim, args)
+        _print(source, aim, args)
+    return 0
+
+
+def _aim(source: Source, args: argparse.Namespace) -> Aim:
+    """What the words mean. Raises `NothingReadable` or `UsageError` for those that mean nothing."""
+    if not args.paths:
+        return Aim(roots(args))
+    aim = Aim(list(args.trace_dir))
+    for word in args.paths:
+        if source.is_file(word) or source.is_folder(word):
+            aim.places.append(word)
+            continue
+        found, parts = run_at(source, word, args)
+        if parts:
+            raise UsageError(f"a whole run is followed, not {'/'.join(parts)!r} in it; leave that out")
+        aim.chosen.setdefault(found.ref.path, set()).add(found.ref)
+    if aim.chosen and args.newest:
+        raise UsageError("--newest finds the run itself; name a place instead of a run")
+    aim.places += [path for path in aim.chosen if path not in aim.places]
+    return aim
+
+
+def _app(source: Source, aim: Aim, args: argparse.Namespace) -> int:
+    refs = [ref for chosen in aim.chosen.values() for ref in chosen]
+    target = refs[0].address if len(refs) == 1 else None
+    from tracetui.ui.app import run_app
+
+    return run_app(
+        aim.places,
+        format=args.format,
+        target=target,
+        source=source,
+        follow=True,
+        newest=args.newest,
+        events=not args.polling,
+    )
+
+
+def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
+    forced, wants = only(args), aim.wants
+    places = aim.places
+    if args.newest:
+        there = listing_of(source, places, forced, deep=False).runs
+        if there:
+            places, wants = [there[0].ref.path], Aim([], {there[0].ref.path: {there[0].ref}}).wants
+        else:
+            wants = First().wants
+    tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
+    write = _write_json if args.json else _write_text(Lines())
+    why = f"{tail.watch.how}: {tail.watch.why}" if tail.watch.why else tail.watch.how
+    complain(f"following {', '.join(places)} ({why})")
+    with closing(tail):
+        _follow(tail, write)
+
+
+def _follow(tail: Tail, write: Callable[[Event], None]) -> None:
+    lost = ""
+    while True:
+        for event in tail.events(_LOOK_UP_SECONDS):
+            write(event)
+        sys.stdout.flush()
+        if tail.watch.lost != lost:
+            lost = tail.watch.lost
+            complain(f"{lost}; what is known is kept, and it is tried again" if lost else "connected again")
+        if _nobody_reads():
+            raise BrokenPipeError
+
+
+def _write_json(event: Event) -> None:
+    sys.stdout.buffer.write(event_line(event))
+
+
+def _write_text(lines: Lines) -> Callable[[Event], None]:
+    return lambda event: write_lines(lines.lines(event))
+
+
+def _nobody_reads() -> bool:
+    """Whether the reader of a pipe has gone: where nothing is printed, no write would tell."""
+    if not hasattr(select, "poll"):
+        return False
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    return any(event & (select.POLLERR | select.POLLNVAL) for _, event in poll.poll(0))

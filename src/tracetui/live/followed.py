@@ -1,0 +1,207 @@
+"""The runs that are followed: what was told of each, and readers of those that changed last."""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from tracetui.live.agenda import Agenda
+from tracetui.live.place import Place
+from tracetui.live.track import ENDED, TREE, Known, Track, plain, same_but_for_time
+from tracetui.model import Problem, Run, RunRef, RunSummary, Status, StatusSource
+from tracetui.model.event import Event, RunChanged, RunEnded, RunReset, SpanChanged
+from tracetui.sources.base import MOVING_SECONDS, Source
+from tracetui.store.relations import Relations
+
+READERS: Final = 256
+"""Runs whose readers are kept; those of runs that have ended go first."""
+
+TREE_PROBLEMS: Final = 2
+"""So many problems at the end of those of a run may be about its tree."""
+
+
+class Followed:
+    """Makes events of what readers read. Used by one thread."""
+
+    def __init__(self, source: Source, agenda: Agenda) -> None:
+        self._source = source
+        self._agenda = agenda
+        self._known: dict[RunRef, Known] = {}
+        self._tracks: OrderedDict[RunRef, Track] = OrderedDict()
+        self._related = True
+
+    @property
+    def full(self) -> bool:
+        """Whether one more reader would end another."""
+        return len(self._tracks) >= READERS
+
+    def track(self, ref: RunRef) -> Track | None:
+        """What reads a run, if it is still kept."""
+        return self._tracks.get(ref)
+
+    def remember(self, run: RunSummary) -> None:
+        """A run that was there at the start: it is not told."""
+        self._known[run.ref] = Known(summary=plain(run), ended=_end(run))
+        self._related = False
+
+    def read_quietly(self, ref: RunRef) -> None:
+        """Read what is there at the start, so that later only what is new is told."""
+        track = Track(self._source, ref)
+        run = track.skip(None)
+        if run is not None:
+            self.remember(run.summary)
+            self._keep(track)
+
+    def forget(self, refs: Iterable[RunRef]) -> Iterator[Event]:
+        """These runs are gone."""
+        for ref in refs:
+            known = self._known.pop(ref, None)
+            self._tracks.pop(ref, None)
+            self._related = False
+            if known is not None and known.told:
+                yield RunReset(ref.address)
+
+    def drop(self, refs: Iterable[RunRef]) -> None:
+        """The file of these runs was rewritten: they are read as new ones."""
+        for ref in refs:
+            self._tracks.pop(ref, None)
+            if ref in self._known:
+                self._known[ref].rewritten = True
+
+    def failures(self, refs: Iterable[RunRef]) -> Iterator[Problem]:
+        """Why runs could not be read when that was last tried."""
+        for ref in refs:
+            track = self._tracks.get(ref)
+            if track is not None and track.reader.failure is not None:
+                yield track.reader.failure
+
+    # ---- reading
+
+    def read(self, place: Place, run: RunSummary) -> Iterator[Event]:
+        """What is new of a run that was just found in its file."""
+        known, track = self._known.get(run.ref), self._tracks.get(run.ref)
+        if known is not None and place.several and (track is None or not place.still):  # noqa: SIM102
+            if same_but_for_time(known.summary, run):
+                return
+        if track is None and known is not None:
+            track = self._resume(place, known, run)
+        if track is None:
+            if known is not None and known.told:
+                known.told = False
+                yield from self._reset(place, run.ref)
+            track = Track(self._source, run.ref)
+        self._keep(track)
+        track.reader.read()
+        yield from self.read_on(place, track)
+
+    def read_on(self, place: Place, track: Track) -> Iterator[Event]:
+        """Tell what a reader has just read; what more there is comes after the other files had their turn."""
+        if track.reader.failure is None:
+            yield from self._tell(place, track)
+            if track.reader.more:
+                self._agenda.add(place.entry.path, time.monotonic())
+
+    def _resume(self, place: Place, known: Known, run: RunSummary) -> Track | None:
+        """A reader that has skipped what is known already; None if the run must be read as a new one.
+
+        Only of a file that was not touched it is known that what was told of it still holds.
+        """
+        grown = None if known.told else place.grown
+        if place.several or known.rewritten or not (place.untouched or grown is not None):
+            return None
+        track = Track(self._source, run.ref)
+        found = track.skip(grown)
+        if found is None:
+            return None
+        if known.told:
+            return track if same_but_for_time(known.summary, found.summary) else None
+        return track if _begins_alike(known.summary, found.summary) else None
+
+    def _reset(self, place: Place, ref: RunRef) -> Iterator[Event]:
+        """Nothing holds that was told of a run or of its file; what still does is told again."""
+        place.told = None
+        for other in place.refs:
+            if (track := self._tracks.get(other)) is not None and other != ref:
+                track.problems_again()
+        yield RunReset(ref.address)
+
+    def _tell(self, place: Place, track: Track) -> Iterator[Event]:
+        run = track.reader.build()
+        known = self._known.get(track.ref)
+        spans = track.news(run)
+        summary = plain(run.summary)
+        if known is None:
+            known = self._known[track.ref] = Known(summary=summary)
+            self._related, differs = False, True
+        else:
+            if track.reader.reset and known.told:
+                known.told = False
+                yield from self._reset(place, track.ref)
+            differs = summary != known.summary if known.told else not same_but_for_time(summary, known.summary)
+            self._related = self._related and _relation(summary) == _relation(known.summary)
+            known.summary, known.rewritten = summary, False
+        if spans or differs:
+            if differs or not known.told:
+                known.told = True
+                yield RunChanged(summary, known.replay)
+            for position in spans:
+                yield SpanChanged(run, position)
+        if known.told:
+            yield from self._problems(place, track, run)
+        if not track.reader.more:
+            yield from self._ending(place, known, run)
+
+    def _problems(self, place: Place, track: Track, run: Run) -> Iterator[Event]:
+        passing = [problem for problem in run.problems[-TREE_PROBLEMS:] if problem.where == TREE]
+        for problem in (*track.problems(run), *(passing if place.still else ())):
+            yield from place.problem(problem)
+        if passing and not place.still:
+            self._agenda.add(place.entry.path, place.still_at)
+
+    def _ending(self, place: Place, known: Known, run: Run) -> Iterator[Event]:
+        summary = run.summary
+        ended = _end(summary)
+        if ended is not None and ended is not known.ended:
+            yield RunEnded(known.summary)
+        known.ended = ended
+        if summary.status is Status.RUNNING and summary.status_source is StatusSource.DERIVED:
+            left = summary.modified_at + MOVING_SECONDS - time.time()
+            self._agenda.add(place.entry.path, time.monotonic() + max(1.0, min(left, MOVING_SECONDS) + 0.01))
+
+    def _keep(self, track: Track) -> None:
+        self._tracks[track.ref] = track
+        self._tracks.move_to_end(track.ref)
+        if len(self._tracks) > READERS:
+            ended = (ref for ref in self._tracks if ref in self._known and self._known[ref].ended is not None)
+            del self._tracks[next(ended, next(iter(self._tracks)))]
+
+    # ---- among runs
+
+    def relations(self) -> Iterator[Event]:
+        """Runs of which it is known only now which other run they replay."""
+        if self._related:
+            return
+        self._related = True
+        runs = [known.summary for known in self._known.values()]
+        if not any(run.replay_of or run.replay_of_path for run in runs):
+            return
+        for ref, address in Relations(runs).replay_addresses().items():
+            known = self._known[ref]
+            if known.replay != address:
+                known.replay = address
+                if known.told:
+                    yield RunChanged(known.summary, address)
+
+
+def _end(summary: RunSummary) -> Status | None:
+    return summary.status if summary.status in ENDED else None
+
+
+def _relation(summary: RunSummary) -> tuple[str | None, ...]:
+    return summary.id, summary.replay_of, summary.replay_of_path
+
+
+def _begins_alike(one: RunSummary, other: RunSummary) -> bool:
+    return (one.id, one.name, one.started_at, one.prompt) == (other.id, other.name, other.started_at, other.prompt)

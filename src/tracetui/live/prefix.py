@@ -1,0 +1,93 @@
+"""A source whose files end early: what a file held before it grew."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from tracetui.sources.base import Entry, File, Folder, Source, Stat
+
+if TYPE_CHECKING:
+    from sqlite3 import Connection
+
+
+class Prefix:
+    """`source`, with files that end at byte `size` while that is not None; see `tracetui.sources.base.Source`."""
+
+    def __init__(self, source: Source) -> None:
+        self._source = source
+        self.size: int | None = None
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        return self._source.walk(root)
+
+    def list(self, path: str) -> Folder:
+        return self._source.list(path)
+
+    def is_file(self, path: str) -> bool:
+        return self._source.is_file(path)
+
+    def is_folder(self, path: str) -> bool:
+        return self._source.is_folder(path)
+
+    def local_path(self, path: str) -> str | None:
+        return self._source.local_path(path)
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        file = self._source.open(path, stat)
+        return file if self.size is None else _Beginning(file, self.size)
+
+
+class _Beginning:
+    """The first bytes of a file; see `tracetui.sources.base.File`."""
+
+    def __init__(self, file: File, size: int) -> None:
+        self._file = file
+        self._size = size
+        self.path = file.path
+        self.name = file.name
+        self.memo: dict[str, Any] = {}
+
+    def __enter__(self) -> _Beginning:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def stat(self) -> Stat:
+        found = self._file.stat
+        return msgspec.structs.replace(found, size=min(found.size, self._size))
+
+    @property
+    def moving(self) -> bool:
+        return self._file.moving
+
+    @property
+    def head(self) -> bytes:
+        return self._file.head[: self._size]
+
+    def read(self, offset: int, size: int) -> bytes:
+        return self._file.read(offset, min(size, max(0, self._size - offset)))
+
+    def read_all(self) -> bytes:
+        return self.read(0, self._size)
+
+    def sibling(self, name: str) -> str | None:
+        return self._file.sibling(name)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        return self._file.tables
+
+    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+        return self._file.database(follow=follow)
+
+    def close(self) -> None:
+        self._file.close()

@@ -1,0 +1,204 @@
+"""Follow every run below some places without a screen: what changes in files becomes events.
+
+Of runs that change a reader is kept, so that only what is new is read; of all others only their summary. A file that
+cannot be read is told of when it has been still for a while: until then its writer may be in the middle of it.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from tracetui.formats.base import Format
+from tracetui.live.agenda import Agenda
+from tracetui.live.followed import Followed
+from tracetui.live.place import Place
+from tracetui.live.scan import Found, entries, look
+from tracetui.live.watch import Change, Watch
+from tracetui.model import Problem, RunRef
+from tracetui.model.event import Event, RunReset
+from tracetui.sources.base import Entry, Source
+
+READ_AHEAD: Final = 64 << 20
+"""Bytes of files that are read at the start, so that it is known which spans they hold already."""
+LONGEST_REST: Final = 0.25
+LOOK_SHARE: Final = 4
+"""A file is not looked into again before so many times as long as that took last have gone by."""
+
+
+def _every(ref: RunRef) -> bool:
+    return True
+
+
+class Tail:
+    """What happens to the runs below `roots`. Used by one thread."""
+
+    def __init__(
+        self,
+        source: Source,
+        roots: Sequence[str],
+        *,
+        only: Format | None = None,
+        from_start: bool = False,
+        events: bool = True,
+        wanted: Callable[[RunRef], bool] = _every,
+    ) -> None:
+        """Without `from_start`, what is there now is not told. `wanted` says which runs are followed."""
+        self._source = source
+        self._only = only
+        self._wanted = wanted
+        self._last: Format | None = None
+        self._places: dict[str, Place] = {}
+        self._agenda = Agenda()
+        self._followed = Followed(source, self._agenda)
+        self._rest = 0.0
+        self._closed = threading.Event()
+        if not from_start:
+            self._look_around(roots)
+        stats = {path: place.entry.stat for path, place in self._places.items() if place.entry.stat is not None}
+        self.watch = Watch(source, roots, known=stats, events=events)
+        self._read_ahead()
+
+    def events(self, timeout: float) -> Iterator[Event]:
+        """What happened since the last call; waits at most so many seconds for it.
+
+        Under a flood half the time goes to waiting: what comes meanwhile is told together, for less.
+        """
+        self._closed.wait(self._rest)
+        changes = self.watch.changes(self._agenda.wait(timeout))
+        began = time.monotonic()
+        for change in sorted(changes, key=_time_of):
+            yield from self._changed(change)
+        for path in self._agenda.due():
+            yield from self._read(path)
+        yield from self._followed.relations()
+        late = self._agenda.wait(1.0) == 0.0
+        self._rest = 0.0 if late else min(time.monotonic() - began, LONGEST_REST)
+
+    def close(self) -> None:
+        """End watching."""
+        self._closed.set()
+        self.watch.stop()
+
+    # ---- the start
+
+    def _look_around(self, roots: Sequence[str]) -> None:
+        for entry in entries(self._source, roots):
+            place = self._places[entry.path] = Place(entry=entry, seen=entry.stat)
+            self._remember(place, deep=False)
+            if place.several:
+                self._remember(place, deep=True)
+
+    def _remember(self, place: Place, *, deep: bool) -> None:
+        runs = [run for run in self._look(place.entry, deep=deep).runs if self._wanted(run.ref)]
+        place.refs = tuple(run.ref for run in runs)
+        for run in runs:
+            self._followed.remember(run)
+
+    def _read_ahead(self) -> None:
+        """Read the runs of the files that changed last: it is they that will go on."""
+        room = READ_AHEAD
+        for place in sorted(self._places.values(), key=lambda one: _mtime(one.entry), reverse=True):
+            room -= place.entry.stat.size if place.refs and place.entry.stat is not None else 0
+            for ref in place.refs:
+                if room < 0 or self._followed.full:
+                    return
+                self._followed.read_quietly(ref)
+
+    # ---- files
+
+    def _changed(self, change: Change) -> Iterator[Event]:
+        place, entry = self._places.get(change.path), change.entry
+        if entry is None:
+            if place is not None:
+                yield from self._gone(place)
+            return
+        if place is None:
+            place = self._places[change.path] = Place(entry=entry, changed=_changed_at(entry))
+        elif place.entry.stat == entry.stat:  # of a database only its log changed
+            place.changed = time.monotonic()
+        else:
+            place.changed = _changed_at(entry)
+        place.entry = entry
+        yield from self._read(change.path)
+
+    def _gone(self, place: Place) -> Iterator[Event]:
+        del self._places[place.entry.path]
+        yield from self._empty(place)
+
+    def _empty(self, place: Place) -> Iterator[Event]:
+        """Nothing holds that was told of a file and its runs."""
+        resets = list(self._followed.forget(place.refs))
+        yield from resets
+        if place.told and RunReset(place.entry.path) not in resets:
+            yield RunReset(place.entry.path)
+        place.refs, place.told, place.broken = (), None, False
+
+    def _read(self, path: str) -> Iterator[Event]:
+        """Everything that is new in a file."""
+        place = self._places.get(path)
+        if place is None:
+            return
+        now = time.monotonic()
+        track = None if len(place.refs) != 1 or place.several else self._followed.track(place.refs[0])
+        if track is not None:
+            track.reader.read()
+            if track.reader.failure is None and not track.reader.reset and not place.broken:
+                place.seen = place.entry.stat
+                yield from self._followed.read_on(place, track)
+                return
+        elif now < place.not_before:
+            self._agenda.add(path, place.not_before)
+            return
+        yield from self._look_again(place, rewritten=track is not None and track.reader.reset)
+        place.seen = place.entry.stat
+        place.not_before = now + (1 + LOOK_SHARE) * (time.monotonic() - now)
+
+    def _look_again(self, place: Place, *, rewritten: bool) -> Iterator[Event]:
+        """Find out which runs a file holds now, and read them."""
+        found = self._look(place.entry, deep=place.several)
+        runs = [run for run in found.runs if self._wanted(run.ref)]
+        refs = tuple(run.ref for run in runs)
+        if (place.broken and not found.problems) or (not runs and (rewritten or (place.still and not found.problems))):
+            yield from self._empty(place)
+        elif rewritten:
+            self._followed.drop(place.refs)
+        if runs:
+            yield from self._followed.forget(ref for ref in place.refs if ref not in refs)
+            place.refs = refs
+        for run in runs:
+            yield from self._followed.read(place, run)
+        yield from self._broken(place, found)
+
+    def _broken(self, place: Place, found: Found) -> Iterator[Event]:
+        """What is wrong with a file, once it has been still for a while."""
+        problems: list[Problem] = [*found.problems, *self._followed.failures(place.refs)]
+        if place.still:
+            for problem in problems:
+                place.broken = True
+                yield from place.problem(problem)
+        elif problems or place.several or (place.refs and not found.runs):
+            self._agenda.add(place.entry.path, place.still_at)
+
+    def _look(self, entry: Entry, *, deep: bool) -> Found:
+        found, self._last = look(self._source, entry, deep=deep, last=self._last, only=self._only)
+        return found
+
+
+def _mtime(entry: Entry | None) -> float:
+    return entry.stat.mtime if entry is not None and entry.stat is not None else 0.0
+
+
+def _time_of(change: Change) -> float:
+    return _mtime(change.entry)
+
+
+def _changed_at(entry: Entry) -> float:
+    """When a file changed, on the clock of `time.monotonic`; now if its own times make no sense."""
+    now = time.monotonic()
+    if entry.stat is None:
+        return now
+    ago = time.time() - max(entry.stat.mtime_ns, entry.stat.ctime_ns) / 1e9
+    return now - ago if ago > 0 else now

@@ -1,0 +1,122 @@
+"""One run that is followed: what was told of it, and so what is new."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from tracetui.live.load import Reader
+from tracetui.live.prefix import Prefix
+from tracetui.model import Problem, Run, RunRef, RunSummary, Status, StatusSource
+from tracetui.sources.base import Source
+
+ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+TREE: Final = "spans"
+"""Where problems are that the next span may mend: a parent that is not there yet."""
+
+
+class Known(msgspec.Struct):
+    """What is kept of every run for ever."""
+
+    summary: RunSummary
+    """As last seen; without its file's time, which is not told."""
+    told: bool = False
+    """False: it was there at the start, and nobody heard of it."""
+    replay: str | None = None
+    ended: Status | None = None
+    """The end that was told."""
+    rewritten: bool = False
+    """Its file was rewritten: it is to be read as a new one."""
+
+
+def plain(summary: RunSummary) -> RunSummary:
+    """A summary to compare: what is not told of it left out."""
+    return msgspec.structs.replace(summary, modified_at=0.0)
+
+
+def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
+    """Whether two summaries differ in nothing, or only in that the file has been still for a while now."""
+    return _settled(one) == _settled(other)
+
+
+def _settled(summary: RunSummary) -> RunSummary:
+    waiting = summary.status_source is StatusSource.DERIVED and summary.status is Status.RUNNING
+    return msgspec.structs.replace(summary, modified_at=0.0, status=Status.UNKNOWN if waiting else summary.status)
+
+
+class Track:
+    """Reads one run on and says which of its spans are to be told."""
+
+    def __init__(self, source: Source, ref: RunRef) -> None:
+        self._prefix = Prefix(source)
+        self.ref = ref
+        self.reader = Reader(self._prefix, ref)
+        self._depths: dict[str, int] = {}
+        """Depth of every span, as told."""
+        self._missing: set[str] = set()
+        """Parents that were not there when a span was told."""
+        self._zone: str | None = None
+        self._problems = 0
+        """How many problems of the run were looked at."""
+
+    def skip(self, size: int | None) -> Run | None:
+        """Read what is there without telling it, of a file up to byte `size`; None if that cannot be read."""
+        self._prefix.size = size
+        run = None
+        while self.reader.more:
+            self.reader.read()
+        if self.reader.failure is None:
+            run = self.reader.build()
+            self._take(run, range(len(run.spans)))
+            self.problems(run)
+        else:
+            self.reader = Reader(self._prefix, self.ref)
+        self._prefix.size = None
+        return run
+
+    def news(self, run: Run) -> list[int]:
+        """Positions of the spans that the last read brought, or moved."""
+        if self.reader.reset:
+            self._depths.clear()
+            self._missing.clear()
+            self._problems = 0
+        fresh = self.reader.fresh
+        everything = bool(self._depths) and run.summary.time_zone != self._zone
+        if everything:
+            found = list(range(len(run.spans)))
+        else:
+            given = {run.index[one] for one in fresh if one in run.index}
+            found = sorted(given | self._moved(run, fresh))
+        self._take(run, found)
+        return found
+
+    def _moved(self, run: Run, fresh: list[str]) -> set[int]:
+        """Spans that stand elsewhere now: their parent came, or it went elsewhere itself."""
+        if self._missing.isdisjoint(fresh) and not any(self._elsewhere(run, run.index.get(one)) for one in fresh):
+            return set()
+        return {i for i in range(len(run.spans)) if self._elsewhere(run, i)}
+
+    def _elsewhere(self, run: Run, position: int | None) -> bool:
+        if position is None:
+            return False
+        depth = run.depths[position]
+        return self._depths.get(run.spans[position].id, depth) != depth
+
+    def _take(self, run: Run, positions: list[int] | range) -> None:
+        self._zone = run.summary.time_zone
+        for position in positions:
+            span = run.spans[position]
+            self._depths[span.id] = run.depths[position]
+            if span.parent_id is not None and not run.depths[position]:
+                self._missing.add(span.parent_id)
+
+    def problems(self, run: Run) -> list[Problem]:
+        """Problems of the run that were not looked at before; those of its tree, which the next span may mend, not."""
+        lasting = [problem for problem in run.problems[self._problems :] if problem.where != TREE]
+        self._problems += len(lasting)
+        return lasting
+
+    def problems_again(self) -> None:
+        """What was told of the file is forgotten: tell the problems of this run again."""
+        self._problems = 0
