@@ -24,6 +24,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--version", action="version", version=f"tracetui {tracetui.__version__}")
     add_paths(parser)
     add_looks(parser)
+    add_watching(parser)
+
+
+def add_watching(parser: argparse.ArgumentParser) -> None:
+    """How what changes is noticed and told."""
+    parser.add_argument("--notify", action="store_true", help="ring, and notify the desktop, when a run fails")
+    parser.add_argument("--slow", action="store_true", help="draw what changes seldom: for a slow line")
+    parser.add_argument("--polling", action="store_true", help="look at the files now and then, without events")
 
 
 def add_looks(parser: argparse.ArgumentParser) -> None:
@@ -36,13 +44,21 @@ def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits. Without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty():
         return _list(args)
-    need_terminal(roots(args))
-    with source_of(roots(args)) as source:
+    with source_of([place for place in roots(args) if place != STDIN]) as source:
         places, target = _opened(source, args)
+        need_terminal(places)
         from tracetui.ui.app import run_app
 
         return run_app(
-            places, format=args.format, theme=args.theme, ascii_glyphs=args.ascii, target=target, source=source
+            places,
+            format=args.format,
+            theme=args.theme,
+            ascii_glyphs=args.ascii,
+            target=target,
+            source=source,
+            notify=args.notify,
+            slow=args.slow,
+            events=not args.polling,
         )
 
 
@@ -68,7 +84,7 @@ def _list(args: argparse.Namespace) -> int:
 def _opened(source: Source, args: argparse.Namespace) -> tuple[list[str], str | None]:
     """The places to open, and the address to go to: ``tracetui runs.db#wf-1/3`` opens the file there."""
     places = roots(args)
-    if len(places) != 1 or os.path.lexists(places[0]) or source.is_file(places[0]) or source.is_folder(places[0]):
+    if len(places) != 1 or os.path.exists(places[0]) or source.is_file(places[0]) or source.is_folder(places[0]):
         return places, None
     parsed = address.parse(places[0], source.is_file)
     if parsed is not None:
