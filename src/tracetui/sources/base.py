@@ -24,6 +24,10 @@ class LinkLost(OSError):
     """
 
 
+FOLLOWED: Final = "followed"
+"""Set in the `memo` of a file that is being watched: a live database is then read in place, not from a copy."""
+
+
 class Stat(msgspec.Struct, frozen=True, gc=False):
     """What tells one version of a file from the next."""
 

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Entry, Folder, Stat, left_out
+from tracetui.sources.base import FOLLOWED, HEAD_SIZE, MOVING_SECONDS, Entry, Folder, Stat, left_out
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -106,7 +106,8 @@ class LocalFile:
             from tracetui.sources import sqlite
 
             is_database = self.head.startswith(_SQLITE_MAGIC)
-            self._tables = sqlite.tables(self._at) if is_database else frozenset()
+            follow = FOLLOWED in self.memo
+            self._tables = sqlite.tables(self._at, follow=follow) if is_database else frozenset()
         return self._tables
 
     def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:

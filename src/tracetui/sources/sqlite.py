@@ -60,10 +60,10 @@ class Changing(OSError):
     """A database that was written to while it was read, or copied."""
 
 
-def tables(path: str) -> frozenset[str]:
+def tables(path: str, *, follow: bool = False) -> frozenset[str]:
     """Names of the tables (no views, no virtual tables) of the database at `path`; empty if it cannot be read."""
     try:
-        with connect(path) as connection:
+        with connect(path, follow=follow) as connection:
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
     except (sqlite3.Error, OSError):
         return frozenset()

@@ -48,4 +48,4 @@ class Hypergraph:
 
 
 def _is_database(file: File) -> bool:
-    return file.head.startswith(_MAGIC)
+    return file.read(0, len(_MAGIC)) == _MAGIC

@@ -17,6 +17,7 @@ from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.hypergraph.rows import integer, number, text
 from tracetui.formats.hypergraph.runs import PREVIEW, error_type
+from tracetui.formats.whole import unchanged, whole
 from tracetui.model import (
     Body,
     Error,
@@ -67,9 +68,8 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
 
 def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
     """The whole run, nothing while the file stays as it was."""
-    stat = file.stat
-    if cursor == stat:
-        return Chunk(cursor=cursor)
+    if (same := unchanged(file, cursor)) is not None:
+        return Chunk(cursor=same)
     root, note = _document(file)
     spans = list(_spans(root))
     problems = [] if note is None else [Problem(file.path, "", f"read leniently: {note}")]
@@ -78,7 +78,7 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
         header=_header(root, file.name, spans),
         body=_run_body(root, spans),
         problems=problems,
-        cursor=stat,
+        cursor=whole(file, file.read_all()),
         reset=cursor is not START,
     )
 

@@ -22,6 +22,7 @@ from tracetui.formats.latticeflow.spans import At, weave
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat
+from tracetui.sources.versions import settled
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -30,6 +31,8 @@ class Mark(msgspec.Struct, frozen=True):
     stat: Stat
     place: Place
     check: int
+    current: bool
+    """No change can leave the same stat behind."""
 
 
 class LatticeFlow:
@@ -46,7 +49,7 @@ class LatticeFlow:
             yield found if isinstance(found, Problem) else _summary(file, found, deep=deep)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        if cursor is not START and cursor.stat == file.stat:
+        if cursor is not START and cursor.current and cursor.stat == file.stat:
             return Chunk(cursor=cursor)
         try:
             document = _same(file, ref, cursor) or files.find(file, ref.key)
@@ -54,7 +57,7 @@ class LatticeFlow:
             if cursor is not START and file.moving:
                 return Chunk(cursor=cursor)  # caught while it is being written: what was read before stays
             raise
-        mark = Mark(file.stat, document.place, zlib.crc32(document.data))
+        mark = Mark(file.stat, document.place, zlib.crc32(document.data), settled(file.stat))
         if cursor is not START and document.data and (cursor.place, cursor.check) == (mark.place, mark.check):
             return Chunk(cursor=mark)
         return _chunk(file, document, mark)

@@ -25,6 +25,7 @@ from tracetui.formats.paprika.quick import Start, first_steps, quick_facts, star
 from tracetui.formats.paprika.record import Record
 from tracetui.formats.paprika.run import first_prompt, header_of, tally_of
 from tracetui.formats.paprika.spans import At, spans_of
+from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat
@@ -50,6 +51,8 @@ class _Reading(msgspec.Struct, frozen=True):
     header: Header
     body: RunBody
     next: int
+    whole: Whole
+    """The cursor at the end."""
 
 
 class _Begun(msgspec.Struct, frozen=True):
@@ -92,8 +95,8 @@ class Paprika:
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk, in slices if it has very many steps; nothing while the file stays as it was."""
         stat = file.stat
-        if cursor == stat:
-            return Chunk(cursor=cursor)
+        if (same := unchanged(file, cursor)) is not None:
+            return Chunk(cursor=same)
         if isinstance(cursor, _Reading) and cursor.version == stat:
             return _slice(cursor, first=False)
         if cursor is START and stat.size > HUGE and (begun := first_steps(file)) is not None:
@@ -104,10 +107,11 @@ class Paprika:
                 cursor=_Begun(stat, begun),
                 done=False,
             )
-        record = _load(file.read_all(), file.path)
+        data = file.read_all()
+        record = _load(data, file.path)
         header = first_prompt(header_of(record.facts, file.path, record.steps), record.steps)
         body = run_body(record, tally_of(record, msgspec.structs.replace(header, usage=None)))
-        reading = _Reading(stat, record, header, body, 0)
+        reading = _Reading(stat, record, header, body, 0, whole(file, data))
         again = cursor is not START and not (isinstance(cursor, _Begun) and cursor.leads_to(record, stat))
         return msgspec.structs.replace(_slice(reading, first=True), reset=again)
 
@@ -130,7 +134,7 @@ def _slice(reading: _Reading, *, first: bool) -> Chunk:
         header=reading.header,
         body=reading.body,
         problems=record.problems if first else (),
-        cursor=reading.version if done else msgspec.structs.replace(reading, next=stop),
+        cursor=reading.whole if done else msgspec.structs.replace(reading, next=stop),
         done=done,
     )
 

@@ -21,6 +21,7 @@ from tracetui.formats.penelope.result import TURNS, Result, header_of, is_criter
 from tracetui.formats.penelope.run import run_body
 from tracetui.formats.penelope.spans import At, spans_of, started_at, timings_of
 from tracetui.formats.penelope.turns import Record, Turn, turns_of
+from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span, Status
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
@@ -64,11 +65,11 @@ class Penelope:
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk: the file is one JSON object. Nothing while it stays as it was."""
-        stat = file.stat
-        if cursor == stat:
-            return Chunk(cursor=cursor)
-        chunk = _chunk(file.read_all(), file.path, slices=True)
-        return msgspec.structs.replace(chunk, cursor=stat, reset=cursor is not START)
+        if (same := unchanged(file, cursor)) is not None:
+            return Chunk(cursor=same)
+        data = file.read_all()
+        chunk = _chunk(data, file.path, slices=True)
+        return msgspec.structs.replace(chunk, cursor=whole(file, data), reset=cursor is not START)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From what `read` saw; `raw` holds the exact bytes, a rendering where the file is not strict JSON."""

@@ -1,0 +1,34 @@
+"""The cursor of formats that read a file as a whole: nothing new while it stays as it was."""
+
+from __future__ import annotations
+
+from zlib import crc32
+
+import msgspec
+
+from tracetui.formats.base import Cursor
+from tracetui.sources.base import File, Stat
+from tracetui.sources.versions import settled
+
+
+class Whole(msgspec.Struct, frozen=True):
+    """The version of a file that was read."""
+
+    stat: Stat
+    check: int | None
+    """Checksum of its bytes while a change may leave the same stat behind, None once none can."""
+
+
+def whole(file: File, data: bytes) -> Whole:
+    """The cursor after `data`, which is all of `file`."""
+    return Whole(file.stat, None if settled(file.stat) else crc32(data))
+
+
+def unchanged(file: File, cursor: Cursor) -> Whole | None:
+    """The cursor to go on with if `file` is what was read before, None if it must be read (again)."""
+    if not isinstance(cursor, Whole) or cursor.stat != file.stat:
+        return None
+    if cursor.check is None:
+        return cursor
+    found = whole(file, data := file.read_all())
+    return found if crc32(data) == cursor.check else None
