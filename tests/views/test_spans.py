@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -294,12 +296,59 @@ def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
 ) -> None:
     builder = RunBuilder(REF, lambda span: Body())
     rows: SpanRows | None = None
-    for number, chunk in enumerate(chunks):
-        builder.add(chunk, header=Header(id="r", name="r", ended=False))
-        run, now = builder.build(moving=True), START + 100 * number
-        scratch = SpanRows(run, tree=tree, folded=folded, now=now, errors_only=errors_only)
-        rows = rows.grown(run, now=now) if rows is not None else scratch
-        assert all_of(rows) == all_of(scratch)
+    with pytest.MonkeyPatch.context() as patch:  # few spans are many for the row of the whole run
+        patch.setattr("tracetui.views.chart._PAINTED", 4)
+        patch.setattr("tracetui.views.chart._LONGEST", 2)
+        for number, chunk in enumerate(chunks):
+            builder.add(chunk, header=Header(id="r", name="r", ended=False))
+            run, now = builder.build(moving=True), START + 100 * number
+            scratch = SpanRows(run, tree=tree, folded=folded, now=now, errors_only=errors_only)
+            rows = rows.grown(run, now=now) if rows is not None else scratch
+            assert all_of(rows) == all_of(scratch)
+
+
+def test_a_long_span_is_in_the_row_of_the_whole_run_however_many_there_are() -> None:
+    calls = [make_span(str(i), "opus", Operation.CHAT, i, 1, step=i) for i in range(1112)]
+    calls[1111] = make_span("1111", "Bash", Operation.EXECUTE_TOOL, 1111, 900_000, step=1111)
+    calls += [make_span(str(i), "opus", Operation.CHAT, i, 1, step=i) for i in range(2020, 5000)]
+    styles = [piece.style for piece in SpanRows(make_run(calls), tree=False).overview(111)]
+    assert styles.count("bar.tool") >= 15
+
+
+def now_and_then(first: list[Span], then: list[Span], **how: Any) -> tuple[SpanRows, SpanRows]:
+    """The rows of a run that was given more spans: grown, and made from scratch."""
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add(first)
+    rows = SpanRows(builder.build(), **how)
+    all_of(rows)
+    builder.add(then)
+    run = builder.build()
+    return rows.grown(run), SpanRows(run, **how)
+
+
+def call(ident: str, start: float, ms: float, parent: str | None = None) -> Span:
+    return make_span(ident, "Bash", Operation.EXECUTE_TOOL, start, ms, parent_id=parent)
+
+
+CALLS = [call("a", 0, 100), call("b", 1, 5000), call("c", 2, 300), call("d", 2.5, 50)]
+
+
+@pytest.mark.parametrize(
+    ("then", "how"),
+    [
+        ([call("b", 1, 50)], {"tree": False}),  # it ended earlier than it said
+        ([call("a", 0.5, 100)], {"tree": False}),  # it began later
+        ([call("b", 1, 10), call("e", 3, 20)], {"tree": False}),  # no longer one of the longest
+        ([call("c", 2, 300, "b")], {"tree": True, "folded": frozenset("b")}),  # same order, another depth
+        ([call("e", 3, 1, "d"), call("f", 4, 1, "e"), call("g", 5, 1)], {"tree": True, "folded": frozenset("d")}),
+        ([call("e", 3, 1, "d"), call("f", 4, 1, "e")], {"tree": True, "folded": frozenset("ae")}),
+    ],
+)
+def test_what_changed_is_measured_again(then: list[Span], how: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.views.chart._PAINTED", 2)
+    monkeypatch.setattr("tracetui.views.chart._LONGEST", 1)
+    grown, scratch = now_and_then(CALLS, then, **how)
+    assert all_of(grown) == all_of(scratch)
 
 
 @pytest.mark.parametrize("tree", [False, True])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Sequence
 from functools import cached_property
+from heapq import nlargest
 from itertools import accumulate, islice
 from math import nan
 from typing import Final
@@ -16,11 +17,13 @@ from tracetui.views.bars import Bar, bar, container, instant, on_grid
 from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
 from tracetui.views.growth import Growth
 from tracetui.views.rows import Piece
+from tracetui.views.visible import chosen_now
 
 _LATEST: Final = 1e12
 """Times beyond are nonsense (or infinite); no axis is made of them."""
-_PAINTED: Final = 4000
-"""Spans painted one by one in the row of the whole run; of more, a sample (and everything that failed)."""
+_PAINTED: Final = 1000
+"""Spans painted one by one in the row of the whole run; of more, a sample, the longest and all that failed."""
+_LONGEST: Final = 200
 
 
 def tokens_of(usage: Usage | None) -> int | None:
@@ -44,9 +47,25 @@ class Chart:
         self.total_ms = 0.0
         """Length of the axis, 0 where the trace holds no times at all."""
         self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
-        if before is not None and "_tokens_before" in before[0].__dict__:
-            self._tokens_before = self._tokens_since(*before)
+        if before is not None:
+            self._take_over(*before)
         self._measure()
+
+    def _take_over(self, before: Chart, came: Growth) -> None:
+        """Bring up to date what was worked out for the earlier state."""
+        known, spans = before.__dict__, self._run.spans
+        if "_tokens_before" in known:
+            self._tokens_before = self._tokens_since(before, came)
+        if "_leaves" in known:
+            self._leaves = chosen_now(before._leaves, came, len(spans), self._is_leaf)
+        if "_longest" in known and not any(self._length(i) < before._length(i) for i in came.changed):
+            new_leaves = (i for i in (*came.changed, *range(came.kept, len(spans))) if self._is_leaf(i))
+            self._longest = nlargest(_LONGEST, {*before._longest, *new_leaves}, key=self._length)
+        if "_failed" in known:
+            self._failed = chosen_now(before._failed, came, len(spans), self._is_failed)
+        if known.get("_takes_time") is False:
+            new = (*(spans[i] for i in came.changed), *spans[came.kept :])
+            self._takes_time = any(span.duration_ms for span in new)
 
     def _measure(self) -> None:
         first, last = self._reach
@@ -70,9 +89,9 @@ class Chart:
     def _lay_end_to_end(self) -> None:
         """Each span begins where the one before it ended; what contains others begins with the first of them."""
         self.total_ms = 0.0
-        spans, sizes = self._run.spans, self._run.sizes
-        if not any(span.duration_ms for span in spans):
+        if not self._takes_time:
             return
+        spans, sizes = self._run.spans, self._run.sizes
         offsets = array("d", [nan]) * len(spans)
         at = 0.0
         ends: list[tuple[int, float]] = []
@@ -164,13 +183,43 @@ class Chart:
         full = Clean(glyphs.ends[-1])
         return [Piece(full, style) if style != "line" else Piece(Clean(" ")) for style in styles]
 
-    def _painted(self) -> list[int]:
-        run = self._run
+    def _painted(self) -> Sequence[int]:
         if self.total_ms <= 0:
-            return []
-        leaves = [i for i, size in enumerate(run.sizes) if size == 1 and run.spans[i].operation not in CONTAINERS]
-        failed = [i for i in leaves if run.spans[i].status is Status.ERROR]
-        return leaves[:: 1 + len(leaves) // _PAINTED] + failed
+            return ()
+        leaves: Sequence[int] = self._leaves
+        if len(leaves) > _PAINTED:
+            leaves = sorted({*leaves[:: 1 + len(leaves) // _PAINTED], *self._longest})
+        return (*leaves, *self._failed)
+
+    @cached_property
+    def _takes_time(self) -> bool:
+        """Whether any span says how long it took."""
+        return any(span.duration_ms for span in self._run.spans)
+
+    @cached_property
+    def _leaves(self) -> array[int]:
+        """Positions of the work itself."""
+        return array("L", [i for i in range(len(self._run.spans)) if self._is_leaf(i)])
+
+    @cached_property
+    def _longest(self) -> list[int]:
+        return nlargest(_LONGEST, self._leaves, key=self._length)
+
+    @cached_property
+    def _failed(self) -> array[int]:
+        return array("L", [i for i in self._leaves if self._is_failed(i)])
+
+    def _length(self, position: int) -> tuple[float, int]:
+        """How long a leaf took, and where it stands, so that no two are the same; what contains others took nothing."""
+        length = self._run.spans[position].duration_ms
+        known = length is not None and 0 < length < _LATEST and self._is_leaf(position)
+        return (length or 0.0) if known else 0.0, -position
+
+    def _is_leaf(self, position: int) -> bool:
+        return self._run.sizes[position] == 1 and self._run.spans[position].operation not in CONTAINERS
+
+    def _is_failed(self, position: int) -> bool:
+        return self._run.spans[position].status is Status.ERROR and self._is_leaf(position)
 
 
 def _reach(spans: Sequence[Span]) -> tuple[float, float]:

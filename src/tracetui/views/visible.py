@@ -36,21 +36,26 @@ def visible_now(
     """`visible` of a run that grew, from that of before."""
     if not isinstance(before, array) or (tree and errors_only):
         return visible(run, tree, folded, errors_only)
-    found: array[int] = before[:]
     if tree:
+        found: array[int] = before[:]
         for position in range(came.kept, len(run.spans)):
             if not _folded_away(run, position, folded, found):
                 found.append(position)
         return found
-    shows = _shows(run, errors_only)
+    return chosen_now(before, came, len(run.spans), _shows(run, errors_only))
+
+
+def chosen_now(before: array[int], came: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
+    """Positions of the chosen spans among `count`, from those of the run before it grew. Each is chosen by itself."""
+    found = before[:]
     for position in came.changed:
         at = bisect_left(found, position)
         there = at < len(found) and found[at] == position
-        if there and not shows(position):
+        if there and not chosen(position):
             found.pop(at)
-        elif not there and shows(position):
+        elif not there and chosen(position):
             found.insert(at, position)
-    found.extend(i for i in range(came.kept, len(run.spans)) if shows(i))
+    found.extend(i for i in range(came.kept, count) if chosen(i))
     return found
 
 
