@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.trees import collect, rewrite_in_secret, settled, walked
+from tracetui.live import notify
 from tracetui.live.inotify import Inotify
 from tracetui.live.notify import Hub, open_notify, remote
 from tracetui.live.watch import Watch
@@ -293,6 +294,69 @@ def watches() -> int:
         for path in Path("/proc/self/fdinfo").iterdir()
         if path.exists()
     )
+
+
+@LINUX
+def test_links_and_hidden_folders_cost_no_watch(tmp_path: Path) -> None:
+    (tmp_path / "usr").symlink_to("/usr")
+    (tmp_path / "up").symlink_to("..")
+    (tmp_path / ".hidden" / "deep").mkdir(parents=True)
+    (tmp_path / "real").mkdir()
+    watch = settled(Watch(LocalSource(), [str(tmp_path)]))
+
+    assert watches() == watch.folders == 2
+    watch.stop()
+
+
+class Deaf:
+    """Hints that never come."""
+
+    def __init__(self) -> None:
+        self.stopped = threading.Event()
+
+    def add(self, folder: str, *, follow: bool = False) -> bool:
+        return True
+
+    def remove(self, folder: str) -> None:
+        pass
+
+    def wait(self, timeout: float) -> dict[str, bool] | None:
+        self.stopped.wait(timeout)
+        return {}
+
+    def wake(self) -> None:
+        self.stopped.set()
+
+    def close(self) -> None:
+        self.wake()
+
+
+def test_names_and_late_files_are_found_soon_when_hints_are_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracetui.live.watch.SWEEP_SECONDS", 3600.0)  # found by a glance, or not at all
+    for i in range(300):
+        (tmp_path / f"{i}.json").write_bytes(b"{}")
+    new = tmp_path / "sub" / "new.json"
+    watch = settled(Watch(LocalSource(), [str(tmp_path)], notify=Deaf))
+
+    new.parent.mkdir()
+    new.write_bytes(b"{}")
+    assert collect(watch, bool).keys() == {str(new)}
+    rewrite_in_secret(new, b"[]")
+    assert collect(watch, bool).keys() == {str(new)}
+    shutil.rmtree(new.parent)
+    assert collect(watch, bool).keys() == {str(new)}
+    watch.stop()
+
+
+def test_network_file_systems_are_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    mounts = tmp_path / "mounts"
+    mounts.write_text(f"host:/x {tmp_path.resolve()} nfs4 rw 0 0\n")
+    monkeypatch.setattr(notify, "_MOUNTS", str(mounts))
+    watch = Watch(LocalSource(), [str(tmp_path / "traces")])
+
+    assert (watch.how, watch.why) == ("polling", "network file system (nfs4)")
 
 
 class Exhausted(Inotify):

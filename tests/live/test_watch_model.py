@@ -54,6 +54,7 @@ class Directory(RuleBasedStateMachine):
         self.clock = self.home / "clock"
         self.count = 0
         self.torn: dict[Path, bytes] = {}
+        self.rewritten: set[str] = set()
         self.seen: dict[str, Entry] = {}
         self.readers: dict[str, Reader] = {}
         self.watch = Watch(SOURCE, [str(self.root)], events=False)
@@ -105,30 +106,31 @@ class Directory(RuleBasedStateMachine):
         path, rest = self.torn.popitem()
         self.add(str(path.relative_to(self.root)), rest)
 
-    @precondition(there)
+    @precondition(lambda self: bool(self.there()))
     @rule(data=st.data(), part=st.floats(0, 1))
     def truncate(self, data: st.DataObject, part: float) -> None:
         path = self.file(str(data.draw(st.sampled_from(self.there())).relative_to(self.root)))
         os.truncate(path, int(path.stat().st_size * part))
 
-    @precondition(there)
+    @precondition(lambda self: bool(self.there()))
     @rule(data=st.data(), name=st.sampled_from(FILES))
     def rename(self, data: st.DataObject, name: str) -> None:
         """Rotates, if another begins under the name; replaces, if there is one."""
         target = self.file(name)
         data.draw(st.sampled_from(self.there())).replace(target)
 
-    @precondition(there)
+    @precondition(lambda self: bool(self.there()))
     @rule(data=st.data())
     def delete(self, data: st.DataObject) -> None:
         data.draw(st.sampled_from(self.there())).unlink()
 
-    @precondition(there)
+    @precondition(lambda self: bool(self.there()))
     @rule(data=st.data())
     def rewrite(self, data: st.DataObject) -> None:
         path = data.draw(st.sampled_from(self.there()))
         if path.stat().st_size:
             rewrite_in_secret(path, path.read_bytes().translate(SWAPPED))
+            self.rewritten.add(str(path))
 
     @rule(name=st.sampled_from(FOLDERS))
     def make_folder(self, name: str) -> None:
@@ -147,13 +149,16 @@ class Directory(RuleBasedStateMachine):
 
     @rule()
     def poll(self) -> None:
-        for change in self.watch.sweep():
+        changes = self.watch.sweep()
+        for change in changes:
             if change.entry is None:
                 del self.seen[change.path]
             else:
                 assert self.seen.get(change.path) != change.entry
                 self.seen[change.path] = change.entry
         assert self.seen == walked(self.root)
+        assert (self.rewritten & self.seen.keys()) <= {change.path for change in changes}
+        self.rewritten.clear()
         assert self.watch.files == len(self.there())
 
     @rule()

@@ -24,6 +24,7 @@ _ITSELF: Final = _DELETE_SELF | _MOVE_SELF | _UNMOUNT | _IGNORED
 _WANTED: Final = _MODIFY | _NAMES | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS | _NO_LINK | _NO_UNLINKED
 _EVENT: Final = struct.Struct("iIII")
 _BUFFER: Final = 1 << 18
+_LONGEST: Final = 0.05
 
 
 class Inotify:
@@ -82,7 +83,7 @@ class Inotify:
             poll.poll(self._gather * 1000)
         hints: dict[str, bool] = {}
         with contextlib.suppress(BlockingIOError):
-            end = time.monotonic() + 1.0  # writers may never rest
+            end = time.monotonic() + _LONGEST  # writers may never rest
             while time.monotonic() < end:
                 for watch, mask, name in _events(os.read(self._fd, _BUFFER)):
                     if mask & _OVERFLOW:
