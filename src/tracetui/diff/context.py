@@ -9,11 +9,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tracetui.diff.compare import document
-from tracetui.diff.sequence import blocks_of
+from tracetui.diff.sequence import Block, blocks_of
 from tracetui.diff.values import equal
 from tracetui.model import Message, Operation, Run, Span
 
 _HEAD: Final = 2000
+_LIKE: Final = 0.2
+_CELLS: Final = 10_000
 
 
 class Fate(StrEnum):
@@ -83,62 +85,95 @@ def _agent(run: Run, position: int) -> int | None:
 
 
 def message_pairs(a: Sequence[Message], b: Sequence[Message]) -> list[MessagePair]:
-    """Which message became which. Ids of messages and of calls do not count."""
+    """Which message became which, in the order of B. Ids of messages and of calls do not count."""
     left, right = [_key(message) for message in a], [_key(message) for message in b]
+    blocks = blocks_of(left, right).blocks
+    moved = _moved(blocks, left, right)
+    gone = set(moved.values())
     pairs: list[MessagePair] = []
-    for block in blocks_of(left, right).blocks:
+    for block in blocks:
         if block.same:
             both = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
             pairs += [MessagePair(Fate.KEPT, i, j) for i, j in both]
+            continue
+        rest_a = [i for i in range(block.a0, block.a1) if i not in gone]
+        rest_b = [j for j in range(block.b0, block.b1) if j not in moved]
+        edited = dict(_edited(a, b, rest_a, rest_b))
+        pairs += _arranged(block, rest_a, edited, moved)
+    return pairs
+
+
+def _moved(blocks: Sequence[Block], left: Sequence[str], right: Sequence[str]) -> dict[int, int]:
+    """Messages that are gone here and new there: place in A by place in B."""
+    there: dict[str, list[int]] = {}
+    for block in blocks:
+        for i in range(block.a0, block.a1) if not block.same else ():
+            there.setdefault(left[i], []).append(i)
+    moved: dict[int, int] = {}
+    for block in blocks:
+        for j in range(block.b0, block.b1) if not block.same else ():
+            if there.get(right[j]):
+                moved[j] = there[right[j]].pop(0)
+    return moved
+
+
+def _edited(a: Sequence[Message], b: Sequence[Message], rest_a: list[int], rest_b: list[int]) -> list[tuple[int, int]]:
+    """``(place in B, place in A)`` of the messages that became another, in order, as like each other as can be."""
+    if len(rest_a) * len(rest_b) > _CELLS:
+        return [(j, i) for i, j in zip(rest_a, rest_b, strict=False) if _likeness(_Told(a[i]), _Told(b[j]))]
+    told_a, told_b = [_Told(a[i]) for i in rest_a], [_Told(b[j]) for j in rest_b]
+    best = [[0.0] * (len(rest_b) + 1)]
+    for x in told_a:
+        above, row = best[-1], [0.0]
+        for j, y in enumerate(told_b):
+            row.append(max(above[j] + _likeness(x, y), above[j + 1], row[j]))
+        best.append(row)
+    found: list[tuple[int, int]] = []
+    i, j = len(rest_a), len(rest_b)
+    while i and j:
+        if best[i][j] == best[i - 1][j]:
+            i -= 1
+        elif best[i][j] == best[i][j - 1]:
+            j -= 1
         else:
-            pairs += _replaced(a, b, *block[1:])
-    return _moved(pairs, left, right)
+            i, j = i - 1, j - 1
+            found.append((rest_b[j], rest_a[i]))
+    return found
 
 
-def _replaced(a: Sequence[Message], b: Sequence[Message], a0: int, a1: int, b0: int, b1: int) -> list[MessagePair]:
-    """Messages of one role that share words, in order, were edited; the others were dropped or are new."""
-    shapes_a, shapes_b = [one.role for one in a[a0:a1]], [one.role for one in b[b0:b1]]
+class _Told:
+    """A message's role and the words at its beginning."""
+
+    def __init__(self, message: Message) -> None:
+        self.role = message.role
+        self.words = frozenset(_plain(message)[:_HEAD].split())
+
+
+def _likeness(a: _Told, b: _Told) -> float:
+    """From 0 (another message) to 1: the share of common words in the shorter one, if it is a fifth at least."""
+    if a.role != b.role:
+        return 0.0
+    least = min(len(a.words), len(b.words))
+    share = len(a.words & b.words) / least if least else float(a.words == b.words)
+    return share if share >= _LIKE else 0.0
+
+
+def _arranged(block: Block, rest_a: list[int], edited: dict[int, int], moved: dict[int, int]) -> list[MessagePair]:
+    """The messages of a block that changed: in the order of B, dropped ones before what came in their place."""
     pairs: list[MessagePair] = []
-    i, j = a0, b0
-    for block in blocks_of(shapes_a, shapes_b).blocks:
-        if block.same:
-            for left, right in zip(
-                range(a0 + block.a0, a0 + block.a1), range(b0 + block.b0, b0 + block.b1), strict=True
-            ):
-                if _related(a[left], b[right]):
-                    pairs += _alone(i, left, j, right)
-                    pairs.append(MessagePair(Fate.EDITED, left, right))
-                    i, j = left + 1, right + 1
-    return pairs + _alone(i, a1, j, b1)
-
-
-def _alone(i: int, a1: int, j: int, b1: int) -> list[MessagePair]:
-    dropped = [MessagePair(Fate.DROPPED, one, None) for one in range(i, a1)]
-    return dropped + [MessagePair(Fate.NEW, None, one) for one in range(j, b1)]
-
-
-def _related(a: Message, b: Message) -> bool:
-    """Whether one message looks like an edit of the other: a fifth of the words of the shorter one are in both."""
-    left, right = (set(_plain(one)[:_HEAD].split()) for one in (a, b))
-    return not left or not right or 5 * len(left & right) >= min(len(left), len(right))
-
-
-def _moved(pairs: list[MessagePair], left: list[Any], right: list[Any]) -> list[MessagePair]:
-    """Dropped here and new there, the same: moved."""
-    gone: dict[Any, list[int]] = {}
-    for pair in pairs:
-        if pair.b is None and pair.a is not None:
-            gone.setdefault(left[pair.a], []).append(pair.a)
-    partner: dict[int, int] = {}
-    for pair in pairs:
-        if pair.a is None and pair.b is not None and gone.get(right[pair.b]):
-            partner[pair.b] = gone[right[pair.b]].pop(0)
-    taken = set(partner.values())
-    return [
-        MessagePair(Fate.MOVED, partner[pair.b], pair.b) if pair.a is None and pair.b in partner else pair
-        for pair in pairs
-        if pair.b is not None or pair.a not in taken
-    ]
+    dropped = [i for i in rest_a if i not in edited.values()]
+    for j in range(block.b0, block.b1):
+        if j in edited:
+            pairs += [MessagePair(Fate.DROPPED, i, None) for i in dropped if i < edited[j]]
+            dropped = [i for i in dropped if i > edited[j]]
+            pairs.append(MessagePair(Fate.EDITED, edited[j], j))
+        elif j in moved:
+            pairs.append(MessagePair(Fate.MOVED, moved[j], j))
+        else:
+            pairs.append(MessagePair(Fate.NEW, None, j))
+    first = next((place for place, pair in enumerate(pairs) if pair.fate is Fate.NEW), len(pairs))
+    after = first if not edited else len(pairs)
+    return [*pairs[:after], *(MessagePair(Fate.DROPPED, i, None) for i in dropped), *pairs[after:]]
 
 
 def _break(a: Sequence[Message], b: Sequence[Message]) -> int | None:

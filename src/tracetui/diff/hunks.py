@@ -84,15 +84,12 @@ def _words(a: Sequence[str], b: Sequence[str]) -> tuple[tuple[Line, ...], tuple[
     left, right = _TOKEN.findall("\n".join(a)), _TOKEN.findall("\n".join(b))
     found = blocks_of(left, right, bits=WORD_BITS)
     blocks = _merged(found.blocks, left)
-    kept = sum(len(left[i].strip()) for block in blocks if block.same for i in range(block.a0, block.a1))
-    if kept < _SMALL * min(sum(map(len, left)), sum(map(len, right))):
+    texts = [(block.same, "".join(left[block.a0 : block.a1]), "".join(right[block.b0 : block.b1])) for block in blocks]
+    kept = sum(len(text) - text.count(" ") for same, text, _ in texts if same)
+    if kept < _SMALL * min(sum(map(len, a)), sum(map(len, b))):
         return _whole(a), _whole(b), found.bounded
-    sides = [(block.same, left[block.a0 : block.a1], right[block.b0 : block.b1]) for block in blocks]
-    return (
-        _lines((same, words) for same, words, _ in sides),
-        _lines((same, words) for same, _, words in sides),
-        found.bounded,
-    )
+    one = _lines([(same, text) for same, text, _ in texts])
+    return one, _lines([(same, text) for same, _, text in texts]), found.bounded
 
 
 def _merged(blocks: list[Block], words: Sequence[str]) -> list[Block]:
@@ -111,14 +108,14 @@ def _is_crumb(words: Sequence[str]) -> bool:
     return len(words) < FEW and not any("\n" in word for word in words) and sum(map(len, words)) < 12
 
 
-def _lines(parts: object) -> tuple[Line, ...]:
+def _lines(parts: Sequence[tuple[bool, str]]) -> tuple[Line, ...]:
     lines: list[Line] = []
     line: list[Piece] = []
-    for same, words in parts:  # type: ignore[attr-defined]
-        first, *rest = "".join(words).split("\n")
+    for same, text in parts:
+        first, *rest = text.split("\n")
         if first:
             line.append(Piece(first, not same))
-        for text in rest:
+        for more in rest:
             lines.append(tuple(line))
-            line = [Piece(text, not same)] if text else []
+            line = [Piece(more, not same)] if more else []
     return (*lines, tuple(line))

@@ -68,6 +68,8 @@ def _middle(
     """Runs of common items ``(place in a, place in b, length)`` in ``a[a0:a1]`` and ``b[b0:b1]``."""
     if a0 == a1 or b0 == b1:
         return [], False
+    if a1 - a0 == b1 - b0 == 1:
+        return ([(a0, b0, 1)] if a[a0] == b[b0] else []), False
     if (a1 - a0) * (b1 - b0) <= bits:
         names: dict[Hashable, int] = {}
         left = [names.setdefault(item, len(names)) for item in a[a0:a1]]

@@ -1,0 +1,225 @@
+"""First divergence, what follows from it, what is independent; and that bodies are read one pair at a time."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+from typing import Any
+
+import pytest
+
+from tests.diff.build import Did, kinds, node, run_of
+from tracetui.diff.compare import Kind
+from tracetui.diff.comparison import Comparison, compare
+from tracetui.diff.result import Diff
+from tracetui.model import Body, Check, Operation, Status
+
+CHAT = Operation.CHAT
+
+
+def differing(found: Diff) -> list[tuple[int, str, bool]]:
+    return [(i, row.kind.value, row.downstream) for i, row in enumerate(found.rows) if row.kind is not Kind.SAME]
+
+
+def test_the_first_divergence_has_row_path_and_both_values() -> None:
+    messages = [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "Paris, 2023"}]
+    edited = [messages[0], {"role": "assistant", "content": "Paris, 2024"}]
+    a = run_of([Did(), Did(CHAT, "gpt", {"messages": messages}, "ok")])
+    b = run_of([Did(), Did(CHAT, "gpt", {"messages": edited}, "ok")], ident="b")
+
+    first = compare(a, b).first
+
+    assert first is not None
+    assert (first.row, first.kind, first.path) == (1, Kind.INPUT, "messages[1].content")
+    assert (first.a, first.b) == ("Paris, 2023", "Paris, 2024")
+
+
+def test_what_holds_the_diverged_value_is_downstream_and_the_rest_independent() -> None:
+    def steps(answer: str, other: str) -> list[Did]:
+        return [
+            Did(CHAT, "gpt", {"q": "which year?"}, {"text": f"the year is {answer} of course"}),
+            Did(given={"query": f"subsidies {answer}"}, made=f"found {answer} pages"),
+            Did(name="fetch", given={"url": other}, made="page"),
+            Did(CHAT, "gpt", {"q": "so?", "pages": f"found {answer} pages"}, "done"),
+        ]
+
+    found = compare(run_of(steps("2023", "x.org/one")), run_of(steps("2024", "y.com/other"), ident="b"))
+
+    assert differing(found) == [(0, "output", False), (1, "input", True), (2, "input", False), (3, "input", True)]
+    assert found.independent == [2]
+
+
+def test_a_model_that_is_not_told_what_it_was_given_answers_all_that_was_before() -> None:
+    def steps(result: str, answer: str) -> list[Did]:
+        return [Did(given="ls", made=result), Did(CHAT, "claude", None, answer)]
+
+    found = compare(run_of(steps("a.txt", "one file")), run_of(steps("a.txt b.txt", "two files"), ident="b"))
+
+    assert differing(found) == [(0, "output", False), (1, "output", True)]
+
+
+def test_what_came_out_of_a_container_differently_went_astray_inside_it() -> None:
+    def steps(answer: str) -> list[Did]:
+        workflow = Operation.INVOKE_WORKFLOW
+        return [
+            Did(workflow, "rag", {"q": "x"}, {"answer": answer}),
+            node("retrieve", {"q": "x"}, {"docs": 3}, depth=1),
+            node("generate", {"docs": 3}, {"answer": answer}, depth=1),
+        ]
+
+    found = compare(run_of(steps("yes, certainly")), run_of(steps("no, never"), ident="b"))
+
+    assert found.first is not None
+    assert found.first.row == 2
+    assert differing(found) == [(0, "output", True), (2, "output", False)]
+
+
+def test_after_the_end_of_one_run_everything_follows() -> None:
+    steps = [Did(given={"q": i}, made=i) for i in range(5)]
+    broken = [*steps[:2], Did(given={"q": "drifted"}, made=None, failed=True)]
+
+    found = compare(run_of(steps, hashed=True), run_of(broken, hashed=True, ident="b"))
+
+    assert differing(found) == [(2, "input", False), (3, "only_a", True), (4, "only_a", True)]
+
+
+def test_a_decision_comes_before_the_output_that_repeats_it() -> None:
+    def routed(where: str) -> Any:
+        body = Body(input={"x": 1}, output={"_pick": where}, attributes={"decision": where, "status": "completed"})
+        return run_of([Did(Operation.ROUTE, "pick")], bodies={"s0": body}, ident=where)
+
+    found = compare(routed("left"), routed("right"))
+
+    assert found.first is not None
+    assert (found.first.kind, found.first.path, found.first.b) == (Kind.OUTPUT, "decision", "right")
+    assert found.decision == found.first
+
+
+def test_a_hash_that_is_not_that_of_its_input_is_flagged_and_not_believed() -> None:
+    def checked(given: str, matches: str | None) -> Body:
+        return Body(input=given, output="x", checks=(Check("input_hash", "0" * 16, matches),))
+
+    steps = [Did(given="the same")]
+    a = run_of(steps, hashed=True, bodies={"s0": checked("one", "runtime")})
+    b = run_of(steps, hashed=True, bodies={"s0": checked("two", None)}, ident="b")
+
+    (row,) = compare(a, b).rows
+
+    assert row.kind is Kind.INPUT
+    assert row.flags == ("B: input_hash",)
+
+
+def test_status_comes_last() -> None:
+    a = run_of([Did(given=1, made=None)])
+    b = run_of([Did(given=1, made=None, failed=True)], ident="b")
+
+    found = compare(a, b)
+
+    assert kinds(found) == ["status"]
+    assert found.first is not None
+    assert (found.first.path, found.first.a, found.first.b) == ("status", "ok", "error")
+
+
+def test_hooks_of_calls_that_changed_stay_with_them() -> None:
+    a = run_of(
+        [Did(given="ls"), Did(Operation.HOOK, "Pre", depth=1), Did(given="cat"), Did(Operation.HOOK, "Pre", depth=1)]
+    )
+    b = run_of([Did(given="ls"), Did(given="cat"), Did(Operation.HOOK, "Pre", depth=1)], ident="b")
+
+    assert differing(compare(a, b)) == [(1, "only_a", False)]
+
+
+def test_the_new_one_of_several_equal_calls_is_told_by_its_result() -> None:
+    poll = [Did(name="poll", given="job 7", made=f"{done} %") for done in (10, 40, 90)]
+    a = run_of([Did(), *poll])
+
+    for gone in range(3):
+        b = run_of([Did(), *(step for i, step in enumerate(poll) if i != gone)], ident="b")
+        assert differing(compare(a, b)) == [(1 + gone, "only_a", False)]
+        assert differing(compare(b, a)) == [(1 + gone, "only_b", False)]
+
+
+@pytest.mark.parametrize("relation", [None, "student"])
+def test_a_student_may_use_other_words_but_not_other_calls(relation: str | None) -> None:
+    def turns(words: str) -> list[Did]:
+        return [Did(Operation.MESSAGE, "user", "go"), Did(CHAT, "m", None, words), Did(given="ls", made="x", depth=1)]
+
+    found = compare(run_of(turns("I look")), run_of(turns("let me see"), ident="b"), relation=relation)
+
+    assert found.same == (relation == "student")
+
+
+# ---- as it becomes known
+
+
+def test_the_first_result_comes_before_the_bodies_and_opens_at_what_headers_tell() -> None:
+    steps = [Did(given={"q": i}, made=i) for i in range(300)]
+    other = [*steps[:200], Did(given={"q": "drift"}, made=200), *steps[201:]]
+    loaded: list[str] = []
+    a, b = _counted(run_of(steps, hashed=True), loaded), _counted(run_of(other, hashed=True, ident="b"), loaded)
+
+    first = next(Comparison(a, b).steps())
+
+    assert not first.complete
+    assert first.first is not None
+    assert (first.first.row, first.first.path) == (200, "q")
+    assert len(loaded) == 2
+
+
+def test_no_body_is_kept() -> None:
+    alive: weakref.WeakSet[Any] = weakref.WeakSet()
+    most = 0
+
+    def load(span: Any) -> Body:
+        nonlocal most
+        value = Value(span.preview * 50)
+        alive.add(value)
+        most = max(most, len(alive))
+        return Body(output={"text": str(value.text)}, attributes={"holder": value})
+
+    steps = [Did(given={"q": i}) for i in range(500)]
+    a, b = run_of(steps), run_of(steps, ident="b")
+    found = compare(_with(a, load), _with(b, load))
+    gc.collect()
+
+    assert found.same
+    assert most <= 6
+    assert len(alive) == 0
+
+
+class Value:
+    """Something that can be watched."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Value) and other.text == self.text
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+def _with(run: Any, load: Any) -> Any:
+    from msgspec.structs import replace
+
+    return replace(run, load=load)
+
+
+def _counted(run: Any, loaded: list[str]) -> Any:
+    def load(span: Any) -> Body:
+        loaded.append(span.id)
+        body: Body = run.load(span)
+        return body
+
+    return _with(run, load)
+
+
+def test_status_words_and_relations_are_facts_of_the_runs() -> None:
+    a = run_of([Did()], status=Status.OK, model="gpt-4o")
+    b = run_of([Did()], ident="b", status=Status.ERROR, model="gpt-5", replay_of="a", relation="retry")
+
+    found = compare(a, b)
+
+    assert found.relation == "retry"
+    assert {fact.name for fact in found.facts if not fact.same} == {"status", "model"}

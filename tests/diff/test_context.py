@@ -1,0 +1,81 @@
+"""What became of the messages between two model calls."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.diff.build import Did, run_of
+from tracetui.diff.context import Fate, context_diff, message_pairs, previous_call
+from tracetui.model import Message, Operation, Span, Text, ToolCall, ToolResult, Usage
+
+
+def said(*texts: str, role: str = "user") -> list[Message]:
+    return [Message(role, (Text(text),)) for text in texts]
+
+
+def counts(a: list[Message], b: list[Message]) -> dict[str, int]:
+    return {fate.value: number for fate, number in context_diff(a, b).counts.items() if number}
+
+
+def test_messages_are_kept_new_dropped_edited_and_moved() -> None:
+    asked = "what is the weather in"
+    a = said("you are a careful agent", f"{asked} Paris", "first answer", "second", "third", "remember this")
+    b = said("you are a careful agent", "remember this", f"{asked} London", "second", "third", "brand new")
+
+    found = context_diff(a, b)
+
+    assert counts(a, b) == {"kept": 3, "new": 1, "dropped": 1, "edited": 1, "moved": 1}
+    assert (Fate.MOVED, 5, 1) in found.pairs
+    assert (Fate.EDITED, 1, 2) in found.pairs
+    assert found.break_at == 1
+
+
+def test_a_context_that_only_grew_breaks_no_cache() -> None:
+    assert context_diff(said("a", "b"), said("a", "b", "c")).break_at is None
+    assert context_diff(said("a", "b"), said("a")).break_at == 1
+    assert context_diff([], said("a")).break_at is None
+
+
+def test_ids_of_calls_do_not_make_a_message_new() -> None:
+    def messages(ident: str) -> list[Message]:
+        call = Message("assistant", (ToolCall(ident, "search", {"q": 1}),), id=f"m-{ident}")
+        return [call, Message("tool", (ToolResult(ident, "found"),))]
+
+    assert counts(messages("toolu_1"), messages("toolu_2")) == {"kept": 2}
+    assert context_diff(messages("toolu_1"), messages("toolu_2")).break_at == 0
+
+
+def test_tokens_are_those_that_the_calls_say() -> None:
+    def call(tokens: int | None) -> Span:
+        return Span(id="s", name="m", usage=Usage(input_tokens=tokens))
+
+    assert context_diff([], [], call(100), call(80)).tokens == -20
+    assert context_diff([], [], call(100), call(None)).tokens is None
+    assert context_diff([], []).tokens is None
+
+
+@given(st.lists(st.sampled_from("abcd"), max_size=8), st.lists(st.sampled_from("abcd"), max_size=8))
+def test_every_message_has_one_fate(left: list[str], right: list[str]) -> None:
+    a, b = said(*left), said(*right)
+    pairs = message_pairs(a, b)
+
+    assert sorted(pair.a for pair in pairs if pair.a is not None) == list(range(len(a)))
+    assert [pair.b for pair in pairs if pair.b is not None] == list(range(len(b)))
+    for pair in pairs:
+        assert (pair.a is None) == (pair.fate is Fate.NEW)
+        assert (pair.b is None) == (pair.fate is Fate.DROPPED)
+    assert {pair.fate for pair in message_pairs(a, a)} <= {Fate.KEPT}
+
+
+def test_the_previous_call_is_that_of_the_same_agent() -> None:
+    run = run_of([
+        Did(Operation.CHAT, "m"),
+        Did(Operation.EXECUTE_TOOL, "task"),
+        Did(Operation.INVOKE_AGENT, "helper", depth=1),
+        Did(Operation.CHAT, "m", depth=2),
+        Did(Operation.CHAT, "m", depth=2),
+        Did(Operation.CHAT, "m"),
+    ])  # fmt: skip
+
+    assert [previous_call(run, i) for i in (0, 3, 4, 5)] == [None, None, 3, 0]

@@ -1,0 +1,111 @@
+"""What is let pass between two runs of the same thing, and what is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tracetui.diff.noise import Noise
+from tracetui.diff.values import INPUT, OUTPUT, changes_of
+
+UUID, OTHER = "0192f0e0-1111-4000-8000-000000000001", "0192f0e0-2222-4000-8000-000000000002"
+
+
+def kinds(a: Any, b: Any, side: str = OUTPUT, **options: Any) -> tuple[int, dict[str, int]]:
+    noise = Noise(**options)
+    return len(changes_of(a, b, noise, side=side)), dict(noise.counts)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "kind"),
+    [
+        ({"command": "ls "}, {"command": "  ls\n"}, "white space at ends"),
+        ({"timestamp": "2026-01-01T10:00:00Z"}, {"timestamp": "2026-01-02T11:00:00.5+00:00"}, "times"),
+        ({"created": 1_700_000_000}, {"created": 1_700_000_099}, "times"),
+        ({"text": "at 2026-01-01 10:00:00 done"}, {"text": "at 2026-01-02 11:30:00 done"}, "times"),
+        ({"duration_ms": 4}, {"duration_ms": 0.0}, "durations"),
+        ({"usage": {"prompt_tokens": 3}}, {"usage": None}, "token counts"),
+        ({"usage": {"prompt_tokens": 3}}, {}, "token counts"),
+        ({"id": "toolu_01A"}, {"id": "toolu_01B"}, "ids"),
+        ({"text": f"see {UUID} there"}, {"text": f"see {OTHER} there"}, "ids"),
+        ({"session": "<SESSION>"}, {"session": "abc-7"}, "masked values"),
+        ({"path": "${CWD}/x.py"}, {"path": "/home/me/x.py"}, "masked values"),
+        ({"cwd": "/a"}, {"cwd": "/b"}, "working directory"),
+    ],
+)
+def test_noise_is_let_pass_and_counted(a: Any, b: Any, kind: str) -> None:
+    assert kinds(a, b) == (0, {kind: 1})
+    assert kinds(b, a) == (0, {kind: 1})
+    changes, counted = kinds(a, b, strict=True)
+    assert changes > 0
+    assert counted == {}
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ({"timeout_ms": 30}, {"timeout_ms": 60}),
+        ({"max_tokens": 30}, {"max_tokens": 60}),
+        ({"day": "2026-01-01"}, {"day": "2026-01-02"}),
+        ({"since": "2026-01-01T00:00:00Z"}, {"since": "2026-02-01T00:00:00Z"}),
+        ({"order_id": "A17"}, {"order_id": "B22"}),
+        ({"doc": UUID}, {"doc": OTHER}),
+        ({"command": "ls -l"}, {"command": "ls  -l"}),
+        ({"ok": True}, {"ok": 1}),
+        ({"n": None}, {"n": 0}),
+    ],
+)
+def test_what_was_asked_for_is_no_noise(a: Any, b: Any) -> None:
+    changes, counted = kinds(a, b, side=INPUT)
+
+    assert changes == 1
+    assert counted == {}
+
+
+def test_an_id_stands_for_one_id_only() -> None:
+    noise = Noise()
+
+    assert noise.passes("id", "call_1a", "call_9a")
+    assert noise.passes("id", "call_1a", "call_9a")
+    assert not noise.passes("id", "call_1a", "call_9b")
+    assert not noise.passes("id", "call_1b", "call_9a")
+
+
+def test_an_id_that_came_out_of_a_step_may_go_into_the_next() -> None:
+    noise = Noise()
+
+    assert not noise.passes("order", UUID, OTHER, given=True)
+    assert noise.passes("order", UUID, OTHER)
+    assert noise.passes("order", UUID, OTHER, given=True)
+
+
+def test_the_working_directory_of_the_runs_is_the_same_place() -> None:
+    assert kinds({"f": "/home/a/x.py"}, {"f": "/srv/b/x.py"}, folders=("/home/a", "/srv/b")) == (
+        0, {"working directory": 1},
+    )  # fmt: skip
+    assert kinds({"f": "/home/a/x.py"}, {"f": "/srv/b/y.py"}, folders=("/home/a", "/srv/b"))[0] == 1
+
+
+def test_null_and_nothing_are_the_same_unless_everything_counts() -> None:
+    assert kinds({"a": None}, {}) == (0, {})
+    assert kinds({"a": None}, {}, strict=True)[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "paths"),
+    [
+        (
+            {"m": [{"role": "user", "c": "x"}, {"role": "tool", "c": "y"}]},
+            {"m": [{"role": "user", "c": "x"}, {"role": "tool", "c": "z"}]},
+            ["m[1].c"],
+        ),
+        ([1, 2, 3, 4], [1, 3, 4], ["[1]"]),
+        ([{"t": "a"}, {"t": "b"}], [{"t": "new"}, {"t": "a"}, {"t": "b"}], ["[0]"]),
+        ({"a b": 1, 'q"': 2}, {"a b": 2, 'q"': 3}, ['["a b"]', '["q\\""]']),
+        ({"x": 1, "y": 2}, {"y": 2, "x": 1}, []),
+        ("old", "new", [""]),
+    ],
+)
+def test_paths_say_where(a: Any, b: Any, paths: list[str]) -> None:
+    assert [change.path for change in changes_of(a, b, Noise())] == paths

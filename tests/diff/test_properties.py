@@ -1,0 +1,199 @@
+"""What holds of every comparison: a run is itself, the mirror, the rows rebuild B, one change is reported as one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from tests.diff.build import STEPS, VALUES, Did, kinds, node, run_of
+from tracetui.diff.align import align
+from tracetui.diff.compare import Kind
+from tracetui.diff.comparison import compare
+from tracetui.diff.noise import Noise
+from tracetui.diff.result import Diff
+from tracetui.diff.values import changes_of
+from tracetui.model import Operation
+
+HASHED = st.booleans()
+SINGLE = {Kind.ONLY_A: Kind.ONLY_B, Kind.ONLY_B: Kind.ONLY_A}
+
+
+@given(STEPS, HASHED)
+def test_a_run_does_not_differ_from_itself(steps: list[Did], hashed: bool) -> None:
+    one, twin = run_of(steps, hashed=hashed), run_of(steps, hashed=hashed, ident="b")
+
+    for found in (compare(one, one), compare(one, twin)):
+        assert found.first is None
+        assert found.complete
+        assert kinds(found) == ["same"] * len(steps)
+        assert [(row.a, row.b) for row in found.rows] == [(i, i) for i in range(len(steps))]
+
+
+@settings(max_examples=300)
+@given(STEPS, STEPS, HASHED)
+def test_the_other_way_round_is_the_mirror(left: list[Did], right: list[Did], hashed: bool) -> None:
+    a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
+
+    there = {(row.kind, row.a, row.b) for row in compare(a, b).rows}
+    back = {(SINGLE.get(row.kind, row.kind), row.b, row.a) for row in compare(b, a).rows}
+
+    assert there == back
+
+
+@settings(max_examples=300)
+@given(STEPS, STEPS, HASHED)
+def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -> None:
+    a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
+
+    found = compare(a, b)
+
+    made = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(found)]
+    assert made == right
+    assert sorted(row.a for row in found.rows if row.a is not None) == list(range(len(left)))
+
+
+def _of_b(found: Diff) -> list[Any]:
+    """The rows with a step of B, checked to be all of them in order."""
+    rows = [row for row in found.rows if row.b is not None]
+    assert [row.b for row in rows] == list(range(len(found.b.spans)))
+    return rows
+
+
+def _same(a: Did, b: Did) -> Did:
+    """The step of A, where it is as good as that of B: a model call by another name, white space."""
+    noise = Noise()
+    assert a.operation is b.operation
+    assert a.name == b.name or a.operation is Operation.CHAT
+    assert a.failed == b.failed
+    assert not changes_of([a.given, a.made], [b.given, b.made], noise)
+    return b
+
+
+@given(STEPS, STEPS, STEPS, STEPS, HASHED)
+def test_common_ends_stand_side_by_side(
+    head: list[Did], left: list[Did], right: list[Did], tail: list[Did], hashed: bool
+) -> None:
+    only_a, only_b = Did(name="fetch", given="in A"), Did(name="fetch", given="in B")
+    a = run_of([*head, only_a, *left, only_a, *tail], hashed=hashed)
+    b = run_of([*head, only_b, *right, only_b, *tail], hashed=hashed, ident="b")
+
+    pairs = {(pair.a, pair.b) for pair in align(a, b).pairs}
+
+    size_a, size_b = len(a.spans), len(b.spans)
+    assert {(i, i) for i in range(len(head))} <= pairs
+    back = range(1, len(tail) + 1)
+    assert {(size_a - i, size_b - i) for i in back} <= pairs
+
+
+# ---- exactly one change
+
+
+@settings(max_examples=200)
+@given(STEPS, st.data(), HASHED)
+def test_one_step_more_is_reported_as_one_step_more(steps: list[Did], data: st.DataObject, hashed: bool) -> None:
+    place = data.draw(st.integers(0, len(steps)))
+    added = data.draw(st.builds(Did, st.just(Operation.EXECUTE_TOOL), st.just("search"), VALUES, VALUES))
+    a, b = run_of(steps, hashed=hashed), run_of([*steps[:place], added, *steps[place:]], hashed=hashed, ident="b")
+
+    more, less = compare(a, b), compare(b, a)
+
+    assert sorted(kinds(more)) == ["only_b"] + ["same"] * len(steps)
+    assert sorted(kinds(less)) == ["only_a"] + ["same"] * len(steps)
+
+
+@settings(max_examples=200)
+@given(STEPS, st.data(), HASHED, st.sampled_from(["input", "output", "status"]))
+def test_one_edited_step_is_reported_as_that(steps: list[Did], data: st.DataObject, hashed: bool, what: str) -> None:
+    assume(steps)
+    place = data.draw(st.integers(0, len(steps) - 1))
+    before = steps[place]
+    changes: dict[str, dict[str, Any]] = {
+        "input": {"given": {"q": "something else entirely"}},
+        "output": {"made": {"text": "something else entirely"}},
+        "status": {"failed": not before.failed},
+    }
+    after = before._replace(**changes[what])
+    a, b = run_of(steps, hashed=hashed), run_of([*steps[:place], after, *steps[place + 1 :]], hashed=hashed, ident="b")
+
+    found = compare(a, b)
+
+    assert kinds(found) == ["same"] * place + [what] + ["same"] * (len(steps) - place - 1)
+    assert found.first is not None
+    assert found.first.row == place
+
+
+@settings(max_examples=100)
+@given(st.lists(st.integers(0, 10**9), min_size=3, max_size=10, unique=True), st.data(), HASHED)
+def test_a_step_that_merely_moved_is_recognised(numbers: list[int], data: st.DataObject, hashed: bool) -> None:
+    steps = [Did(given={"q": number}, made=number) for number in numbers]
+    origin = data.draw(st.integers(0, len(steps) - 1))
+    target = data.draw(st.integers(0, len(steps) - 1))
+    assume(abs(origin - target) > 1)
+    other = [step for step in steps if step is not steps[origin]]
+    other.insert(target, steps[origin])
+
+    found = compare(run_of(steps, hashed=hashed), run_of(other, hashed=hashed, ident="b"))
+
+    assert sorted(kinds(found)) == ["moved"] + ["same"] * (len(steps) - 1)
+    row = next(row for row in found.rows if row.kind is Kind.MOVED)
+    assert (row.a, row.b) == (origin, target)
+
+
+# ---- graphs
+
+
+@given(st.lists(st.sampled_from("abc"), min_size=1, max_size=8), st.data())
+def test_a_node_more_in_a_graph_is_one_node_more(names: list[str], data: st.DataObject) -> None:
+    nodes = [node(name, {"x": i}, {"y": i}) for i, name in enumerate(names)]
+    added = node("extra", {"x": "new"}, {"y": "new"})
+    place = data.draw(st.integers(0, len(nodes)))
+    a, b = run_of(nodes), run_of([*nodes[:place], added, *nodes[place:]], ident="b")
+    assume(len(set(names)) == len(names))  # of a node that comes again, the same superstep is the same step
+
+    assert sorted(kinds(compare(a, b))) == ["only_b"] + ["same"] * len(nodes)
+
+
+# ---- values
+
+
+def rebuilt(a: Any, b: Any) -> bool:
+    """Whether the changes name every value that differs: without one, the values are equal."""
+    changes = changes_of(a, b, Noise(strict=True))
+    return bool(changes) or _plain(a) == _plain(b)
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(item) for key, item in value.items()}
+    return [_plain(item) for item in value] if isinstance(value, list) else (type(value).__name__, value)
+
+
+@given(VALUES, VALUES)
+def test_values_without_changes_are_equal(a: Any, b: Any) -> None:
+    assert rebuilt(a, b)
+    assert changes_of(a, a, Noise(strict=True)) == []
+
+
+@given(VALUES, VALUES)
+def test_changes_of_values_are_mirrored(a: Any, b: Any) -> None:
+    there = {(one.path_a, one.path_b, repr(one.a), repr(one.b)) for one in changes_of(a, b, Noise())}
+    back = {(one.path_b, one.path_a, repr(one.b), repr(one.a)) for one in changes_of(b, a, Noise())}
+
+    assert there == back
+
+
+@pytest.mark.parametrize("depth", [5_000])
+def test_values_of_any_depth_are_compared(depth: int) -> None:
+    def deep(leaf: str) -> Any:
+        value: Any = leaf
+        for _ in range(depth):
+            value = [value]
+        return value
+
+    (change,) = changes_of(deep("x"), deep("y"), Noise())
+
+    assert (change.a, change.b) == ("x", "y")
+    assert change.path == "[0]" * depth
