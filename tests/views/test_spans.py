@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -289,7 +289,7 @@ def all_of(rows: SpanRows) -> list[object]:
     return told
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(growths(), st.booleans(), st.booleans(), st.frozensets(st.integers(0, 20).map(str), max_size=3))
 def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
     chunks: list[list[Span]], tree: bool, errors_only: bool, folded: frozenset[str]
