@@ -13,6 +13,7 @@ import subprocess
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -80,10 +81,8 @@ class Sshd:
         """Kill what serves the connections; the server itself goes on."""
         assert self._process is not None
         for pid in _below(self._process.pid):
-            try:
+            with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
 
     def sessions(self) -> int:
         """Processes that serve connections now."""
@@ -127,7 +126,8 @@ class Sshd:
         self.path.mkdir()
         script = self.path / "ssh"
         script.write_text(
-            f'#!/bin/sh\necho "$@" >> "{self.folder}/calls"\nexec {_program("ssh")} -F "{self.folder}/ssh_config" "$@"\n'
+            f'#!/bin/sh\necho "$@" >> "{self.folder}/calls"\n'
+            f'exec {_program("ssh")} -F "{self.folder}/ssh_config" "$@"\n'
         )
         script.chmod(script.stat().st_mode | stat.S_IXUSR)
 
@@ -164,10 +164,8 @@ class SlowLine:
                     self._take(key.fileobj, key.data)  # type: ignore[arg-type]
             while self._late and self._late[0][0] <= time.monotonic():
                 _, target, data = self._late.popleft()
-                try:
+                with suppress(OSError):
                     target.sendall(data) if data else target.shutdown(socket.SHUT_WR)
-                except OSError:
-                    pass
 
     def _accept(self) -> None:
         near, _ = self._listener.accept()

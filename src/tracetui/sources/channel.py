@@ -45,8 +45,10 @@ class Pipes(NamedTuple):
 class Channel:
     """Any thread may call every method; when the link breaks, all that wait raise `LinkLost`."""
 
-    def __init__(self, pipes: Pipes, seconds: float = REPLY_SECONDS) -> None:
+    def __init__(self, pipes: Pipes, who: str, seconds: float = REPLY_SECONDS) -> None:
+        """`who` is on the other side, for the sentences of errors."""
         self._pipes = pipes
+        self._who = who
         self._seconds = seconds
         self._turn = Condition()
         self._reading = False
@@ -67,7 +69,10 @@ class Channel:
         with self._turn:
             self.broken = self.broken or reason
             self._turn.notify_all()
-        return LinkLost(self.broken)
+        return self._lost()
+
+    def _lost(self) -> LinkLost:
+        return LinkLost(f"the link to {self._who} is down: {self.broken}")
 
     def is_up(self) -> bool:
         """True as far as can be known without asking: the process has not closed its end."""
@@ -102,7 +107,7 @@ class Channel:
         """Send a request; the number by which its answer is waited for, or forgotten."""
         with self._turn:
             if self.broken:
-                raise LinkLost(self.broken)
+                raise self._lost()
             self._number = number = self._number + 1 & 0xFFFF_FFFF
             self._replies[number] = None
         self._write(_packet(kind, number, body))
@@ -118,7 +123,7 @@ class Channel:
         """Requests are short and few are on the way: the pipe is full only where the link is stuck."""
         with self._writing:
             if self.broken:
-                raise LinkLost(self.broken)
+                raise self._lost()
             deadline = time.monotonic() + self._seconds
             left = memoryview(data)
             while left:
@@ -142,7 +147,7 @@ class Channel:
                         del self._replies[number]
                         return reply
                     if self.broken:
-                        raise LinkLost(self.broken)
+                        raise self._lost()
                     now = time.monotonic()
                     rest = min(max(began, self._heard) + self._seconds, began + PATIENCE_SECONDS) - now
                     if rest <= 0:

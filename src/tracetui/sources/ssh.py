@@ -45,7 +45,7 @@ OPTIONS: Final = (
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _V6: Final = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?\Z")
 _SCHEME: Final = "ssh://"
-_SCP: Final = re.compile(r"((?:[^/:@]*@)?(?:\[[^/\]]*\]|[^/:\[\]]*)):(.*)\Z", re.DOTALL)
+_SCP: Final = re.compile(r"((?:[^/:@]*@)?(?:\[[^/\]]*\][^/:]*|[^/:\[\]]*)):(.*)\Z", re.DOTALL)
 _REASON_CELLS: Final = 200
 _NOISE: Final = re.compile(r"\s*(@+|Warning: Permanently added .*|\*\* .*)?\s*\Z")
 
@@ -121,7 +121,7 @@ def parent(path: str) -> str:
     if path.startswith(_SCHEME):
         return head if "/" in head[len(_SCHEME) :] else head + slash
     if slash and ":" in head:
-        return head or slash
+        return head + slash if head.endswith(":") else head
     return path[: path.index(":") + 1 if not path.startswith("[") else path.index("]:") + 2]
 
 
@@ -212,7 +212,7 @@ class Link:
         try:
             self._client = self._connect()
         except LinkLost as error:
-            self._reason = self._why(str(error))
+            self._reason = self._why(self._channel.broken if self._channel is not None else str(error))
             self._drop()
             self._back_off()
             raise LinkLost(self._reason) from error
@@ -237,7 +237,7 @@ class Link:
         pipes = Pipes(process.stdin.fileno(), process.stdout.fileno(), process.stderr.fileno())
         for descriptor in pipes:
             os.set_blocking(descriptor, False)
-        self._process, self._channel = process, Channel(pipes)
+        self._process, self._channel = process, Channel(pipes, str(self.host))
         return Client(self._channel)
 
     def _back_off(self) -> None:
@@ -258,7 +258,7 @@ class Link:
         self._process = self._channel = self._client = None
         if process is None or channel is None:
             return
-        channel.fail(f"the link to {self.host} is closed")
+        channel.fail("it was closed")
         process.terminate()
         try:
             process.wait(END_SECONDS)
