@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 
-from tests.bench import data, listing, screen
+from tests.bench import data, diff, listing, screen
 from tests.bench.table import Row, say
 
 PARTS = {
@@ -19,6 +19,7 @@ PARTS = {
     "large": screen.large_runs,
     "values": screen.large_values,
     "loading": screen.loading,
+    "diff": diff.rows,
 }
 
 

@@ -19,6 +19,9 @@ BY_NAME: Final = "operation, name and arguments"
 
 CELLS: Final = 50_000
 """The most cells, over all gaps, of the tables in which the steps of a gap are weighed against each other."""
+_CHAT: Final = Operation.CHAT
+_NUMBERS: Final = {id(operation): number for number, operation in enumerate(Operation)}
+"""Operations as small numbers: many are compared, and to hash a member of an enumeration takes long."""
 _WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
 _GRAPH: Final = frozenset({Operation.NODE, Operation.ROUTE})
 
@@ -84,10 +87,10 @@ def _keys(spans: Sequence[Span], by: str) -> list[Hashable]:
     return [_name_key(span) for span in spans]
 
 
-def _name_key(span: Span) -> Hashable:
+def _name_key(span: Span) -> tuple[int, str, str]:
     """What a step is; that of a model call is not its name, which is the model."""
     operation = span.operation
-    return (operation.value, "" if operation is Operation.CHAT else span.name, span.preview.strip())
+    return _NUMBERS[id(operation)], "" if operation is _CHAT else span.name, span.preview.strip()
 
 
 class _Aligner:
@@ -139,12 +142,12 @@ class _Aligner:
         ]
 
 
-def _kind(span: Span) -> tuple[str, str]:
-    return span.operation.value, "" if span.operation is Operation.CHAT else span.name
+def _kind(span: Span) -> tuple[int, str]:
+    return _name_key(span)[:2]
 
 
 def _same_kind(a: Span, b: Span) -> bool:
-    return a.operation is b.operation and (a.name == b.name or a.operation is Operation.CHAT)
+    return a.operation is b.operation and (a.name == b.name or a.operation is _CHAT)
 
 
 # ---- a gap weighed: global alignment with affine gaps
@@ -177,7 +180,7 @@ def _scores(a: Sequence[Span], b: Sequence[Span]) -> Iterator[list[int]]:
             if left.operation is not right.operation:
                 row.append(_NEVER)
                 continue
-            score = _NAME if left.name == right.name or left.operation is Operation.CHAT else _OTHER_NAME
+            score = _NAME if left.name == right.name or left.operation is _CHAT else _OTHER_NAME
             if left.step == right.step and left.step is not None:
                 score += _STEP
             if own and other and not own.isdisjoint(other):
