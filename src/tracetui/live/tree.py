@@ -13,6 +13,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from tracetui.live.roots import Roots
 from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat
 
 _WAL: Final = "-wal"
@@ -67,11 +68,9 @@ class Tree:
         self._source = source
         self._held: dict[str, _Held] = {}
         self._known = dict(known)
-        self._roots = list(dict.fromkeys(roots))
-        self._reals = [self._real(root) for root in self._roots]
-        self._alias = {name: root for root in self._roots for name in _names(root)}
+        self._roots = Roots(roots, source.local_path)
         self.places: Places | None = None
-        self.roots = [root for i, root in enumerate(self._roots) if self._owner(self._reals[i]) == i]
+        self.roots = self._roots.tops
         """The roots that no earlier one leads to."""
         self.found: dict[str, Change] = {}
         """What changed, by path, until somebody takes it."""
@@ -104,11 +103,11 @@ class Tree:
 
     def owner_of(self, path: str) -> tuple[str | None, bool]:
         """The folder to list because of a hint about `path`; None if none is ours. True: it is that folder itself."""
-        path = self._alias.get(path, path)
+        path = self._roots.named(path)
         if path in self._held:
             return path, True
         head = os.path.dirname(path)
-        head = self._alias.get(head, head)
+        head = self._roots.named(head)
         return (head, False) if head in self._held else (None, False)
 
     def look(self, path: str) -> bool:
@@ -253,43 +252,24 @@ class Tree:
         """One entry is not what it was. What belongs to a database is told as the database, and only of its log."""
         base = _database(path, old or new)
         stays = old is not None and new is not None and old.skipped == new.skipped
-        if base is None or (not stays and base not in self._roots):
+        if base is None or (not stays and base not in self.roots):
             self.found[path] = Change(path, new)
         if base in entries and path.endswith(_WAL):
             if stays and old is not None and new is not None and _same(path, old.stat, new.stat):
                 return
             self.found[base] = Change(base, entries[base])
 
-    # ---- roots
-
     def _mine(self, listed: Folder, root: int) -> tuple[dict[str, Entry], set[str]]:
         """What of a folder belongs to this root."""
-        if len(self._roots) == 1:
-            return {entry.path: entry for entry in listed.entries}, set(listed.folders)
-        entries = {entry.path: entry for entry in listed.entries if self._owns(root, entry.path)}
-        return entries, {folder for folder in listed.folders if self._owns(root, folder)}
-
-    def _owns(self, root: int, path: str) -> bool:
-        owner = self._owner(self._reals[root] + path[len(self._roots[root].rstrip("/")) :])
-        return owner is None or owner == root
-
-    def _owner(self, real: str) -> int | None:
-        """The first root that leads to a path without links."""
-        for i, top in enumerate(self._reals):
-            below = real[len(top.rstrip("/")) :]
-            if real == top or (real.startswith(top.rstrip("/") + "/") and "/." not in below):
-                return i
-        return None
+        owns = self._roots.owns
+        entries = {entry.path: entry for entry in listed.entries if owns(root, entry.path)}
+        return entries, {folder for folder in listed.folders if owns(root, folder)}
 
     def _root_of(self, path: str) -> int | None:
         if path in self.roots:
             return self._roots.index(path)
-        parent = self._held.get(os.path.dirname(path)) or self._held.get(self._alias.get(os.path.dirname(path), ""))
+        parent = self._held.get(self._roots.named(os.path.dirname(path)))
         return parent.root if parent is not None else None
-
-    def _real(self, path: str) -> str:
-        local = self.local_path(path)
-        return os.path.realpath(local) if local is not None else os.path.normpath(path)
 
     def _stamp(self, path: str, *, fresh: bool = False) -> tuple[int, ...] | None:
         """Identity and times of a local folder; None if it changed just now, when `fresh`."""
@@ -301,12 +281,6 @@ class Tree:
         if found is None or (fresh and time.time_ns() - max(found.st_mtime_ns, found.st_ctime_ns) < _COARSE_NS):
             return None
         return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _names(root: str) -> tuple[str, ...]:
-    """How hints may call a root: they know folders, and its folder may have been watched because it is a file."""
-    head, name = os.path.split(root)
-    return root.rstrip("/"), os.path.abspath(root), os.path.join(head or os.curdir, name), root + _WAL
 
 
 def _same(path: str, old: Stat | None, new: Stat | None) -> bool:
