@@ -1,31 +1,183 @@
-"""Textual's driver for Unix, except that the thread that reads keys ends when it is told to.
+"""Textual's driver for Unix, except that it never waits: neither for the thread that reads keys, nor for the terminal.
 
-Textual's own looks up each tenth of a second, and then waits for one more: leaving the program took 0.2 s.
+Textual's own looks for the end of its input each tenth of a second, and then waits for one more: leaving the program
+took 0.2 s. And its writer takes 30 writes; with a slow terminal the 31st stops the program, keys and all.
+
+Here what the terminal did not take yet is kept, and while that is more than a little nothing is painted: what changes
+meanwhile is painted once, when the terminal has caught up. So a slow line shows fewer pictures, none of them old.
+
+A terminal can go away in three ways. It hangs up: a signal or the end of its input says so, and what is left to write
+is dropped. It takes nothing more, but is there (a dead TCP connection until sshd notices, ctrl+s): nobody can tell it
+from a very slow one, so the program waits, paints nothing, and keeps no more than one picture. Asked to end, it gives
+such a terminal two seconds (`GIVE_UP_SECONDS`) and leaves, with the terminal's modes as they were.
 """
 
 from __future__ import annotations
 
 import os
 import selectors
+import threading
+import time
 from codecs import getincrementaldecoder
 from contextlib import suppress
-from typing import Any
+from typing import Any, Final, TextIO
 
 from textual._parser import ParseError
 from textual._xterm_parser import XTermParser
 from textual.drivers.linux_driver import LinuxDriver
+from textual.message import Message
+from textual.messages import InBandWindowResize
+
+from tracetui.ui.outlet import Outlet
+from tracetui.ui.pace import Probe
+
+HOLD_BYTES: Final = 4096
+"""More than this not yet taken by the terminal: painting waits."""
+REVIEW_SECONDS: Final = 0.5
+"""How often a terminal is looked at for which painting waits, beside whenever it says something."""
+LAST_ANSWER_SECONDS: Final = 1.0
+"""At the end: how long a question may keep its answer from landing in the shell."""
+_QUESTION: Final = "\x1b[?2048$p"
+"""Whether the terminal reports its size by itself. Textual asks it as it starts, and who answers can be asked again."""
 
 
 class QuickDriver(LinuxDriver):
-    """Reads keys until a byte comes through a pipe."""
+    """Reads keys until a byte comes through a pipe; hands what is painted to an `Outlet`."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._bell: int | None = None
         """The end of the pipe to write to, while the thread runs."""
+        self._outlet: Outlet | None = None
+        self._probe = Probe()
+        self._answered = threading.Event()
+        self._may_ask = False
+        self._holding = False
+        """Whether painting waits for the terminal."""
+
+    # ---- how the terminal keeps up
+
+    @property
+    def sent_bytes(self) -> int:
+        """Everything that was written so far, in bytes."""
+        return self._outlet.sent_bytes if self._outlet is not None else 0
+
+    @property
+    def pending_bytes(self) -> int:
+        """What the terminal has not taken yet."""
+        return self._outlet.pending_bytes if self._outlet is not None else 0
+
+    @property
+    def lag_seconds(self) -> float:
+        """How far the terminal is behind, as far as it can be seen; 0 for one that keeps up."""
+        stuck = self._outlet.stuck_seconds if self._outlet is not None else 0.0
+        return max(stuck, self._probe.lag(time.monotonic()))
+
+    @property
+    def _is_full(self) -> bool:
+        """True if painting must wait; once it does, until everything is taken."""
+        if self._outlet is None:
+            return False
+        most = 0 if self._holding else HOLD_BYTES
+        return self._outlet.pending_bytes > most or self._probe.is_full(time.monotonic(), self._outlet.sent_bytes)
+
+    def flush(self) -> None:
+        """Something was painted: ask the terminal when it comes to it, and paint no more if it is behind."""
+        if self._outlet is None or not self._may_ask:
+            return
+        now = time.monotonic()
+        if self._probe.due(now, self._outlet.sent_bytes):
+            self._ask()
+        if not self._holding and self._is_full:
+            self._loop.call_soon(self._hold)  # not now: what is being painted may consist of several parts
+
+    def _ask(self) -> None:
+        self._answered.clear()
+        self.write(_QUESTION)
+        self._probe.asked(time.monotonic(), self.sent_bytes)
+
+    def _hold(self) -> None:
+        if not self._holding and self._is_full:
+            self._holding = True
+            self._held_size = self._app.size
+            self._app._begin_batch()
+            self._loop.call_later(REVIEW_SECONDS, self._review)
+
+    def _review(self) -> None:
+        """Look every now and then whether the terminal has caught up."""
+        self._look()
+        if self._holding:
+            self._loop.call_later(REVIEW_SECONDS, self._review)
+
+    def _look(self) -> None:
+        """Paint what changed meanwhile, if the terminal has caught up."""
+        if not self._holding:
+            return
+        if self._may_ask and self._probe.due(time.monotonic(), self.sent_bytes):
+            self._ask()  # what is on its way since the last question
+        if not self._is_full:
+            self._release()
+
+    def _release(self) -> None:
+        self._holding = False
+        self._app._end_batch()
+        if self._app._running and self._app.screen_stack:
+            if self._app.size != self._held_size:
+                self._app.screen.refresh()  # a new layout is painted at once or never
+            self._app.screen.check_idle()
+
+    def _look_soon(self) -> None:
+        """Any thread: the terminal took something, or answered."""
+        if self._holding:
+            with suppress(RuntimeError):  # the loop has ended
+                self._loop.call_soon_threadsafe(self._look)
+
+    # ---- writing
+
+    @property
+    def _screen_file(self) -> TextIO:
+        assert self._file is not None, "there is no standard error to paint on"
+        return self._file
+
+    def start_application_mode(self) -> None:
+        self._screen_file.flush()
+        self._outlet = Outlet(self._screen_file.fileno(), self._look_soon)
+        self._outlet.start()
+        self._may_ask = True
+        super().start_application_mode()  # type: ignore[no-untyped-call]
+
+    def write(self, data: str) -> None:
+        assert self._outlet is not None, "the driver must be in application mode"
+        self._outlet.write(data.encode(self._screen_file.encoding, "backslashreplace"))
+
+    def _query_in_band_window_resize(self) -> None:
+        self._ask()
+
+    def process_message(self, message: Message) -> None:
+        if isinstance(message, InBandWindowResize):
+            again = self._probe.answers
+            answered = self._probe.answered(time.monotonic())
+            self._answered.set()
+            self._look_soon()
+            if answered and again:
+                return
+        super().process_message(message)
+
+    def close(self) -> None:
+        super().close()
+        if self._outlet is not None:
+            self._outlet.stop()
+            self._outlet = None
+        if self._holding:
+            self._release()
+
+    # ---- reading
 
     def disable_input(self) -> None:
+        self._may_ask = False
         if self._bell is not None:
+            if self._probe.open and self._probe.answers:
+                self._answered.wait(LAST_ANSWER_SECONDS)
             os.write(self._bell, b"!")
         super().disable_input()
 

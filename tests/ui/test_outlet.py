@@ -1,0 +1,97 @@
+"""The way out to the terminal: it never waits, it keeps the order, and it ends."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tracetui.ui.outlet import GIVE_UP_SECONDS, Outlet
+
+SOON = 10.0
+"""A limit, never a wait."""
+
+
+class Pipe:
+    """An outlet into a pipe, which takes 64 KB that nobody reads."""
+
+    def __init__(self) -> None:
+        self.end, self.start = os.pipe()
+        self.drained = threading.Event()
+        self.outlet = Outlet(self.start, self.drained.set)
+        self.outlet.start()
+
+    def read(self, size: int) -> bytes:
+        found = b""
+        while len(found) < size and (data := os.read(self.end, size - len(found))):
+            found += data
+        return found
+
+
+@pytest.fixture
+def pipe() -> Iterator[Pipe]:
+    made = Pipe()
+    yield made
+    os.close(made.end)
+    made.outlet.stop()
+    os.close(made.start)
+
+
+def test_everything_comes_in_order(pipe: Pipe) -> None:
+    parts = [f"<{number}>".encode() * 50 for number in range(500)]
+    for part in parts:
+        pipe.outlet.write(part)
+    whole = b"".join(parts)
+    assert pipe.read(len(whole)) == whole
+    assert pipe.drained.wait(SOON)
+    assert pipe.outlet.pending_bytes == 0
+    assert pipe.outlet.sent_bytes == len(whole)
+
+
+def test_writing_never_waits_and_what_is_not_taken_is_counted(pipe: Pipe) -> None:
+    part = b"x" * 10_000
+    started = time.monotonic()
+    for _ in range(100):
+        pipe.outlet.write(part)
+    assert time.monotonic() - started < 1.0
+    assert 1_000_000 - 80_000 <= pipe.outlet.pending_bytes <= 1_000_000
+    assert pipe.outlet.stuck_seconds > 0
+    assert len(pipe.read(1_000_000)) == 1_000_000
+    assert pipe.drained.wait(SOON)
+    assert pipe.outlet.stuck_seconds == 0
+
+
+def test_once_the_terminal_is_gone_all_is_dropped() -> None:
+    pipe = Pipe()
+    os.close(pipe.end)
+    pipe.outlet.write(b"x" * 100_000)
+    assert pipe.drained.wait(SOON)
+    pipe.outlet.write(b"more")
+    pipe.outlet.stop()
+    assert pipe.outlet.pending_bytes == 0
+    os.close(pipe.start)
+
+
+def test_the_end_writes_the_rest(pipe: Pipe) -> None:
+    pipe.outlet.write(b"y" * 60_000)
+    pipe.outlet.stop()
+    assert len(pipe.read(60_000)) == 60_000
+    assert pipe.outlet.pending_bytes == 0
+
+
+def test_the_end_gives_up_a_terminal_that_takes_nothing(pipe: Pipe) -> None:
+    pipe.outlet.write(b"z" * 200_000)
+    started = time.monotonic()
+    pipe.outlet.stop()
+    assert time.monotonic() - started < GIVE_UP_SECONDS + 1.5
+    assert pipe.outlet.pending_bytes > 0
+
+
+def test_a_descriptor_that_somebody_made_non_blocking_is_waited_for(pipe: Pipe) -> None:
+    os.set_blocking(pipe.start, False)
+    pipe.outlet.write(b"n" * 300_000)
+    assert len(pipe.read(300_000)) == 300_000
+    assert pipe.drained.wait(SOON)
