@@ -12,6 +12,7 @@ HELP = "open built-in sample runs of every format"
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``demo``."""
     app.add_looks(parser)
+    app.add_watching(parser)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -31,6 +31,7 @@ from tracetui.text import clean, clean_lines
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
+from tracetui.ui.pace import Pace
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
@@ -45,6 +46,10 @@ FIRST_MAIL_SECONDS: Final = 0.06
 """How long the first paint waits for something to show."""
 OPENING_SECONDS: Final = 0.05
 """After the first layout: until then panes still learn their sizes."""
+
+
+KEY_SECONDS: Final = 0.4
+"""For how long after a key what arrives is taken for what the key asked for."""
 
 
 TERMINAL_GONE: Final = 129
@@ -94,8 +99,9 @@ class TraceApp(App[int]):
         slow: bool = False,
     ) -> None:
         super().__init__()
-        self.slow = slow
-        """Whether the terminal is at the end of a slow line."""
+        self.pace = Pace(slow=slow)
+        self._key_at = float("-inf")
+        self._mail_due = False
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
@@ -163,12 +169,28 @@ class TraceApp(App[int]):
         """
         end = time.monotonic() + FIRST_MAIL_SECONDS
         while self.engine.wait(end - time.monotonic()):
-            self.on_mail_waiting()
+            self._take_mail()
             if self.main.settled:
                 break
 
     def on_mail_waiting(self) -> None:
-        """Take in what the engine left in its mailbox."""
+        """Take in what the engine left: at once if a key was pressed just now, else as often as the terminal bears."""
+        now = time.monotonic()
+        wait = 0.0 if now - self._key_at < KEY_SECONDS else self.pace.delay(now, self._driver_says("lag_seconds"))
+        if wait <= 0:
+            self._take_mail()
+        elif not self._mail_due:
+            self._mail_due = True
+            self.set_timer(wait, self._take_mail)
+
+    def _driver_says(self, what: str) -> float:
+        """What only our own driver knows; 0 under another one."""
+        return float(getattr(self._driver, what, 0.0))
+
+    def _take_mail(self) -> None:
+        self._mail_due = False
+        now, sent = time.monotonic(), self._driver_says("sent_bytes")
+        self.call_after_refresh(lambda: self.pace.painted(now, int(self._driver_says("sent_bytes") - sent)))
         mail = self.engine.collect()
         if mail.failure is not None:
             raise mail.failure
@@ -195,6 +217,10 @@ class TraceApp(App[int]):
         from tracetui.ui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(pane, self.commands))
+
+    def pressed(self) -> None:
+        """The reader pressed a key: what comes of it is shown at once."""
+        self._key_at = time.monotonic()
 
     def send(self, sequence: str) -> None:
         """Write a sequence that draws nothing to the terminal."""
@@ -272,7 +298,7 @@ def run_app(
 ) -> int:
     """Run the application on these files and directories until the user quits; returns the exit status.
 
-    `target` is the address to open, `newest` opens the newest run instead, and `follow` follows what is opened.
+    `target` is the address to open; `newest` opens the newest run instead; `follow` follows that run, else the newest.
     `events` False polls.
     """
     settings = config.load()
@@ -290,7 +316,7 @@ def run_app(
         arrangement=config.arrangement(settings),
         slow=slow,
     )
-    app.main.live.newest, app.main.live.notify = newest, notify
+    app.main.live.newest, app.main.live.notify = newest or (follow and target is None), notify
     app.main.follow_target = follow
     if target is not None:
         app.main.target = address.parse(target, place.is_file)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final, Protocol
 
@@ -14,11 +15,14 @@ from tracetui.text import Clean, clean, one_line
 from tracetui.ui.commands import RUNS, Command, of_pane, shown
 from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
+from tracetui.views.liveness import State
 from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.runs import hidden_columns
 
 NARROW_HEADER: Final = 100
 WIDE_HEADER: Final = 180
+GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
+"""States of runs that go on, as far as anybody can tell."""
 
 
 class Progress(Protocol):
@@ -37,12 +41,12 @@ def header(
     store: Store,
     glyphs: Glyphs,
     watching: Watching,
-    going: int,
+    standing: Counter[State],
     run: RunSummary | None,
     width: int,
 ) -> tuple[Line, Line]:
     """What this is, how it stands, and how it is kept up to date."""
-    left, right = _header(roots, store, glyphs, going, run, width)
+    left, right = _header(roots, store, glyphs, standing, run, width)
     return left, (*right, *_watched(watching, glyphs, width))
 
 
@@ -60,7 +64,7 @@ def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
 
 
 def _header(
-    roots: Sequence[str], store: Store, glyphs: Glyphs, going: int, run: RunSummary | None, width: int
+    roots: Sequence[str], store: Store, glyphs: Glyphs, standing: Counter[State], run: RunSummary | None, width: int
 ) -> tuple[Line, Line]:
     place = clean(short_path(roots[0]) + (f" +{len(roots) - 1}" if len(roots) > 1 else ""), 300) if roots else Clean("")
     left = [
@@ -76,7 +80,7 @@ def _header(
             Piece(Clean(" " + (ident[:8] if len(ident) == 36 else ident)), "sec"),
         ]
         return tuple(left), _run_status(run, glyphs, width)
-    return tuple(left), _list_status(store, glyphs, going, width)
+    return tuple(left), _list_status(store, glyphs, standing, width)
 
 
 def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
@@ -95,7 +99,7 @@ def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
     return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
 
 
-def _list_status(store: Store, glyphs: Glyphs, going: int, width: int) -> Line:
+def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: int) -> Line:
     overview = store.overview
     if width >= WIDE_HEADER:
         most = sorted(overview.by_format.items(), key=lambda pair: -pair[1])
@@ -110,14 +114,18 @@ def _list_status(store: Store, glyphs: Glyphs, going: int, width: int) -> Line:
         words.append(f"{len(store.problems)} unreadable")
     pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
-        number = going if status is Status.RUNNING else overview.by_status.get(status, 0)
+        number = (
+            sum(standing[state] for state in GOING) if status is Status.RUNNING else overview.by_status.get(status, 0)
+        )
         if number:
             glyph, style = status_glyph(status, glyphs)
             pieces += [Piece(Clean("  ")), Piece(Clean(f"{glyph} {text.grouped(number)}"), style)]
     return tuple(pieces)
 
 
-def sentence(store: Store, progress: Progress, run: RunSummary | None, opened: Run | None, width: int) -> Line:
+def sentence(
+    store: Store, progress: Progress, standing: Counter[State], run: RunSummary | None, opened: Run | None, width: int
+) -> Line:
     """The conclusion, and the next key."""
     if run is not None:
         return _run_sentence(run, opened, width)
@@ -140,6 +148,9 @@ def sentence(store: Store, progress: Progress, run: RunSummary | None, opened: R
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
+    if standing[State.STALLED]:
+        words = f"{text.grouped(standing[State.STALLED])} stalled?"
+        pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
     if store.problems:
         word = "file" if len(store.problems) == 1 else "files"
         pieces += [Piece(Clean("   ")), Piece(Clean(f"{len(store.problems)} {word} unreadable"), "status.warn")]

@@ -2,26 +2,29 @@
 
 from __future__ import annotations
 
+import time
+from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mail import Mail, Watching
 from tracetui.model import Run, RunRef, RunSummary
-from tracetui.text import one_line
+from tracetui.text import Clean, one_line
+from tracetui.ui.frame import GOING
 from tracetui.ui.lines import LineBar
 from tracetui.ui.terminal import notification
 from tracetui.views.arrange import moment
-from tracetui.views.liveness import Liveness, State, liveness, summary_state
-from tracetui.views.rows import Line
+from tracetui.views.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
+from tracetui.views.rows import Line, Piece
 from tracetui.views.silence import arrival_counts, sentence, strip
 
 if TYPE_CHECKING:
     from tracetui.ui.screens.main import MainScreen
 
 TICK_SECONDS: Final = 1.0
-SLOW_TICK_SECONDS: Final = 5.0
+SLOW_TICKS: Final = 5
+"""On a slow line what only time changes is drawn anew every so many ticks."""
 AGE_TICKS: Final = 30
 """Ticks after which the ages in the list are drawn anew."""
-STILL_GOING: Final = frozenset({State.RUNNING, State.QUIET, State.STALLED})
 
 
 class Live:
@@ -38,6 +41,8 @@ class Live:
         self._opened: tuple[RunRef, bool] | None = None
         self._listed = False
         self._ticks = 0
+        self._counted = (-1, 0)
+        self._standing: Counter[State] = Counter()
 
     # ---- what arrives
 
@@ -99,7 +104,7 @@ class Live:
             return
         _, wanted = self._opened
         self._opened = None
-        if wanted or self.state_of(run).state in STILL_GOING:
+        if wanted or self.state_of(run).state in GOING:
             self.follow(True)
 
     def listed(self) -> None:
@@ -126,12 +131,14 @@ class Live:
 
     def start(self) -> None:
         """Begin to tick."""
-        self._screen.set_interval(SLOW_TICK_SECONDS if self._screen.app.slow else TICK_SECONDS, self.tick)
+        self._screen.set_interval(TICK_SECONDS, self.tick)
 
     def tick(self) -> None:
         """Draw anew what changes with time alone: what lasts, what is silent, how old things are."""
         self._ticks += 1
         screen = self._screen
+        if self._ticks % SLOW_TICKS and screen.app.pace.is_slow(time.monotonic()):
+            return
         now = screen.app.clock()
         if self._ticks % AGE_TICKS == 0:
             screen.refresh_list()
@@ -161,12 +168,19 @@ class Live:
         seen = run.ref in store.pulses
         return summary_state(run, now=self._screen.app.clock(), changed_at=store.changed_at(run), seen=seen)[0]
 
-    @property
-    def going(self) -> int:
-        """How many top-level runs are going on, as far as anybody can tell."""
-        runs = self._screen.store.runs
-        unended = (runs[ref] for ref in self._screen.store.unended)
-        return sum(1 for run in unended if run.parent is None and self.state_in_list(run) in STILL_GOING)
+    def standing(self) -> Counter[State]:
+        """How many top-level runs of which the trace tells no end stand how. Counted once a second at most."""
+        store, now = self._screen.store, int(self._screen.app.clock())
+        if self._counted != (store.revision, now):
+            self._counted = store.revision, now
+            lately = now - UNKNOWN_MS / 1000
+            runs = (store.runs[ref] for ref in store.unended)
+            self._standing = Counter(
+                self.state_in_list(run)
+                for run in runs
+                if run.parent is None and (run.modified_at > lately or run.ref in store.pulses)
+            )
+        return self._standing
 
     def show_strip(self) -> None:
         """Show how long the open run has been silent, where it is still going on; else no strip."""
@@ -184,6 +198,12 @@ class Live:
     def sentence(self, width: int) -> Line:
         """What is to be said before anything else: the link is lost, or the open run waits for too long."""
         screen = self._screen
+        if self.watching.lost:
+            return (
+                Piece(Clean("connection lost"), "status.error bold"),
+                Piece(one_line(f"  {self.watching.lost}", 120), "text"),
+                Piece(Clean("  ·  what is shown is what was read before; trying again"), "sec"),
+            )
         run = screen.steps.run if screen.level else None
         if run is None:
             return ()

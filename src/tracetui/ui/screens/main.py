@@ -223,10 +223,10 @@ class MainScreen(Screen[None]):
         """Header, sentence and footer as of now."""
         width = self.size.width or self.app.size.width
         app = self.app
-        run = self.summary if self.level else None
-        live = self.live
-        self._header.show(*header(app.roots, self.store, app.look.glyphs, live.watching, live.going, run, width))
-        self._sentence.show(self.said or live.sentence(width) or sentence(self.store, app, run, self.steps.run, width))
+        run, live, standing = self.summary if self.level else None, self.live, self.live.standing()
+        self._header.show(*header(app.roots, self.store, app.look.glyphs, live.watching, standing, run, width))
+        said = self.said or live.sentence(width)
+        self._sentence.show(said or sentence(self.store, app, standing, run, self.steps.run, width))
         self._footer.show(*footer(app.commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def say(self, text: str, style: str = "sec") -> None:
@@ -313,6 +313,7 @@ class MainScreen(Screen[None]):
         """Every key that no prompt took: look it up in the table of commands."""
         if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
             return
+        self.app.pressed()
         command = self.keys.press(typed(event.key, event.character), self.pane)
         if command is not None or self.keys.pending:
             event.stop()
