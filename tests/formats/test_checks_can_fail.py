@@ -70,6 +70,14 @@ class Eager(Stuck):
         return super().read(file, ref, cursor) if whole else Chunk(cursor=file.stat)
 
 
+class Forgetful(Paprika):
+    """Says that something came, and does not say that all before it is void."""
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        chunk = super().read(file, ref, cursor)
+        return chunk if cursor is START else msgspec.structs.replace(chunk, spans=[])
+
+
 def pieces(fmt: Format, case: Path) -> None:
     testing.check_pieces(fmt, case, [0.2])
 
@@ -85,6 +93,8 @@ def pieces(fmt: Format, case: Path) -> None:
         (Choosy(), testing.check_unknown_fields),
         (Trusting(), testing.check_hostile),
         (Eager(), pieces),
+        (Stuck(), testing.check_growth),
+        (Forgetful(), testing.check_growth),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Paprika) else value.__name__,
 )

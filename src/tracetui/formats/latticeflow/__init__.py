@@ -57,10 +57,12 @@ class LatticeFlow:
             if cursor is not START and file.moving:
                 return Chunk(cursor=cursor)  # caught while it is being written: what was read before stays
             raise
-        mark = Mark(file.stat, document.place, zlib.crc32(document.data), settled(file.stat))
-        if cursor is not START and document.data and (cursor.place, cursor.check) == (mark.place, mark.check):
+        place = document.place
+        check = zlib.crc32(document.data or file.read(place.offset, place.size))
+        mark = Mark(file.stat, place, check, settled(file.stat))
+        if cursor is not START and (cursor.place, cursor.check) == (mark.place, mark.check):
             return Chunk(cursor=mark)
-        return _chunk(file, document, mark)
+        return msgspec.structs.replace(_chunk(file, document, mark), reset=cursor is not START)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         at: At = span.at
@@ -94,7 +96,7 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
 
 
 def _chunk(file: File, document: Document, mark: Mark | None, *, placed: bool = True) -> Chunk:
-    """The whole trace: there are no parts of one, so whatever was read before is forgotten."""
+    """The whole trace: there are no parts of one."""
     known = runs.about(document, file.path)
     sorted_out = outline(document, file.path, placed=placed)
     woven = weave(sorted_out, file.path, document.where, moving=file.moving, ended=known.ended)
@@ -107,5 +109,4 @@ def _chunk(file: File, document: Document, mark: Mark | None, *, placed: bool = 
         body=runs.run_body(document, known, sorted_out, woven) if placed else None,
         problems=problems,
         cursor=mark,
-        reset=True,
     )
