@@ -30,8 +30,9 @@ NO: Final = 0
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     """What one `Format.read` found.
 
-    Span ids are unique within a run: a span whose id is known already is a newer version of it. `header` and `body` are
-    complete as of now and replace earlier ones.
+    Span ids are unique within a run: a span whose id is known already is a newer version of it. One is given again
+    whenever anything about it, its body included, has changed. `header` and `body` are complete as of now and replace
+    earlier ones.
     """
 
     spans: Sequence[Span] = ()
@@ -73,7 +74,7 @@ class Format(Protocol):
         """Everything of run `ref` that is new since `cursor`, at most about 50 ms worth.
 
         A rewritten, shrunk or replaced file is read from its start with ``reset=True``. A trailing half line waits in
-        the file. Raises `FormatError` if nothing can be read.
+        the file. Asking again where nothing came is cheap. Raises `FormatError` if nothing can be read.
         """
         ...
 
