@@ -84,7 +84,7 @@ class Mirror:
             except FileNotFoundError:
                 continue
             if attributes.is_file and attributes.size:
-                found[part] = self._recall.saw(path + part, attributes.size, attributes.mtime)
+                found[part] = self._recall.saw(path + part, attributes.size, attributes.mtime, watched=True)
         if "" not in found:
             raise OSError(f"not a regular file: {path}")
         handles = {part: opened() for part, opened in [(part, client.open(path + part)) for part in found]}

@@ -4,15 +4,15 @@ SFTP tells size and modification time (whole seconds), neither inode nor ctime. 
 
 * **Stat.** Device and inode are 0. `ctime_ns` is 0 while the second of the modification time may still go on, because
   then a later change may leave the stat as it is, and `mtime` plus one second when that is certainly over: the file
-  was seen unchanged for `SETTLED_SECONDS`, or is so old that no clock is so wrong. Who watches a file sees this one
+  was seen unchanged for `SETTLED_SECONDS`, or is so old that no clock is so wrong. Who watches a folder sees this one
   more change, and reads again what may have been read too early.
 * **Same stat.** What was read once comes from memory.
 * **It grew.** It is taken for a log that was appended to if `PROBE` bytes before its old end, and `PROBE` bytes of its
   head (others each time), are still what they were; then its head and its old end are kept, and the rest is read when
   it is asked for. A document that was written anew fails this: where it ended, it now goes on. What a format hashes to
   know a file again may come from what is kept; a rewrite that spares all the probed bytes shows some growths later.
-* **Anything else changed.** All of it is forgotten; so is, when its second is over, what was read of a file that was
-  never seen to grow like a log. A log is only probed then.
+* **Anything else changed.** All of it is forgotten; so is, when its second is over, what was read before. A file that
+  was seen to grow like a log is spared that, and the change of `ctime_ns`: reading all of it again would cost too much.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Doubt(msgspec.Struct, frozen=True):
 class _Known:
     """One file."""
 
-    __slots__ = ("changed", "doubt", "is_log", "pieces", "probed", "seen", "starts", "stat")
+    __slots__ = ("changed", "doubt", "is_log", "over", "pieces", "probed", "seen", "starts", "stat")
 
     def __init__(self, stat: Stat, now: float) -> None:
         self.stat = stat
@@ -60,6 +60,8 @@ class _Known:
         self.changed: float | None = None
         """When it was last seen to have changed."""
         self.is_log = False
+        self.over = False
+        """What was read before the second of its time was over has been forgotten."""
         self.doubt: Doubt | None = None
         self.probed = 0
         self.starts: list[int] = []
@@ -96,35 +98,40 @@ class Recall:
         self._size = 0
         self._ahead = 0.0
 
-    def saw(self, path: str, size: int, mtime: int) -> Stat:
-        """Take in what was just told of a file; its stat."""
+    def saw(self, path: str, size: int, mtime: int, *, watched: bool = False) -> Stat:
+        """Take in what was just told of a file; its stat. Only who watches is told that a second is over."""
         now = time.monotonic()
         stat = Stat(0, 0, size, mtime * _SECOND)
         with self._lock:
             known = self._files.get(path)
             if known is None:
-                known = self._files[path] = _Known(self._dated(stat, now, now), now)
+                known = self._files[path] = _Known(self._dated(stat), now)
                 return known.stat
             before = known.stat
             same = (before.size, before.mtime_ns) == (size, mtime * _SECOND)
-            if not same:
-                known.seen = known.changed = now
-                self._ahead = mtime - time.time()  # it was written since we last looked: this is the time over there
-            stat = before if same and before.ctime_ns else self._dated(stat, known.seen, now)
-            if stat != before:
-                self._doubt(known, stat, same=same)
-                known.stat = stat
+            if same:
+                if not (before.ctime_ns or known.is_log or known.over) and now - known.seen >= SETTLED_SECONDS:
+                    self._size -= known.forget()
+                    known.over = True
+                if known.over and watched:
+                    known.stat = _over(before)
+                return known.stat
+            known.seen = known.changed = now
+            known.over = False
+            self._ahead = mtime - time.time()  # it was written since we last looked: this is the time over there
+            stat = self._dated(stat)
+            self._doubt(known, stat)
+            known.stat = stat
             return stat
 
-    def _dated(self, stat: Stat, seen: float, now: float) -> Stat:
-        over = now - seen >= SETTLED_SECONDS or time.time() + self._ahead - stat.mtime > CLOCKS_APART
-        return msgspec.structs.replace(stat, ctime_ns=stat.mtime_ns + _SECOND) if over else stat
+    def _dated(self, stat: Stat) -> Stat:
+        return _over(stat) if time.time() + self._ahead - stat.mtime > CLOCKS_APART else stat
 
-    def _doubt(self, known: _Known, stat: Stat, *, same: bool) -> None:
+    def _doubt(self, known: _Known, stat: Stat) -> None:
         """What a new stat means for the bytes that are kept."""
         before = known.stat
         grew = stat.size > before.size and stat.mtime_ns >= before.mtime_ns
-        if known.doubt is not None or not known.pieces or not (grew or (same and known.is_log)):
+        if known.doubt is not None or not known.pieces or not grew:
             self._size -= known.forget()
             known.is_log = False
             return
@@ -210,6 +217,11 @@ class Recall:
             if known is not None and known.changed is not None:
                 return time.monotonic() - known.changed < MOVING_SECONDS
             return time.time() + self._ahead - mtime < MOVING_SECONDS
+
+
+def _over(stat: Stat) -> Stat:
+    """The stat of a file whose last second is over."""
+    return msgspec.structs.replace(stat, ctime_ns=stat.mtime_ns + _SECOND)
 
 
 def _joined(pieces: list[tuple[int, bytes]]) -> bytes:

@@ -232,13 +232,14 @@ class SshSource:
         client, there = self.client(), path_there(path)
         asked = client.look(there, follow=True)
         try:
-            folder = self._folder(client, path)
+            folder = self._folder(client, path, watched=True)
         except LinkLost:
             raise
         except OSError:
             found = asked()
             if found.is_folder:
                 raise
+            self._saw(path, found, watched=True)
             return Folder([self._named(path, found)], [])
         asked()
         return folder
@@ -259,7 +260,7 @@ class SshSource:
         while folders:
             path = folders.pop()
             try:
-                folder = self._folder(self.client(), path)
+                folder = self._folder(self.client(), path, watched=False)
             except LinkLost:
                 raise
             except OSError as error:
@@ -270,7 +271,7 @@ class SshSource:
                 size = BATCH
             folders.extend(sorted(folder.folders, reverse=True))
 
-    def _folder(self, client: Client, path: str) -> Folder:
+    def _folder(self, client: Client, path: str, *, watched: bool) -> Folder:
         entries: list[Entry] = []
         folders: list[str] = []
         links = []
@@ -288,13 +289,13 @@ class SshSource:
             elif not found.is_file:
                 entries.append(Entry(below, skipped="not a regular file"))
             else:
-                entries.append(Entry(below, self._saw(below, found), left_out(name)))
+                entries.append(Entry(below, self._saw(below, found, watched=watched), left_out(name)))
         for below, asked in links:
             entries.append(Entry(below, skipped="symbolic link, not followed", failed=_leads_to_file(asked)))
         return Folder(entries, folders)
 
-    def _saw(self, path: str, found: Attributes) -> Stat:
-        return self.recall.saw(path, found.size, found.mtime)
+    def _saw(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
+        return self.recall.saw(path, found.size, found.mtime, watched=watched)
 
     def _named(self, path: str, found: Attributes) -> Entry:
         return Entry(path, self._saw(path, found)) if found.is_file else Entry(path, skipped="not a regular file")
