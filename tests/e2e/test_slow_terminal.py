@@ -1,0 +1,137 @@
+"""A terminal that is slower than the program: no key is lost, nothing old is painted, and it can always be left."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import termios
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.terminal import PATIENCE, TRACETUI, Terminal
+from tracetui.ui.pace import LARGEST_WINDOW
+
+pytestmark = pytest.mark.e2e
+READY = "first error"
+QUESTION, ANSWER = b"\x1b[?2048$p", b"\x1b[?2048;0$y"
+TERMINAL_BUFFER = 70_000
+"""Bytes that the system takes for a terminal that reads nothing."""
+PICTURE = 45_000
+"""Bytes of the whole screen, and more."""
+
+
+def opened(folder: Path, size: tuple[int, int] = (120, 40)) -> Terminal:
+    """The program, when the list is there."""
+    terminal = Terminal(*TRACETUI, str(folder), size=size)
+    terminal.expect(READY)
+    terminal.rest()
+    return terminal
+
+
+def at_the_top(folder: Path, size: tuple[int, int] = (120, 40)) -> str:
+    """What the screen shows at the first row, when nothing is slow."""
+    with opened(folder, size) as terminal:
+        terminal.type("G", "g")
+        terminal.rest()
+        return terminal.text
+
+
+def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(samples: Path) -> None:
+    with opened(samples) as terminal:
+        before = len(terminal.output)
+        for _ in range(3):
+            terminal.stall()  # each time 60 pictures and more that nobody sees
+        os.write(terminal._master, b"g")
+        terminal.rest(1.0)
+        assert terminal.text == at_the_top(samples)
+        assert len(terminal.output) - before < TERMINAL_BUFFER + 2 * PICTURE
+
+
+def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(samples: Path) -> None:
+    with opened(samples) as terminal:
+        terminal.stall()
+        os.write(terminal._master, b"g")
+        terminal.resize(140, 44)
+        terminal._screen.resize(44, 140)
+        terminal.rest(1.0)
+        assert terminal.text == at_the_top(samples, (140, 44))
+
+
+def test_a_stalled_terminal_can_be_left(samples: Path) -> None:
+    with opened(samples) as terminal:
+        terminal.stall()
+        os.write(terminal._master, b"q")
+        assert terminal.end(seconds=5, reading=False) == 0
+
+
+def typed_into_the_shell(terminal: Terminal) -> int:
+    """Bytes of input that the program left for whoever reads the terminal next."""
+    modes = termios.tcgetattr(terminal._slave)
+    modes[3] &= ~termios.ICANON
+    termios.tcsetattr(terminal._slave, termios.TCSANOW, modes)
+    return int(struct.unpack("i", fcntl.ioctl(terminal._slave, termios.FIONREAD, b"\0" * 4))[0])
+
+
+class SlowLine:
+    """What lies between the program and a terminal behind SSH: all is taken at once, and shown bit by bit."""
+
+    def __init__(self, terminal: Terminal, bytes_a_second: int) -> None:
+        self.terminal = terminal
+        self.rate = bytes_a_second
+        self.most = 0
+        """The most bytes that were on their way."""
+        self._way = bytearray()
+
+    def run(self, seconds: float, *keys: bytes) -> None:
+        """Type a key thirty times a second, for so long; then wait until everything is shown."""
+        start = shown_at = busy_at = time.monotonic()
+        typed = 0
+        while (now := time.monotonic()) < min(start + PATIENCE, max(start + seconds, busy_at) + 0.8):
+            if keys and typed < (now - start) * 30 and now < start + seconds:
+                os.write(self.terminal._master, keys[typed % len(keys)])
+                typed += 1
+            before = len(self.terminal.output)
+            self.terminal.read(0.005)
+            self._way += self.terminal.output[before:]
+            self.most = max(self.most, len(self._way))
+            size = int((now - shown_at) * self.rate)
+            if size > len(QUESTION):
+                self._show(size)
+                shown_at = now
+            if self._way:
+                busy_at = now
+
+    def _show(self, size: int) -> None:
+        """Let so many bytes arrive, and the question that begins in them whole."""
+        cut = self._way.find(QUESTION, max(0, size - len(QUESTION)))
+        part = self._way[: cut + len(QUESTION) if 0 <= cut < size else size]
+        del self._way[: len(part)]
+        for _ in range(part.count(QUESTION)):
+            os.write(self.terminal._master, ANSWER)
+
+
+def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(samples: Path) -> None:
+    with Terminal(*TRACETUI, str(samples)) as terminal:
+        SlowLine(terminal, 10_000_000).run(1.5)
+        terminal.expect(READY)
+        line = SlowLine(terminal, 40_000)
+        line.run(2.0, b"g", b"G")
+        os.write(terminal._master, b"g")
+        line.run(0.5)
+        assert terminal.text == at_the_top(samples)
+        assert line.most < LARGEST_WINDOW + PICTURE
+
+
+def test_no_answer_of_the_terminal_lands_in_the_shell(samples: Path) -> None:
+    with Terminal(*TRACETUI, str(samples)) as terminal:
+        line = SlowLine(terminal, 10_000_000)
+        line.run(1.5)
+        terminal.expect(READY)
+        os.write(terminal._master, b"Gq")
+        line.run(0.5)
+        assert terminal.end() == 0
+        assert terminal.output.count(QUESTION) > 1
+        assert typed_into_the_shell(terminal) == 0
