@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cli.run import Cli, write_traces
+from tests.e2e.terminal import TRACETUI, Terminal
 from tests.sources.sshd import SlowLine, Sshd, missing, until
 from tracetui.formats import registry
 from tracetui.live.load import Reader, read_run
@@ -372,3 +374,45 @@ def test_an_interactive_read_does_not_wait_behind_a_scan(there: Sshd, tmp_path: 
         assert read == [60_000_000]
         assert min(waits) < 0.5
         assert len(waits) >= 2
+
+
+def test_copies_of_databases_are_private_and_go_at_the_end(there: Sshd, traces: Path, tmp_path: Path) -> None:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    code = (
+        "import os, sys, tempfile; from tracetui.sources.places import source_for\n"
+        "with source_for([sys.argv[1]]) as source:\n"
+        "    print(sorted(source.open(sys.argv[1]).tables))\n"
+        "    for name in os.listdir(tempfile.gettempdir()):\n"
+        "        print(oct(os.stat(os.path.join(tempfile.gettempdir(), name)).st_mode))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, f"there:{traces}/daily.db"],
+        env={**os.environ, "TMPDIR": str(scratch)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+
+    assert "runs" in done.stdout
+    assert "0o40700" in done.stdout
+    assert list(scratch.iterdir()) == []
+
+
+@pytest.mark.e2e
+def test_the_app_opens_there_and_leaves_nothing(there: Sshd, traces: Path) -> None:
+    with Terminal(*TRACETUI, f"there:{traces}") as terminal:
+        terminal.expect("10 runs")
+        terminal.type("q")
+        assert terminal.end() == 0
+    until(lambda: there.sessions() == 0, "the connection is still served")
+
+
+@pytest.mark.e2e
+def test_the_app_draws_nothing_before_it_is_connected(there: Sshd, traces: Path) -> None:
+    there.trust()
+    with Terminal(*TRACETUI, f"there:{traces}") as terminal:
+        assert terminal.end() == 1
+        assert b"not a known host" in terminal.output
+        assert b"\x1b" not in terminal.output

@@ -17,7 +17,7 @@ import msgspec
 from tracetui.sources.base import Stat
 from tracetui.sources.recall import Recall
 from tracetui.sources.sftp import Client
-from tracetui.sources.sqlite import ATTEMPTS, private_folder
+from tracetui.sources.sqlite import ATTEMPTS, Changing, private_folder
 
 PARTS: Final = ("", "-journal", "-wal")
 """The files of a database, in the order in which they are copied."""
@@ -69,7 +69,7 @@ class Mirror:
                 while len(self._copies) > KEPT_COPIES:
                     self._copies.pop(next(iter(self._copies)))
                 return known
-        raise OSError("the database keeps changing while it is copied")
+        raise Changing("the database keeps changing while it is copied")
 
     def close(self) -> None:
         """Let go of the copies."""
