@@ -88,7 +88,7 @@ def _aim(source: Source, args: argparse.Namespace) -> Aim:
     """What the words mean. Raises `NothingReadable` or `UsageError` for those that mean nothing."""
     if not args.paths:
         return Aim(roots(args))
-    aim = Aim(list(args.trace_dir))
+    aim = Aim([])
     for word in args.paths:
         if source.is_file(word) or source.is_folder(word):
             aim.places.append(word)
@@ -99,7 +99,8 @@ def _aim(source: Source, args: argparse.Namespace) -> Aim:
         aim.chosen.setdefault(found.ref.path, set()).add(found.ref)
     if aim.chosen and args.newest:
         raise UsageError("--newest finds the run itself; name a place instead of a run")
-    aim.places += [path for path in aim.chosen if path not in aim.places]
+    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir says where to look for it
+    aim.places += [path for path in beside if path not in aim.places]
     return aim
 
 

@@ -24,6 +24,8 @@ from tracetui.sources.base import Entry, Source
 READ_AHEAD: Final = 64 << 20
 """Bytes of files that are read at the start, so that it is known which spans they hold already."""
 LONGEST_REST: Final = 0.25
+SHORTEST_WAIT: Final = 0.005
+"""Without any waiting no hint of a change would be heard."""
 LOOK_SHARE: Final = 4
 """A file is not looked into again before so many times as long as that took last have gone by."""
 
@@ -67,7 +69,7 @@ class Tail:
         Under a flood half the time goes to waiting: what comes meanwhile is told together, for less.
         """
         self._closed.wait(self._rest)
-        changes = self.watch.changes(self._agenda.wait(timeout))
+        changes = self.watch.changes(max(self._agenda.wait(timeout), SHORTEST_WAIT))
         began = time.monotonic()
         for change in sorted(changes, key=_time_of):
             yield from self._changed(change)

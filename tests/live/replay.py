@@ -1,0 +1,106 @@
+"""Events put together again, and what reading from scratch gives: the two must be the same."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from tracetui.export.events import event_line
+from tracetui.export.json import encode, run_value, span_document
+from tracetui.live.load import read_run
+from tracetui.live.scan import scan
+from tracetui.live.tail import Tail
+from tracetui.model import Run
+from tracetui.model.event import Event
+from tracetui.sources.local import LocalSource
+from tracetui.store.relations import Relations
+
+PATIENCE_SECONDS = 6.0
+
+
+class Replay:
+    """What somebody knows who reads the lines of ``tail --json``."""
+
+    def __init__(self) -> None:
+        self.runs: dict[str, Any] = {}
+        """The latest `summary` of every run, by address."""
+        self.spans: dict[str, dict[str, Any]] = {}
+        self.problems: dict[str, list[str]] = {}
+        """Reasons by path."""
+        self.seen: list[dict[str, Any]] = []
+
+    def take(self, events: Iterable[Event]) -> None:
+        """Take in events as they are printed."""
+        for event in events:
+            self.line(event_line(event))
+
+    def line(self, data: bytes) -> None:
+        """Take in one line."""
+        event = json.loads(data)
+        self.seen.append(event)
+        address = event.get("run", "")
+        match event["event"]:
+            case "run":
+                self.runs[address] = event["summary"]
+                self.spans.setdefault(address, {})
+            case "span":
+                self.spans[address][event["span"]["id"]] = event["span"]
+            case "reset":
+                self.runs.pop(address, None)
+                self.spans.pop(address, None)
+                self.problems.pop(address.partition("#")[0], None)
+            case "problem":
+                self.problems.setdefault(event["path"], []).append(event["reason"])
+
+    def kinds(self) -> list[str]:
+        """The kinds of the events so far."""
+        return [event["event"] for event in self.seen]
+
+    def known(self) -> dict[str, Any]:
+        """Every run with its spans in the order of a tree: a span, then what is below it."""
+        return {address: [self.runs[address], _in_order(self.spans[address])] for address in self.runs}
+
+
+def _in_order(spans: dict[str, Any]) -> list[Any]:
+    below: dict[str | None, list[Any]] = {}
+    for span in spans.values():
+        below.setdefault(span["parent_id"] if span["depth"] else None, []).append(span)
+    ordered: list[Any] = []
+    todo = list(reversed(below.get(None, [])))
+    while todo:
+        span = todo.pop()
+        ordered.append(span)
+        todo.extend(reversed(below.get(span["id"], [])))
+    return ordered
+
+
+def from_scratch(root: str) -> dict[str, Any]:
+    """Every run below `root` with its spans, as ``ls`` and ``show`` give them now."""
+    source = LocalSource()
+    found = [run for one in scan(source, [root], deep=True) for run in one.runs]
+    replays = Relations(found).replay_addresses()
+    return {run.ref.address: _shown(read_run(source, run.ref), replays[run.ref]) for run in found}
+
+
+def _shown(run: Run, replay: str | None) -> Any:
+    spans = [span_document(run, position) for position in range(len(run.spans))]
+    return json.loads(encode([run_value(run.summary, replay), spans]))
+
+
+def until(tail: Tail, replay: Replay, reached: Callable[[], bool]) -> None:
+    """Take in what happens until that is reached."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while not reached():
+        assert time.monotonic() < deadline, replay.seen[-20:]
+        replay.take(tail.events(0.05))
+
+
+def until_equal(tail: Tail, replay: Replay, root: str) -> None:
+    """Take in what happens until it comes to what is on the disk."""
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while replay.known() != (expected := from_scratch(root)):
+        if time.monotonic() > deadline:
+            assert replay.known() == expected
+        replay.take(tail.events(0.05))

@@ -1,0 +1,67 @@
+"""Everything that writers do to files, by a driver that knows the truth: what ``tail`` prints survives all of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.live.replay import Replay
+from tests.shared import SHARED, needs_shared
+
+MARK = re.compile(r"m:\w+:\d+")
+DEADLINE_SECONDS = 10.0
+
+
+def report(replay: Replay) -> dict[str, Any]:
+    """What the judge wants to know: the markers of every run in order, once a span, and the problems."""
+    runs: dict[str, list[str]] = {}
+    for address, run in replay.runs.items():
+        found = (MARK.findall(json.dumps(span)) for span in replay.spans[address].values())
+        runs.setdefault(run["id"], []).extend(mark for marks in found for mark in dict.fromkeys(marks))
+    problems = [{"path": path, "reason": one} for path, reasons in replay.problems.items() for one in reasons]
+    return {"runs": runs, "problems": problems}
+
+
+@needs_shared
+@pytest.mark.parametrize("mode", ["events", "polling"])
+def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
+    assert SHARED is not None
+    driver = [sys.executable, str(SHARED / "tools" / "tailfaults.py")]
+    folder, truth, told = tmp_path / "traces", tmp_path / "truth.json", tmp_path / "told.jsonl"
+    folder.mkdir()
+    command = [sys.executable, "-m", "tracetui", "tail", str(folder), "--json", "--from-start"]
+    with told.open("wb") as out:
+        tail = subprocess.Popen([*command, *(["--polling"] if mode == "polling" else [])], stdout=out)
+        try:
+            write = [*driver, str(folder), "--truth", str(truth), "--lines", "40", "--hold", "0"]
+            subprocess.run(write, check=True, timeout=60, capture_output=True)
+            verdict = _verdict(driver, truth, told, tmp_path / "report.json")
+        finally:
+            tail.send_signal(signal.SIGINT)
+            status = tail.wait(timeout=10)
+
+    assert verdict.startswith("19 of 19"), verdict
+    assert status == 130
+
+
+def _verdict(driver: list[str], truth: Path, told: Path, reported: Path) -> str:
+    """What the judge says, once it is content or the time is up."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    words = ""
+    while not words.startswith("19 of 19") and time.monotonic() < deadline:
+        replay = Replay()
+        for line in told.read_bytes().splitlines(keepends=True):
+            if line.endswith(b"\n"):
+                replay.line(line)
+        reported.write_text(json.dumps(report(replay)))
+        judge = [*driver, "--judge", str(truth), str(reported)]
+        words = subprocess.run(judge, check=False, timeout=60, capture_output=True, text=True).stdout
+    return words

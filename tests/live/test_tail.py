@@ -1,0 +1,354 @@
+"""What is told of runs while they change comes to what reading them from scratch gives."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.live.replay import Replay, until, until_equal
+from tests.live.sessions import Session, paprika
+from tracetui import demo
+from tracetui.live import followed
+from tracetui.live.tail import Tail
+from tracetui.model import RunRef
+from tracetui.sources.local import LocalSource
+
+WAYS = ("in place", "torn", "appended", "replaced", "created again")
+Begin = Callable[..., Tail]
+
+
+@pytest.fixture
+def begin(tmp_path: Path) -> Iterator[Begin]:
+    """Begins to follow the folder of the test."""
+    tails: list[Tail] = []
+
+    def start(**options: Any) -> Tail:
+        tails.append(Tail(LocalSource(), [str(tmp_path)], **options))
+        return tails[-1]
+
+    yield start
+    for tail in tails:
+        tail.close()
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs of every format."""
+    folder = tmp_path_factory.mktemp("samples")
+    demo.write(folder, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
+    return folder
+
+
+def versions(samples: Path, pattern: str) -> list[bytes]:
+    """Contents that a file may have one after the other: those of some samples, whole and not yet complete."""
+    found = []
+    for path in sorted(samples.glob(pattern)):
+        data = path.read_bytes()
+        with suppress(ValueError):
+            json.loads(data if path.suffix == ".json" else data.partition(b"\n")[0])
+            found += _shorter(data) if path.suffix == ".json" else _beginnings(data)
+    return found
+
+
+def _beginnings(data: bytes) -> list[bytes]:
+    lines = data.splitlines(keepends=True)
+    return [b"".join(lines[:count]) for count in (2, len(lines) // 2, len(lines) - 1, len(lines)) if count > 1]
+
+
+def _shorter(data: bytes) -> list[bytes]:
+    """A document, and the same with half of what its longest list holds."""
+    document = json.loads(data)
+    lists = [name for name, value in document.items() if isinstance(value, list)]
+    if not lists:
+        return [data]
+    longest = max(lists, key=lambda name: len(document[name]))
+    return [json.dumps({**document, longest: document[longest][: len(document[longest]) // 2]}).encode(), data]
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [
+        ("ccpa/*.jsonl", "run.ccpa-trace.jsonl"),
+        ("paprika/[0-6]*.json", "run.json"),
+        ("penelope/*/test_result.json", "test_result.json"),
+        ("latticeflow/[at]*.json*", "run.json"),
+        ("latticeflow/*.jsonl", "run.jsonl"),
+    ],
+)
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_file_is_followed_whatever_is_done_to_it(samples: Path, pattern: str, name: str, data: st.DataObject) -> None:
+    contents = versions(samples, pattern)
+    assert len(contents) >= 3
+    with TemporaryDirectory() as folder:
+        tail, replay = Tail(LocalSource(), [folder], from_start=True), Replay()
+        with closing(tail):
+            for _ in range(data.draw(st.integers(1, 5))):
+                content, way = data.draw(st.sampled_from(contents)), data.draw(st.sampled_from(WAYS))
+                for _ in _write(Path(folder, name), content, way):
+                    replay.take(tail.events(0.0))
+                until_equal(tail, replay, folder)
+
+
+def _write(path: Path, content: bytes, way: str) -> Iterator[None]:
+    """Bring a file to hold `content`, in steps between which it may be looked at."""
+    before = path.read_bytes() if path.exists() else b""
+    if way == "appended" and content.startswith(before):
+        for cut in range(len(before), len(content), 1 + len(content) // 5):
+            with path.open("ab") as file:
+                file.write(content[cut : cut + 1 + len(content) // 5])
+            yield
+    elif way == "replaced":
+        fresh = path.with_name("fresh.tmp")
+        fresh.write_bytes(content)
+        fresh.replace(path)
+    elif way == "created again":
+        path.unlink(missing_ok=True)
+        yield
+        path.write_bytes(content)
+    else:
+        with path.open("wb", 0) as file:
+            if way == "torn":
+                file.write(content[: len(content) // 2])
+                yield
+                content = content[len(content) // 2 :]
+            file.write(content)
+    yield
+
+
+@settings(max_examples=5, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_a_database_is_followed_whatever_is_done_to_it(samples: Path, data: st.DataObject) -> None:
+    with TemporaryDirectory() as folder, closing(sqlite3.connect(Path(folder, "runs.db"))) as writer:
+        _prepare(writer, samples / "graphs" / "workflows.db")
+        tail, replay = Tail(LocalSource(), [folder], from_start=True), Replay()
+        with closing(tail):
+            for _ in range(data.draw(st.integers(1, 5))):
+                _change(writer, data)
+                until_equal(tail, replay, folder)
+
+
+def _prepare(writer: sqlite3.Connection, sample: Path) -> None:
+    """The tables of the sample, in WAL mode, with its runs; its steps are there to be taken."""
+    writer.execute("PRAGMA journal_mode=WAL")
+    writer.execute("ATTACH ? AS sample", [str(sample)])
+    for (statement,) in writer.execute("SELECT sql FROM sample.sqlite_master WHERE sql NOT NULL").fetchall():
+        if "sqlite_" not in statement:
+            writer.execute(statement)
+    writer.execute("INSERT INTO _schema_version SELECT * FROM sample._schema_version")
+    writer.execute("INSERT INTO runs SELECT * FROM sample.runs")
+    writer.commit()
+
+
+def _change(writer: sqlite3.Connection, data: st.DataObject) -> None:
+    ids = [row for (row,) in writer.execute("SELECT id FROM sample.steps ORDER BY id")]
+    row = data.draw(st.sampled_from(ids))
+    how = data.draw(st.sampled_from(["more", "more", "other status", "fewer", "checkpoint", "renamed"]))
+    if how == "more":
+        writer.execute("INSERT OR IGNORE INTO steps SELECT * FROM sample.steps WHERE id <= ?", [row])
+    elif how == "other status":
+        writer.execute(
+            "UPDATE runs SET status = 'failed' WHERE id = (SELECT run_id FROM sample.steps WHERE id=?)", [row]
+        )
+    elif how == "fewer":
+        writer.execute("DELETE FROM steps WHERE id > ?", [row])
+    elif how == "renamed":
+        writer.execute("UPDATE steps SET node_name = 'other' || id WHERE id = ?", [row])
+    writer.commit()
+    if how == "checkpoint":
+        writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+
+
+# ---- what is told, and when
+
+
+def test_a_run_comes_before_its_spans_and_its_end_once(tmp_path: Path, begin: Begin) -> None:
+    tail, replay = begin(from_start=True), Replay()
+    session = Session(tmp_path / "s.ccpa-trace.jsonl")
+    session.step()
+    until_equal(tail, replay, str(tmp_path))
+    session.step()
+    session.end()
+    until(tail, replay, lambda: "end" in replay.kinds())
+    until_equal(tail, replay, str(tmp_path))
+
+    assert replay.kinds()[0] == "run"
+    assert replay.kinds().count("end") == 1
+    assert replay.seen[-1] == {"event": "end", "run": str(session.path), "status": "ok"}
+    assert "reset" not in replay.kinds()
+
+
+def test_a_run_that_ends_again_is_told_again(tmp_path: Path, begin: Begin) -> None:
+    tail, replay = begin(from_start=True), Replay()
+    for status in ("success", "error"):
+        paprika(tmp_path / "r-1.json", "r-1", status=status)
+        until_equal(tail, replay, str(tmp_path))
+
+    assert [event["status"] for event in replay.seen if event["event"] == "end"] == ["ok", "error"]
+
+
+def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) -> None:
+    old = Session(tmp_path / "old.ccpa-trace.jsonl", "old")
+    quiet = Session(tmp_path / "quiet.ccpa-trace.jsonl", "quiet")
+    for session in (old, quiet):
+        session.step()
+    (tmp_path / "broken.json").write_text('{"record_id": ')
+    tail, replay = begin(), Replay()
+    replay.take(tail.events(0.2))
+    assert replay.seen == []
+
+    old.step("new")
+    until(tail, replay, lambda: len(replay.seen) >= 2)
+
+    assert {event["run"] for event in replay.seen} == {str(old.path)}
+    assert replay.kinds()[:2] == ["run", "span"]
+    told = json.dumps([event["span"] for event in replay.seen if event["event"] == "span"])
+    assert "new" in told
+    assert "make 1" not in told
+
+
+def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_start(
+    tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracetui.live.tail.READ_AHEAD", -1)
+    test_what_is_there_at_the_start_is_not_told(tmp_path, begin)
+
+
+def test_more_runs_than_there_are_readers(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(followed, "READERS", 2)
+    sessions = [Session(tmp_path / f"{number}.ccpa-trace.jsonl", f"s-{number}") for number in range(5)]
+    tail, replay = begin(from_start=True), Replay()
+    for _ in range(2):
+        for session in sessions:
+            session.step()
+        until_equal(tail, replay, str(tmp_path))
+    sessions[0].path.write_bytes(sessions[0].path.read_bytes().replace(b"make", b"cake"))
+    until_equal(tail, replay, str(tmp_path))
+
+
+def test_a_file_that_goes_takes_its_runs_along(tmp_path: Path, begin: Begin) -> None:
+    session = Session(tmp_path / "folder" / "s.ccpa-trace.jsonl")
+    tail, replay = begin(from_start=True), Replay()
+    until_equal(tail, replay, str(tmp_path))
+    shutil.rmtree(session.path.parent)
+    until(tail, replay, lambda: not replay.runs)
+
+    assert replay.seen[-1] == {"event": "reset", "run": str(session.path)}
+
+
+def test_only_wanted_runs_are_told(tmp_path: Path, begin: Begin) -> None:
+    wanted = Session(tmp_path / "b.ccpa-trace.jsonl", "b")
+    Session(tmp_path / "a.ccpa-trace.jsonl", "a").step()
+    tail, replay = begin(from_start=True, wanted=lambda ref: ref == RunRef("ccpa", str(wanted.path))), Replay()
+    until(tail, replay, lambda: bool(replay.runs))
+    replay.take(tail.events(0.1))
+
+    assert list(replay.runs) == [str(wanted.path)]
+
+
+def test_which_run_is_replayed_is_told_when_it_is_known(tmp_path: Path, begin: Begin, samples: Path) -> None:
+    tail, replay = begin(from_start=True), Replay()
+    for name in ("student.ccpa-trace.jsonl", "teacher.ccpa-trace.jsonl"):
+        shutil.copy(samples / "ccpa" / "0025-rename" / name, tmp_path)
+        until_equal(tail, replay, str(tmp_path))
+
+    student = replay.runs[str(tmp_path / "student.ccpa-trace.jsonl")]
+    assert student["replay_of_address"] == str(tmp_path / "teacher.ccpa-trace.jsonl")
+
+
+# ---- problems
+
+
+def test_a_half_written_file_is_told_when_it_has_been_still(tmp_path: Path, begin: Begin) -> None:
+    path = tmp_path / "r-1.json"
+    whole = paprika(path, "r-1", steps=3)
+    path.write_bytes(whole[: len(whole) // 2])
+    tail, replay = begin(from_start=True), Replay()
+    replay.take(tail.events(0.3))
+    assert replay.seen == []
+    written = path.stat().st_ctime
+
+    until(tail, replay, lambda: bool(replay.problems))
+    assert _now() - written >= 2.0
+    assert list(replay.problems) == [str(path)]
+    for _ in range(3):
+        replay.take(tail.events(0.1))
+    assert replay.kinds() == ["problem"]
+
+    path.write_bytes(whole)
+    until_equal(tail, replay, str(tmp_path))
+    assert replay.problems == {}
+    assert replay.kinds()[:3] == ["problem", "reset", "run"]
+
+
+def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, begin: Begin) -> None:
+    path = tmp_path / "r-1.json"
+    whole = paprika(path, "r-1", steps=3)
+    tail, replay = begin(from_start=True), Replay()
+    until_equal(tail, replay, str(tmp_path))
+    known = replay.known()
+    path.write_bytes(whole[:40])
+    until(tail, replay, lambda: bool(replay.problems))
+    assert replay.known() == known
+
+    path.write_bytes(whole)
+    until(tail, replay, lambda: not replay.problems)
+    until_equal(tail, replay, str(tmp_path))
+
+
+def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.live.tail._changed_at", lambda entry: -1e9)
+    path = tmp_path / "r-1.json"
+    path.write_text('{"record_id": ')
+    tail, replay = begin(from_start=True), Replay()
+    began = _now()
+    until(tail, replay, lambda: bool(replay.problems))
+
+    assert _now() - began < 1.5
+    path.unlink()
+    until(tail, replay, lambda: not replay.problems)
+
+
+def test_bad_lines_are_told_as_they_are_met_each_once(tmp_path: Path, begin: Begin) -> None:
+    session = Session(tmp_path / "s.ccpa-trace.jsonl")
+    tail, replay = begin(from_start=True), Replay()
+    session.write_bytes(b"{bad\n")
+    until(tail, replay, lambda: bool(replay.problems))
+    session.write_bytes(b"worse\n")
+    session.step()
+    until(tail, replay, lambda: len(replay.problems[str(session.path)]) == 2)
+    session.step()
+    until_equal(tail, replay, str(tmp_path))
+
+    assert replay.kinds().count("problem") == replay.runs[str(session.path)]["problems"] == 2
+
+
+def test_a_large_file_does_not_hold_others_up(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tracetui.formats.ccpa.tail.BUDGET", 0.001)
+    large, small = Session(tmp_path / "large.ccpa-trace.jsonl", "large"), tmp_path / "small.ccpa-trace.jsonl"
+    for _ in range(4000):
+        large.step()
+    tail, replay = begin(from_start=True), Replay()
+    until(tail, replay, lambda: bool(replay.runs))
+    Session(small, "small").step()
+    until(tail, replay, lambda: str(small) in replay.runs)
+    monkeypatch.undo()
+    until_equal(tail, replay, str(tmp_path))
+
+    last = max(number for number, event in enumerate(replay.seen) if event["event"] == "span")
+    assert replay.seen[last]["run"] == str(large.path)
+
+
+def _now() -> float:
+    return datetime.now(tz=UTC).timestamp()
