@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError
 
-COMMANDS: Final = ("ls", "show", "tail", "doctor", "formats", "demo", "completions")
+COMMANDS: Final = ("ls", "show", "diff", "tail", "doctor", "formats", "demo", "completions")
 """Names of the modules in this package that are commands."""
 THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 

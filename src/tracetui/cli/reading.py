@@ -22,7 +22,7 @@ from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, parent, source_for
+from tracetui.sources.places import Places, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations
@@ -108,14 +108,29 @@ def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummar
 
 def replay_address(source: Source, run: RunSummary, forced: Format | None) -> str | None:
     """`replay_of_address` of one run: its original is looked for in its own folder."""
+    found = original_of(source, run, forced)
+    return None if found is None else found.ref.address
+
+
+def original_of(
+    source: Source, run: RunSummary, forced: Format | None, places: Sequence[str] = ()
+) -> RunSummary | None:
+    """The run that `run` replays, forks, retries or imitates: in its own folder, else below `places`.
+
+    None if it names none, or if none there is certainly meant.
+    """
     if run.replay_of is None and run.replay_of_path is None:
         return None
     path = run.ref.path
-    folder = path if path == STDIN else parent(run.replay_of_path or path)
-    near = listing_of(source, [folder], forced, deep=False).runs
-    if folder == os.curdir:
-        near = [_without_dot(one) for one in near]
-    return Relations([run, *(one for one in near if one.ref != run.ref)]).replay_addresses()[run.ref]
+    folder = path if path == STDIN else os.path.dirname(run.replay_of_path or path) or os.curdir
+    for there in ([folder], places):
+        near = listing_of(source, there, forced, deep=False).runs if there else []
+        if folder == os.curdir:
+            near = [_without_dot(one) for one in near]
+        found = Relations([run, *(one for one in near if one.ref != run.ref)]).original(run.ref)
+        if found is not None:
+            return next((one for one in near if one.ref == found), None)
+    return None
 
 
 def _without_dot(run: RunSummary) -> RunSummary:

@@ -35,7 +35,7 @@ def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False
 def relation_of(a: Run, b: Run) -> str | None:
     """What B is to A by what B says itself; None if it names another run, or none."""
     one, other = b.summary, a.summary
-    named = one.replay_of_path == other.ref.path if one.replay_of_path else one.replay_of == other.id
+    named = one.replay_of == other.id or (one.replay_of_path is not None and one.replay_of_path == other.ref.path)
     return one.relation if one.replay_of is not None and named and one.ref != other.ref else None
 
 
@@ -64,7 +64,8 @@ class Comparison:
 
     def steps(self) -> Iterator[Diff]:
         """The comparison as it becomes known: at once by headers, then every 50 ms, at last complete."""
-        found = align(self.a, self.b, actions=self.relation == _STUDENT and not self.strict)
+        imitates = _STUDENT in (self.relation, relation_of(self.b, self.a))
+        found = align(self.a, self.b, actions=imitates and not self.strict)
         self._take(found.pairs)
         yield self._by_headers(found)
         if found.keys is not None:

@@ -14,9 +14,11 @@ from tracetui.diff.values import INPUT, Change
 
 MOST: Final = 200
 """Diverged values that are traced; later ones are not."""
-_LEAVES: Final = 200
+TEXT: Final = 2_000_000
+"""Characters of all of them together."""
+_LEAVES: Final = 50
+_CHARACTERS: Final = 200_000
 _SHORT: Final = 4
-_TEXT: Final = 200_000
 _WORD: Final = re.compile(r"\w{4,}|\w*\d\w*")
 
 Sides = tuple[list[str], list[str]]
@@ -28,6 +30,7 @@ class Trail:
     def __init__(self) -> None:
         self._values: list[Sides] = []
         self._seen: set[str] = set()
+        self._room = TEXT
         self.full = False
 
     def __bool__(self) -> bool:
@@ -48,7 +51,8 @@ class Trail:
         key = "\0".join((*a, "\0", *b))
         if key in self._seen or not (a or b):
             return
-        if len(self._values) >= MOST:
+        self._room -= len(key)
+        if len(self._values) >= MOST or self._room < 0:
             self.full = True
             return
         self._seen.add(key)
@@ -87,8 +91,15 @@ def _words(texts: Iterable[str]) -> set[str]:
 
 
 def leaves(value: Any) -> list[str]:
-    """The texts and numbers in a value, each once, in order: at most `_LEAVES` of them."""
-    return list(dict.fromkeys(text for text, _ in zip(_leaves(value), range(_LEAVES), strict=False)))
+    """The first texts and numbers in a value, each once, in order."""
+    found: dict[str, None] = {}
+    room = _CHARACTERS
+    for text in _leaves(value):
+        found[text[:room]] = None
+        room -= len(text)
+        if room <= 0 or len(found) == _LEAVES:
+            break
+    return list(found)
 
 
 def _leaves(value: Any) -> Iterator[str]:
@@ -100,7 +111,7 @@ def _leaves(value: Any) -> Iterator[str]:
         elif isinstance(item, list | tuple):
             todo.extend(reversed(item))
         elif isinstance(item, str):
-            if text := item[:_TEXT].strip():
+            if text := item[:_CHARACTERS].strip():
                 yield text
         elif item is not None and not isinstance(item, bool):
             yield str(item)

@@ -46,6 +46,9 @@ _IN_TEXT: Final = re.compile(rf"(?P<time>{_TIME})|(?<![\w-])(?P<id>{_UUID}|toolu
 _MASK: Final = re.compile(r"<[A-Z][A-Z0-9_-]*>|\$\{CWD\}")
 
 
+_ID_LENGTH: Final = 200
+
+
 class Noise:
     """Judges what may be let pass in one comparison of two runs; with `strict` nothing is.
 
@@ -92,7 +95,7 @@ class Noise:
             return FOLDERS
         if _WHOLE_TIME.fullmatch(a) and _WHOLE_TIME.fullmatch(b):
             return TIMES if _TIME_FIELD.fullmatch(field) else None
-        if _MADE_ID.fullmatch(a) and _MADE_ID.fullmatch(b):
+        if len(a) <= _ID_LENGTH and len(b) <= _ID_LENGTH and _MADE_ID.fullmatch(a) and _MADE_ID.fullmatch(b):
             known = a in self._ids or not given or (_TAGGED_ID.fullmatch(a) and _TAGGED_ID.fullmatch(b))
             return IDS if known and self._same_id(a, b) else None
         if self._folders is not None and a.replace(self._folders[0], "\0") == b.replace(self._folders[1], "\0"):

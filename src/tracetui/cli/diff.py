@@ -1,0 +1,130 @@
+"""``tracetui diff``: where two runs first went differently, and which words changed."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.parser import add_place
+from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of
+from tracetui.diff.comparison import Comparison
+from tracetui.diff.result import Diff
+from tracetui.errors import NothingReadable, TracetuiError, UsageError
+from tracetui.export import diff as export
+from tracetui.live.load import read_run
+from tracetui.model import RunSummary
+from tracetui.sources.base import Source
+from tracetui.store.pairs import Pair, pairs_of
+
+HELP = "compare two runs, or a replay with its original"
+EXAMPLES = """\
+A and B are addresses as `tracetui ls` prints them, or run ids. B alone is compared with the run that it
+replays, forks, retries or imitates.
+
+examples:
+  tracetui diff traces/a91f.json                    a replay with its original
+  tracetui diff runs.db#wf-1 runs.db#wf-2 --json    two runs, as data
+  tracetui diff --replays traces/ --exit-code       every replay below a folder, one line each; for CI
+"""
+SAME, DIFFERENT, TROUBLE = 0, 1, 2
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``diff``."""
+    parser.add_argument("addresses", nargs="*", metavar="ADDRESS", help="A and B, or B alone; see below")
+    parser.add_argument("--replays", metavar="DIR", help="every pair of a folder or file, one line each")
+    parser.add_argument("--json", action="store_true", help="as data: tracetui/diff/1, see docs/json.md")
+    parser.add_argument("--strict", action="store_true", help="ids, times and white space count as differences too")
+    parser.add_argument("--exit-code", action="store_true", help="0 the same, 1 different, 2 trouble, as diff does")
+    add_place(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the comparison. Raises `UsageError` and `NothingReadable`; with --exit-code both end in 2."""
+    try:
+        found = _replays(args) if args.replays is not None else _pair(args)
+    except TracetuiError as error:
+        if not args.exit_code:
+            raise
+        complain(error)
+        return TROUBLE
+    return found if args.exit_code else 0
+
+
+def _pair(args: argparse.Namespace) -> int:
+    if len(args.addresses) not in (1, 2):
+        raise UsageError("diff takes one or two runs, or --replays DIR; `tracetui diff --help` shows examples")
+    with source_of([_path(text) for text in args.addresses]) as source:
+        runs = [_run_at(source, text, args) for text in args.addresses]
+        if len(runs) == 1:
+            runs.insert(0, _original(source, runs[0], args))
+        comparison = Comparison(*(read_run(source, one.ref) for one in runs), strict=args.strict)
+        found = _done(comparison)
+        if args.json:
+            write_bytes(export.diff_document(found, comparison.changes))
+        else:
+            write_lines(export.diff_lines(found, comparison.changes))
+    return SAME if found.same else DIFFERENT
+
+
+def _path(text: str) -> str:
+    return "-" if text == "-" or text.startswith(("-/", "-#")) else text
+
+
+def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
+    found, parts = run_at(source, text, args)
+    if parts:
+        raise UsageError(f"{text} is a part of a run; diff compares whole runs: {found.ref.address}")
+    return found
+
+
+def _original(source: Source, replay: RunSummary, args: argparse.Namespace) -> RunSummary:
+    address = replay.ref.address
+    if replay.replay_of is None and replay.replay_of_path is None:
+        raise UsageError(f"{address} names no original; name both runs: tracetui diff A B")
+    found = original_of(source, replay, only(args), args.trace_dir)
+    if found is None:
+        wanted = replay.replay_of or replay.replay_of_path
+        raise NothingReadable(f"the original of {address}, {wanted}, is not there; name both runs, or --trace-dir")
+    return found
+
+
+def _done(comparison: Comparison) -> Diff:
+    *_, last = comparison.steps()
+    return last
+
+
+# ---- every pair of a folder
+
+
+def _replays(args: argparse.Namespace) -> int:
+    if args.addresses:
+        raise UsageError("--replays compares every pair of a folder; leave out the addresses")
+    places = [args.replays]
+    worst = SAME
+    with source_of(places) as source:
+        listing = listing_of(source, [*places, *args.trace_dir], only(args), deep=False)
+        if not listing.runs:
+            raise nothing(places, listing.problems)
+        outcomes = (_outcome(source, pair, args) for pair in pairs_of(listing.runs))
+        if args.json:
+            told = list(outcomes)
+            write_bytes(export.replays_document(value for _, value, _ in told))
+            worst = max((status for status, _, _ in told), default=SAME)
+        else:
+            for status, _, line in outcomes:
+                write_lines([line])
+                worst = max(worst, status)
+    return worst
+
+
+def _outcome(source: Source, pair: Pair, args: argparse.Namespace) -> tuple[int, dict[str, Any], Any]:
+    """Exit status, value and line of one pair."""
+    replay = pair.replay
+    if pair.original is None:
+        told = (replay.ref.address, pair.relation, pair.missing or "")
+        return TROUBLE, export.missing_value(*told), export.missing_line(*told)
+    a, b = read_run(source, pair.original.ref), read_run(source, replay.ref)
+    found = _done(Comparison(a, b, relation=pair.relation, strict=args.strict))
+    return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found)

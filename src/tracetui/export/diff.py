@@ -1,0 +1,327 @@
+"""Two runs compared, as JSON (docs/json.md) and as text that reads well in a chat or a pull request."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final
+
+from tracetui.diff.compare import Difference, Kind
+from tracetui.diff.facts import Judged
+from tracetui.diff.hunks import Line, text_diff
+from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.values import Change
+from tracetui.export.json import encode
+from tracetui.export.text import short
+from tracetui.export.values import pretty
+from tracetui.model import Criterion, Metric, Run, Span, quote_key
+from tracetui.text import Clean, clean, cost, duration, one_line, tokens
+
+DIFF: Final = "tracetui/diff/1"
+REPLAYS: Final = "tracetui/replays/1"
+
+Changes = Callable[[Row], Difference]
+"""All that differs in a row (`Comparison.changes`)."""
+
+WORDS: Final = {
+    Kind.SAME: "same",
+    Kind.INPUT: "input≠",
+    Kind.OUTPUT: "output≠",
+    Kind.STATUS: "status≠",
+    Kind.ONLY_A: "only A",
+    Kind.ONLY_B: "only B",
+    Kind.MOVED: "moved",
+}
+_SIGNS: Final = {Kind.SAME: "=", Kind.ONLY_A: "-", Kind.ONLY_B: "+", Kind.MOVED: "~"}
+_AROUND: Final = 2
+_LONG: Final = 120
+
+
+# ---- JSON
+
+
+def diff_document(diff: Diff, changes: Changes) -> Iterator[bytes]:
+    """What ``diff --json`` prints, one row a line."""
+    head = encode({"schema": DIFF, **_about(diff), **_more(diff)})
+    yield head[:-1] + b',"rows":['
+    before = b"\n"
+    for row in diff.rows:
+        yield before + encode(_row_value(diff, row, changes))
+        before = b",\n"
+    yield b"]}\n"
+
+
+def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
+    """What ``diff --replays --json`` prints, one pair a line."""
+    yield b'{"schema":' + encode(REPLAYS) + b',"pairs":['
+    before = b"\n"
+    for pair in pairs:
+        yield before + encode(pair)
+        before = b",\n"
+    yield b"]}\n"
+
+
+def pair_value(diff: Diff) -> dict[str, Any]:
+    """One pair among many: all but its rows."""
+    return {**_about(diff), "missing": None}
+
+
+def missing_value(address: str, relation: str, missing: str) -> dict[str, Any]:
+    """A replay whose original is not there."""
+    nothing = {"first_divergence": None, "counts": None}
+    return {"a": None, "b": address, "relation": relation, "same": None, **nothing, "missing": missing}
+
+
+def _about(diff: Diff) -> dict[str, Any]:
+    return {
+        "a": diff.a.summary.ref.address,
+        "b": diff.b.summary.ref.address,
+        "relation": diff.relation,
+        "same": diff.same,
+        "first_divergence": _divergence_value(diff.first),
+        "counts": {kind.value: count for kind, count in diff.counts.items()},
+    }
+
+
+def _more(diff: Diff) -> dict[str, Any]:
+    return {
+        "first_decision": _divergence_value(diff.decision),
+        "deltas": diff.deltas,
+        "aligned_by": diff.by,
+        "ignored": diff.ignored,
+        "notes": diff.notes,
+        "facts": diff.facts,
+        "judged": diff.judged,
+    }
+
+
+def _divergence_value(found: Divergence | None) -> dict[str, Any] | None:
+    if found is None:
+        return None
+    return {"row": found.row, "kind": found.kind, "path": found.path, "a": found.a, "b": found.b}
+
+
+def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
+    span = diff.span_b(row) or diff.span_a(row)
+    found = changes(row).changes if row.changes else ()
+    return {
+        "kind": row.kind,
+        "a": _address(diff.a, diff.span_a(row)),
+        "b": _address(diff.b, diff.span_b(row)),
+        "step": None if span is None else span.step,
+        "name": None if span is None else span.name,
+        "downstream": row.downstream,
+        "flags": row.flags,
+        "changes": [_change_value(change) for change in found],
+    }
+
+
+def _change_value(change: Change) -> dict[str, Any]:
+    return {"path": change.path, "side": change.side, "change": change.word, "a": change.a, "b": change.b}
+
+
+def _address(run: Run, span: Span | None) -> str | None:
+    return None if span is None else f"{run.summary.ref.address}/{quote_key(span.id)}"
+
+
+# ---- text
+
+
+def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
+    """The answer first, then where and which words, then every step that differs."""
+    yield from _runs(diff)
+    yield Clean("")
+    yield from _verdict(diff)
+    if diff.first is not None:
+        yield from _words(diff.first)
+    yield Clean("")
+    yield Clean(summary_line(diff))
+    yield from _asides(diff)
+    if not diff.same:
+        yield Clean("")
+        yield from _steps(diff, changes)
+
+
+def pair_line(diff: Diff) -> Clean:
+    """One pair in one line: same or not, where first."""
+    name = _pair_name(diff)
+    if diff.first is None:
+        return Clean(f"same       {name}")
+    return Clean(f"different  {name}  first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}")
+
+
+def missing_line(address: str, relation: str, missing: str) -> Clean:
+    """A replay whose original is not there."""
+    return Clean(
+        f"missing    {clean(address)}  {one_line(relation, 20)} of {one_line(missing, 100)}, which is not there"
+    )
+
+
+def _pair_name(diff: Diff) -> str:
+    return f"{clean(diff.b.summary.ref.address)}  {_relation(diff)} {clean(diff.a.summary.ref.address)}"
+
+
+def _relation(diff: Diff) -> str:
+    return f"{one_line(diff.relation, 20)} of" if diff.relation else "against"
+
+
+def summary_line(diff: Diff) -> Clean:
+    """How many rows of each kind, and what B took more: ``same 41 · input≠ 1 · Δ tokens −1.9k``."""
+    counts = diff.counts
+    told = [f"{WORDS[kind]} {counts[kind]}" for kind in Kind if counts[kind] or kind is Kind.SAME]
+    deltas = diff.deltas
+    if deltas.tokens is not None:
+        told.append(f"Δ tokens {_signed(deltas.tokens, tokens)}")
+    if deltas.duration_ms is not None:
+        told.append(f"Δ time {_signed(deltas.duration_ms, duration)}")
+    if deltas.cost_usd is not None:
+        told.append(f"Δ cost {_signed(deltas.cost_usd, cost)}")
+    return Clean(" · ".join(told))
+
+
+def _signed(value: Any, written: Callable[[Any], Clean]) -> Clean:
+    sign = "−" if value < 0 else "+" if value > 0 else "±"
+    return Clean(sign + written(abs(value)))
+
+
+def _runs(diff: Diff) -> Iterator[Clean]:
+    for letter, run in (("A", diff.a), ("B", diff.b)):
+        summary = run.summary
+        facts = [one_line(summary.name, 60), Clean(summary.status.value)]
+        facts += [duration(summary.duration_ms)] if summary.duration_ms is not None else []
+        facts += [Clean(f"{one_line(diff.relation, 20)} of A")] if letter == "B" and diff.relation else []
+        yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
+
+
+def _verdict(diff: Diff) -> Iterator[Clean]:
+    if diff.first is None:
+        yield Clean("It went the same way.")
+        return
+    row = diff.rows[diff.first.row]
+    yield Clean(f"It first went differently at {_place(diff, row)}: {_at(diff.first)}")
+    if diff.decision is not None:
+        left, right = (one_line(str(value), 60) for value in (diff.decision.a, diff.decision.b))
+        place = _place(diff, diff.rows[diff.decision.row])
+        yield Clean(f"The first decision that differs is that of {place}: A {left} · B {right}")
+
+
+def _place(diff: Diff, row: Row) -> Clean:
+    span = diff.span_b(row) or diff.span_a(row)
+    if span is None:
+        return Clean("")
+    return Clean(f"step {span.step} {one_line(span.name, 80)}" if span.step is not None else one_line(span.name, 80))
+
+
+def _at(first: Divergence) -> Clean:
+    path = f" {one_line(first.path, 200)}" if first.path else ""
+    return Clean(f"{WORDS[first.kind]}{path}")
+
+
+def _asides(diff: Diff) -> Iterator[Clean]:
+    """Facts of the runs that differ, verdicts, what was ignored, what limits the answer."""
+    for fact in diff.facts:
+        if not fact.same:
+            yield Clean(f"{one_line(fact.name, 40)}: A {_told(fact.a)} · B {_told(fact.b)}")
+    for one in diff.judged:
+        yield _judged(one)
+    if diff.ignored:
+        told = " · ".join(f"{name} {count}" for name, count in diff.ignored.items())
+        yield Clean(f"ignored: {told} (--strict ignores nothing)")
+    for row in diff.rows:
+        for flag in row.flags:
+            yield Clean(f"not as stored: {one_line(flag, 60)} of {_place(diff, row)} is not that of its contents")
+    yield from (clean(note) for note in diff.notes)
+
+
+def _judged(one: Judged) -> Clean:
+    return Clean(f"{'=' if one.same else '≠'} {one_line(one.name, 80)}: A {_mark(one.a)} · B {_mark(one.b)}")
+
+
+def _mark(judged: Criterion | Metric | None) -> str:
+    if isinstance(judged, Criterion):
+        return {True: "met", False: "UNMET", None: "not judged"}[judged.met]
+    return "—" if judged is None or judged.score is None else f"{judged.score:.4g}"
+
+
+def _told(value: Any) -> Clean:
+    return Clean("—") if value is None else one_line(str(value), 80)
+
+
+def _steps(diff: Diff, changes: Changes) -> Iterator[Clean]:
+    """Every row that differs, those between them counted."""
+    yield Clean(f"Steps, paired by {diff.by}:")
+    same = 0
+    for place, row in enumerate(diff.rows):
+        if row.kind is Kind.SAME:
+            same += 1
+            continue
+        if same:
+            yield Clean(f"  = {same} the same")
+            same = 0
+        yield _row_line(diff, row, first=diff.first is not None and diff.first.row == place)
+        if row.changes and not row.downstream:
+            for change in changes(row).changes:
+                yield _change_line(change)
+    if same:
+        yield Clean(f"  = {same} the same")
+
+
+def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
+    told = [WORDS[row.kind]]
+    if row.downstream and row.path:
+        told.append(one_line(row.path, 120))
+    alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
+    if alone is not None and alone.preview:
+        told.append(one_line(alone.preview, 80))
+    told += ["← first"] if first else ["downstream"] if row.downstream else ["independent"]
+    return Clean(f"  {_SIGNS.get(row.kind, '≠')} {_place(diff, row)}  {' · '.join(told)}")
+
+
+def _change_line(change: Change) -> Clean:
+    path = one_line(change.path, 120) or change.side
+    left = Clean("(nothing)") if change.path_a is None else short(change.a)
+    right = Clean("(nothing)") if change.path_b is None else short(change.b)
+    return Clean(f"      {path}: {left} → {right}")
+
+
+# ---- words
+
+
+def _words(first: Divergence) -> Iterator[Clean]:
+    """Both values of the first divergence, unified, long stretches that are the same folded."""
+    if first.kind in (Kind.ONLY_A, Kind.ONLY_B, Kind.MOVED):
+        return
+    a, b = (value if isinstance(value, str) else "" if value is None else pretty(value) for value in (first.a, first.b))
+    hunks = text_diff(a, b).hunks
+    for place, hunk in enumerate(hunks):
+        if hunk.same:
+            yield from _folded(hunk.a, first=place == 0, last=place == len(hunks) - 1)
+            continue
+        if first.a is not None:
+            yield from (Clean(f"  - {_marked(line, '[-', '-]')}") for line in hunk.a)
+        if first.b is not None:
+            yield from (Clean(f"  + {_marked(line, '{+', '+}')}") for line in hunk.b)
+
+
+def _folded(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean]:
+    head, tail = (0 if first else _AROUND), (0 if last else _AROUND)
+    hidden = len(lines) - head - tail
+    if hidden <= 1:
+        yield from (Clean(f"    {_marked(line, '', '')}") for line in lines)
+        return
+    yield from (Clean(f"    {_marked(line, '', '')}") for line in lines[:head])
+    yield Clean(f"    … {hidden} lines the same")
+    yield from (Clean(f"    {_marked(line, '', '')}") for line in lines[len(lines) - tail :])
+
+
+def _marked(line: Line, before: str, after: str) -> Clean:
+    """A line with what changed in it between marks, unless all of it changed."""
+    if len(line) == 1:
+        return clean(line[0].text)
+    return Clean("".join(f"{before}{clean(text)}{after}" if changed else _middle(text) for text, changed in line))
+
+
+def _middle(text: str) -> Clean:
+    """Unchanged text of a line, the middle of a long one left out."""
+    if len(text) <= _LONG:
+        return clean(text)
+    return Clean(f"{clean(text[: _LONG // 3])} … {clean(text[-_LONG // 3 :])}")

@@ -1,0 +1,184 @@
+"""``tracetui diff``: two runs, a replay and its original, every pair of a folder."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.cli.run import Cli
+
+TEACHER = "traces/ccpa/bump/teacher.ccpa-trace.jsonl"
+STUDENT = "traces/ccpa/bump/student.ccpa-trace.jsonl"
+ORIGINAL, REPLAY = "traces/paprika/plan-7.json", "traces/paprika/plan-7-again.json"
+
+
+def change(path: str, edit: Any) -> None:
+    """Change a trace."""
+    value = json.loads(Path(path).read_bytes())
+    edit(value)
+    Path(path).write_text(json.dumps(value))
+
+
+def drifted(value: Any) -> None:
+    """The first step of the replay gets another output."""
+    value["steps"][0]["output_data"] = {"text": "something else \x1b[31m"}
+
+
+def test_a_replay_is_compared_with_its_original(cli: Cli) -> None:
+    result = cli("diff", REPLAY)
+    same = cli("diff", ORIGINAL, REPLAY)
+
+    assert result.status == 0
+    assert result.text.startswith(f"A  {ORIGINAL}")
+    assert f"B  {REPLAY}" in result.text
+    assert "replay of A" in result.text
+    assert same.out == result.out
+
+
+def test_the_first_divergence_is_told_before_all_else(cli: Cli) -> None:
+    change(REPLAY, drifted)
+
+    text = cli("diff", REPLAY).text
+
+    lines = text.split("\n")
+    assert lines[3].startswith("It first went differently at step ")
+    assert "output≠" in lines[3]
+    assert "\x1b" not in text
+    assert "← first" in text
+
+
+def test_the_contract_of_the_data(cli: Cli) -> None:
+    change(REPLAY, drifted)
+
+    data = cli("diff", REPLAY, "--json").data
+
+    assert data["schema"] == "tracetui/diff/1"
+    assert (data["a"], data["b"], data["relation"]) == (ORIGINAL, REPLAY, "replay")
+    assert list(data["counts"]) == ["same", "input", "output", "status", "only_a", "only_b", "moved"]
+    assert sum(data["counts"].values()) == len(data["rows"])
+    first = data["first_divergence"]
+    assert set(first) == {"row", "kind", "path", "a", "b"}
+    row = data["rows"][first["row"]]
+    assert row["kind"] == first["kind"] == "output"
+    assert {"kind", "a", "b", "downstream", "changes"} <= set(row)
+    assert row["changes"][0]["path"] == first["path"]
+    assert {"path", "a", "b"} <= set(row["changes"][0])
+    assert row["a"].startswith(f"{ORIGINAL}/")
+    assert all(one["downstream"] is False for one in data["rows"][: first["row"] + 1])
+
+
+def test_addresses_of_rows_lead_to_their_steps(cli: Cli) -> None:
+    rows = cli("diff", REPLAY, "--json").data["rows"]
+
+    for row in rows:
+        assert cli("show", row["a"], "--json").status == 0
+        assert cli("show", row["b"], "--json").status == 0
+
+
+def test_the_same_is_said(cli: Cli) -> None:
+    result = cli("diff", ORIGINAL, ORIGINAL, "--json")
+
+    assert result.data["first_divergence"] is None
+    assert result.data["same"] is True
+    assert result.data["counts"]["same"] == len(result.data["rows"])
+    assert "It went the same way." in cli("diff", ORIGINAL, ORIGINAL).text
+
+
+def test_runs_of_different_formats_can_be_compared(cli: Cli) -> None:
+    assert cli("diff", ORIGINAL, TEACHER, "--json").data["first_divergence"] is not None
+
+
+def test_runs_of_a_database_by_id(cli: Cli) -> None:
+    result = cli("diff", "nightly-1", "nightly-2", "--trace-dir", "traces", "--json")
+
+    assert (result.data["a"], result.data["b"]) == ("traces/daily.db#nightly-1", "traces/daily.db#nightly-2")
+    assert result.data["aligned_by"] == "superstep and node"
+
+
+def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
+    assert cli("diff", ORIGINAL, ORIGINAL, "--exit-code").status == 0
+    change(REPLAY, drifted)
+    assert cli("diff", REPLAY, "--exit-code").status == 1
+    assert cli("diff", REPLAY).status == 0
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "words"),
+    [
+        (["traces/nowhere.json", ORIGINAL], 1, "there is no file"),
+        ([ORIGINAL], 2, "names no original"),
+        ([], 2, "takes one or two runs"),
+        ([ORIGINAL, REPLAY, TEACHER], 2, "takes one or two runs"),
+        ([f"{ORIGINAL}/1", REPLAY], 2, "a part of a run"),
+        (["--replays", "traces", ORIGINAL], 2, "leave out the addresses"),
+        (["--replays", "empty"], 1, "empty"),
+    ],
+)
+def test_trouble_is_one_sentence(cli: Cli, arguments: list[str], status: int, words: str) -> None:
+    Path("empty").mkdir()
+
+    result = cli("diff", *arguments)
+
+    assert result.status == status
+    assert result.out == b""
+    assert result.err.startswith("tracetui: ")
+    assert words in result.err
+    assert cli("diff", *arguments, "--exit-code").status == 2
+
+
+def test_a_missing_original_is_said(cli: Cli) -> None:
+    Path(ORIGINAL).unlink()
+
+    result = cli("diff", REPLAY)
+
+    assert result.status == 1
+    assert "is not there" in result.err
+
+
+def test_nothing_is_ignored_when_asked_so(cli: Cli) -> None:
+    loose, strict = (cli("diff", REPLAY, "--json", *more).data for more in ([], ["--strict"]))
+
+    assert loose["ignored"]
+    assert strict["ignored"] == {}
+    assert not strict["same"]
+
+
+# ---- every pair of a folder
+
+
+def test_every_pair_of_a_folder_has_one_line(cli: Cli) -> None:
+    result = cli("diff", "--replays", "traces")
+
+    lines = result.text.rstrip("\n").split("\n")
+    assert result.status == 0
+    assert {line.split()[0] for line in lines} <= {"same", "different", "missing"}
+    assert sum(REPLAY in line and ORIGINAL in line for line in lines) == 1
+    assert sum(STUDENT in line and TEACHER in line for line in lines) == 1
+
+
+def test_every_pair_as_data(cli: Cli) -> None:
+    change(REPLAY, drifted)
+
+    data = cli("diff", "--replays", "traces", "--json").data
+
+    assert data["schema"] == "tracetui/replays/1"
+    pairs = {pair["b"]: pair for pair in data["pairs"]}
+    assert pairs[REPLAY]["a"] == ORIGINAL
+    assert pairs[REPLAY]["same"] is False
+    assert pairs[REPLAY]["first_divergence"]["kind"] == "output"
+    assert pairs[STUDENT]["relation"] == "student"
+
+
+def test_a_folder_of_replays_is_judged_for_ci(cli: Cli) -> None:
+    def status() -> int:
+        return cli("diff", "--replays", "traces/paprika", "--exit-code").status
+
+    assert status() == (0 if cli("diff", REPLAY, "--json").data["same"] else 1)
+    change(REPLAY, drifted)
+    assert status() == 1
+    Path(ORIGINAL).unlink()
+    assert status() == 2
+    assert "missing" in cli("diff", "--replays", "traces/paprika").text
