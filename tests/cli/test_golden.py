@@ -26,6 +26,8 @@ CASES = {
     "latticeflow.json": ["show", "traces/lattice/weather.jsonl#team%2Foslo %232", "--json"],
     "penelope.txt": ["show", "traces/penelope/refund/test_result.json"],
     "penelope.json": ["show", "traces/penelope/refund/test_result.json", "--json"],
+    "diff.txt": ["diff", "traces/ccpa/bump/student.ccpa-trace.jsonl"],
+    "diff.json": ["diff", "traces/daily.db#nightly-1", "traces/daily.db#nightly-2", "--json"],
     "span.txt": ["show", "traces/paprika/stuck-9.json/2"],
     "span.json": ["show", "traces/paprika/stuck-9.json/4", "--json"],
 }

@@ -74,6 +74,22 @@ def test_what_came_out_of_a_container_differently_went_astray_inside_it() -> Non
     assert differing(found) == [(0, "output", True), (2, "output", False)]
 
 
+def test_what_follows_inside_a_container_follows_from_what_went_astray_there() -> None:
+    def steps(docs: str, answer: str) -> list[Did]:
+        return [
+            Did(Operation.INVOKE_WORKFLOW, "rag", {"q": "x"}, {"answer": answer}),
+            node("retrieve", {"q": "x"}, {"docs": docs}, depth=1),
+            node("generate", {"docs": docs}, {"answer": answer}, depth=1),
+        ]
+
+    found = compare(run_of(steps("one page", "yes, certainly")), run_of(steps("other book", "no, never"), ident="b"))
+
+    assert found.first is not None
+    assert found.first.row == 1
+    assert differing(found) == [(0, "output", True), (1, "output", False), (2, "input", True)]
+    assert found.independent == []
+
+
 def test_after_the_end_of_one_run_everything_follows() -> None:
     steps = [Did(given={"q": i}, made=i) for i in range(5)]
     broken = [*steps[:2], Did(given={"q": "drifted"}, made=None, failed=True)]

@@ -165,7 +165,7 @@ def weigh(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
     """The pairs of the best global alignment (Gotoh), in order; the same whichever side comes first."""
     if len(a) == len(b) == 1:
         return [(0, 0)] if a[0].operation is b[0].operation else []
-    if repr(_name_key(a[0])) > repr(_name_key(b[0])):
+    if [(_name_key(span), span.step or 0) for span in a] > [(_name_key(span), span.step or 0) for span in b]:
         return [(i, j) for j, i in _weigh(b, a)]
     return _weigh(a, b)
 

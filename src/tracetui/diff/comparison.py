@@ -120,7 +120,7 @@ class Comparison:
         self._blame_inner(place)
         self._first = self._first or _divergence(place, kind, found.changes[0])
         downstream = self._first.row != place and self._follows(a, b, found.changes, (body_a, body_b))
-        if downstream or not self._trail:
+        if downstream or self._first.row == place or not self._trail:
             self._trail.add(found.changes)
             self._astray |= {(False, a.id), (True, b.id)}
         if self._decision is None:
@@ -161,7 +161,7 @@ class Comparison:
             or _answers_all(span, body)
             or self._trail.reaches_one_sided(given, in_b=in_b)
         )
-        if downstream or not self._trail:
+        if downstream or self._first.row == place or not self._trail:
             self._trail.add_one_sided((body.output, body.input), in_b=in_b)
             self._astray.add((in_b, span.id))
         flags = tuple(f"{'B' if in_b else 'A'}: {check.name}" for check in body.checks if check.matches is None)
