@@ -100,7 +100,12 @@ def test_two_names_of_a_file_are_two_runs_but_one_file_named_twice_is_one(tmp_pa
 
     assert [one.kind for one in found_in(tmp_path).values()] == ["listed", "listed"]
     again = list(scan(LocalSource(), [str(tmp_path), str(tmp_path / "twin.json")], deep=True))
-    assert [one.kind for one in again] == ["listed", "listed", "ignored"]
+    assert [one.kind for one in again] == ["listed", "listed"]
+    other = tmp_path.parent / f"{tmp_path.name}-other"
+    other.mkdir()
+    os.link(tmp_path / "plan-7.json", other / "third.json")
+    more = list(scan(LocalSource(), [str(tmp_path), str(other)], deep=True))
+    assert [one.kind for one in more] == ["listed", "listed", "ignored"]
 
 
 @settings(max_examples=60, deadline=None)

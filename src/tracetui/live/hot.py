@@ -34,16 +34,14 @@ class Hot:
         self._readers.pop(path, None)
 
     def look(self, path: str) -> Found | None:
-        """What the file is now; None if it must be looked at as if for the first time."""
+        """What the file is now; None if it must be looked at as if for the first time. Raises `LinkLost`."""
         known = self._readers.get(path)
         if known is None:
             return None
-        reader = known if isinstance(known, Reader) else Reader(self._source, known)
+        reader = known if isinstance(known, Reader) else Reader(self._source, known, follow=True)
         self._readers[path] = reader
         self._readers.move_to_end(path)
-        reader.read()
-        while reader.more:
-            reader.read()
+        reader.catch_up()
         if reader.failure is not None:
             del self._readers[path]
             return None

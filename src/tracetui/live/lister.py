@@ -18,7 +18,7 @@ from tracetui.live.scan import Found, entries, look
 from tracetui.live.traffic import Traffic
 from tracetui.live.watch import Change, Watch
 from tracetui.model import Status, StatusSource
-from tracetui.sources.base import MOVING_SECONDS, Entry, Source, Stat
+from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
@@ -28,6 +28,8 @@ STILL_SECONDS: Final = 2.0
 SHARE: Final = 2
 """After work of one second on what changed follow so many seconds of rest, if there is more to do."""
 LONGEST_REST: Final = 1.0
+RETRY_SECONDS: Final = 1.0
+"""Before another attempt where the source could not be reached."""
 LOOK_UP_SECONDS: Final = 0.25
 """How often a thread that waits for changes looks up to see whether something else is wanted."""
 
@@ -74,8 +76,13 @@ class Lister:
         try:
             while not self._traffic.stopped:
                 self._again.clear()
-                self._walk()
-                self._keep_up()
+                try:
+                    self._walk()
+                except LinkLost as lost:
+                    self._tell_how(Watching(lost=str(lost)))
+                    self._traffic.rest(RETRY_SECONDS)
+                else:
+                    self._keep_up()
         finally:
             gc.enable()
             if self._watch is not None:
@@ -103,7 +110,7 @@ class Lister:
             if entry.stat is not None:
                 known[entry.path] = entry.stat
             found, last = look(self._source, entry, deep=False, last=last, only=self._only, tell=self._tell)
-            if not self._wait_for(found, _age(entry)):
+            if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
             seen += 1
             if any(not run.deep for run in found.runs):
@@ -126,8 +133,13 @@ class Lister:
         """Count through the newest files that only the list stage has seen."""
         batch: list[Found] = []
         while self._shallow and len(batch) < BATCH and not self._over:
-            entry, name = self._shallow.pop()
-            found, _ = look(self._source, entry, deep=True, only=registry.load(name))
+            entry, name = self._shallow[-1]
+            try:
+                found, _ = look(self._source, entry, deep=True, only=registry.load(name))
+            except LinkLost:
+                self._traffic.rest(RETRY_SECONDS)
+                break
+            self._shallow.pop()
             batch.append(found)
         self._counted += len(batch)
         stage = "deep" if self._shallow else ""
@@ -157,7 +169,7 @@ class Lister:
             changes = self._watch.changes(0.0 if self._shallow else self._patience())
             began = time.perf_counter()
             self._look_again(changes, 0.0)
-            self._look_again(self._fallen_due(), STILL_SECONDS)
+            self._look_again(self._fallen_due(), MOVING_SECONDS)
             if self._shallow:
                 self._deepen()
             elif changes:
@@ -165,8 +177,11 @@ class Lister:
             now = watching(self._watch)
             if now != told:
                 told = now
-                with self._mailbox.open() as mail:
-                    mail.watching = now
+                self._tell_how(now)
+
+    def _tell_how(self, now: Watching) -> None:
+        with self._mailbox.open() as mail:
+            mail.watching = now
 
     def _patience(self) -> float:
         soonest = min(self._due.values(), default=time.monotonic() + LOOK_UP_SECONDS)
@@ -174,15 +189,21 @@ class Lister:
 
     def _fallen_due(self) -> list[Change]:
         now = time.monotonic()
-        paths = [path for path, due in self._due.items() if due <= now]
-        for path in paths:
-            del self._due[path]
-        return [Change(path, self._entry(path)) for path in paths]
+        fallen: list[Change] = []
+        for path in [path for path, due in self._due.items() if due <= now]:
+            try:
+                fallen.append(Change(path, self._entry(path)))
+                del self._due[path]
+            except LinkLost:
+                self._due[path] = now + RETRY_SECONDS
+        return fallen
 
     def _entry(self, path: str) -> Entry | None:
-        """The file as it is now, None if it is gone."""
+        """The file as it is now, None if it is gone. Raises `LinkLost`."""
         try:
             return next(iter(self._source.list(path).entries), None)
+        except LinkLost:
+            raise
         except OSError:
             return None
 
@@ -192,7 +213,11 @@ class Lister:
         for change in changes:
             if self._traffic.stopped:
                 return
-            one = self._look(change, still)
+            try:
+                one = self._look(change, still)
+            except LinkLost:
+                self._due[change.path] = time.monotonic() + RETRY_SECONDS
+                continue
             if one is not None:
                 found.append(one)
         if found:
@@ -207,15 +232,19 @@ class Lister:
             return Found(path=path, gone=True)
         found = self._hot.look(path)
         if found is None:
-            found, _ = look(self._source, entry, deep=True, only=self._only)
+            found, _ = look(self._source, entry, deep=True, only=self._only, followed=True)
             self._hot.remember(found)
-        return None if self._wait_for(found, still) else found
+        return None if self._wait_for(found, entry, still) else found
 
-    def _wait_for(self, found: Found, still: float) -> bool:
-        """Whether nothing is to be said of this file yet; it is looked at again when there will be."""
+    def _wait_for(self, found: Found, entry: Entry, still: float) -> bool:
+        """Whether nothing is to be said of this file yet; it is looked at again when there will be.
+
+        An empty file is given longer: writers that buffer leave it empty until they have something to write.
+        """
         now = time.monotonic()
-        if found.kind == "problem" and still < STILL_SECONDS:
-            self._due[found.path] = now + STILL_SECONDS - still
+        patience = STILL_SECONDS if entry.stat is None or entry.stat.size else MOVING_SECONDS
+        if found.kind == "problem" and still < patience:
+            self._due[found.path] = now + patience - still
             return True
         if any(run.status is Status.RUNNING and run.status_source is StatusSource.DERIVED for run in found.runs):
             self._due[found.path] = now + max(STILL_SECONDS, MOVING_SECONDS - still)

@@ -10,7 +10,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import START, Chunk, Format
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.sources.base import Source
+from tracetui.sources.base import FOLLOWED, File, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
@@ -19,8 +19,10 @@ GROWTH: Final = 1.5
 class Reader:
     """Reads one run, and reads on for as long as anybody wants to follow it. Used by one thread at a time."""
 
-    def __init__(self, source: Source, ref: RunRef) -> None:
+    def __init__(self, source: Source, ref: RunRef, *, follow: bool = False) -> None:
+        """`follow` says that it will be read on, so that a live database is read in place instead of copied."""
         self._source = source
+        self._follow = follow
         self._format: Format = registry.load(ref.format)
         self._builder = RunBuilder(ref, self._body)
         self._cursor = START
@@ -30,6 +32,8 @@ class Reader:
         """True while the source holds more than was read (what a writer adds later does not count)."""
         self.failure: Problem | None = None
         """Why the last read failed; None as soon as one succeeds. What was read before stays."""
+        self.lost = ""
+        """Why the last read could not reach the source; reading goes on where it stopped once it can."""
         self.fresh: list[str] = []
         """Ids of the spans that the last read gave: they are new, or something about them is."""
         self.reset = False
@@ -45,11 +49,15 @@ class Reader:
         May be called for ever, also after a failure: it goes on where the last read that succeeded stopped.
         """
         before = self._file, self.more, self.failure
+        self.lost = ""
         self.fresh, self.reset = [], False
         try:
-            with self._source.open(self.ref.path) as file:
+            with self._open() as file:
                 chunk = self._format.read(file, self.ref, self._cursor)
                 self._file = file.stat.mtime, file.moving
+        except LinkLost as lost:  # says nothing about the file: what was read stays
+            self.lost = str(lost)
+            return False
         except Exception as error:  # a format may be a plug-in: one bad run must not end the program
             self.failure, self.more = problem_of(self.ref.path, error), False
             return before != (self._file, self.more, self.failure)
@@ -64,6 +72,14 @@ class Reader:
         self.reset, self.fresh = chunk.reset, list(dict.fromkeys(span.id for span in chunk.spans))
         changed = self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
         return changed or chunk.reset
+
+    def catch_up(self) -> None:
+        """Read everything that is there. Raises `LinkLost`."""
+        self.read()
+        while self.more and not self.lost:
+            self.read()
+        if self.lost:
+            raise LinkLost(self.lost)
 
     def build(self) -> Run:
         """The run as far as it was read. Costs what is new since the last build, where that is at the end."""
@@ -80,24 +96,31 @@ class Reader:
         built = 0
         while self.more:
             self.read()
-            if not self.more or len(self._builder) >= built * GROWTH:
+            if self.lost or not self.more or len(self._builder) >= built * GROWTH:
                 yield self.build()
                 built = max(1, len(self._builder))
+            if self.lost:
+                return
+
+    def _open(self) -> File:
+        file = self._source.open(self.ref.path)
+        if self._follow:
+            file.memo[FOLLOWED] = True
+        return file
 
     def _body(self, span: Span) -> Body:
         """The body of one span; what cannot be read is an empty body that says so."""
         try:
-            with self._source.open(self.ref.path) as file:
+            with self._open() as file:
                 return self._format.body(file, self.ref, span)
         except Exception as error:  # as in read()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
 
 
 def read_run(source: Source, ref: RunRef) -> Run:
-    """The whole run."""
+    """The whole run. Raises `LinkLost`."""
     reader = Reader(source, ref)
-    while reader.more:
-        reader.read()
+    reader.catch_up()
     return reader.build()
 
 

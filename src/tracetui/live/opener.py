@@ -103,7 +103,7 @@ class Opener:
     def _reader(self, ref: RunRef) -> Reader:
         """The reader of that run: the one at hand, which has read much of it already, if there is one."""
         known = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref) if known is None or self._anew else known
+        reader = Reader(self._source, ref, follow=True) if known is None or self._anew else known
         self._readers[ref] = reader
         while len(self._readers) > OPEN_RUNS:
             self._readers.popitem(last=False)
@@ -151,7 +151,7 @@ class Opener:
 
     def _read_new(self, reader: Reader) -> bool:
         new = reader.read()
-        while reader.more and self._wanted():
+        while reader.more and not reader.lost and self._wanted():
             new |= reader.read()
         return new
 

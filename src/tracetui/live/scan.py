@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Final
 
 import msgspec
@@ -13,7 +13,7 @@ from tracetui.formats.base import Format
 from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Problem, RunSummary
-from tracetui.sources.base import Entry, File, Source
+from tracetui.sources.base import FOLLOWED, Entry, File, LinkLost, Source
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -58,16 +58,19 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
     if len(roots) == 1:
         yield from source.walk(roots[0])
         return
-    before: set[tuple[int, int]] = set()
+    before: dict[Hashable, str] = {}
     for root in roots:
-        here: set[tuple[int, int]] = set()
+        here: dict[Hashable, str] = {}
         for entry in source.walk(root):
             if entry.skipped is not None or entry.stat is None:
                 yield entry
                 continue
-            identity = (entry.stat.device, entry.stat.inode)
-            here.add(identity)
-            yield Entry(entry.path, skipped="the same file as one before it") if identity in before else entry
+            identity: Hashable = (entry.stat.device, entry.stat.inode) if entry.stat.inode else entry.path
+            here[identity] = entry.path
+            if identity not in before:
+                yield entry
+            elif before[identity] != entry.path:
+                yield Entry(entry.path, skipped="the same file as one before it")
         before |= here
 
 
@@ -79,21 +82,27 @@ def look(
     last: Format | None = None,
     only: Format | None = None,
     tell: Callable[[Found], None] | None = None,
+    followed: bool = False,
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
-    `tell` is called with the first runs of a file that holds many, while the rest is still read.
+    `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
+    the file is looked at again and again while it changes. Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
     with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
+        if followed:
+            file.memo[FOLLOWED] = True
         try:
             chosen = only or registry.detect(file, last)
             if chosen is None:
                 return _unclaimed(file), last
             return _summarize(file, chosen, deep=deep, tell=tell), chosen
+        except LinkLost:
+            raise
         except OSError as error:
             return Found(path=entry.path, problems=(problem_of(entry.path, error),)), last
 
@@ -111,6 +120,8 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
             if tell is not None and len(runs) == due:
                 tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
                 told, due = due, due * 8
+    except LinkLost:
+        raise
     except Exception as error:  # a format may be a plug-in: one bad file must not hide the good ones
         problems.append(problem_of(file.path, error))
     if not runs and not problems:

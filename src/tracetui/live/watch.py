@@ -23,6 +23,8 @@ SWEEP_SECONDS: Final = 3.5
 """How often everything is compared, at most."""
 LATELY_SECONDS: Final = 600.0
 _LATELY_FILES: Final = 200
+_REMOTE_FILES_A_SECOND: Final = 400
+"""Another machine is asked for all names more often if they are few: some 50 KB a second in any case."""
 _SLICE_SECONDS: Final = 0.02
 """How long one part of comparing everything may take before hints are heard again."""
 _REST_HINTED: Final = 250
@@ -253,7 +255,13 @@ class Watch:
         if not self._todo and not self._stop.is_set():
             self._sweeping = False
             self._tree.forget_known()
-            self._sweep_at = 0.0 if self._again else now + max(SWEEP_SECONDS, self._rest * self._swept)
+            self._sweep_at = 0.0 if self._again else now + max(self._sweep_seconds, self._rest * self._swept)
+
+    @property
+    def _sweep_seconds(self) -> float:
+        if self._local:
+            return SWEEP_SECONDS
+        return min(SWEEP_SECONDS, max(GLANCE_SECONDS, self._tree.files / _REMOTE_FILES_A_SECOND))
 
     def _take(self) -> list[Change]:
         found, self._tree.found = self._tree.found, {}

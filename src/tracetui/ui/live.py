@@ -200,8 +200,8 @@ class Live:
         screen = self._screen
         if self.watching.lost:
             return (
-                Piece(Clean("connection lost"), "status.error bold"),
-                Piece(one_line(f"  {self.watching.lost}", 120), "text"),
+                Piece(Clean("connection lost  "), "status.error bold"),
+                Piece(one_line(self.watching.lost, 120), "text"),
                 Piece(Clean("  ·  what is shown is what was read before; trying again"), "sec"),
             )
         run = screen.steps.run if screen.level else None
