@@ -7,7 +7,7 @@ from typing import Any
 
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_place
-from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of
+from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of, sources_at
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
 from tracetui.errors import NothingReadable, TracetuiError, UsageError
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 def _pair(args: argparse.Namespace) -> int:
     if len(args.addresses) not in (1, 2):
         raise UsageError("diff takes one or two runs, or --replays DIR; `tracetui diff --help` shows examples")
-    with source_of([_path(text) for text in args.addresses]) as source:
+    with sources_at(args.addresses, args) as source:
         runs = [_run_at(source, text, args) for text in args.addresses]
         if len(runs) == 1:
             runs.insert(0, _original(source, runs[0], args))
@@ -66,10 +66,6 @@ def _pair(args: argparse.Namespace) -> int:
         else:
             write_lines(export.diff_lines(found, comparison.changes))
     return SAME if found.same else DIFFERENT
-
-
-def _path(text: str) -> str:
-    return "-" if text == "-" or text.startswith(("-/", "-#")) else text
 
 
 def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
@@ -101,10 +97,10 @@ def _done(comparison: Comparison) -> Diff:
 def _replays(args: argparse.Namespace) -> int:
     if args.addresses:
         raise UsageError("--replays compares every pair of a folder; leave out the addresses")
-    places = [args.replays]
+    places = [args.replays, *args.trace_dir]
     worst = SAME
     with source_of(places) as source:
-        listing = listing_of(source, [*places, *args.trace_dir], only(args), deep=False)
+        listing = listing_of(source, places, only(args), deep=False)
         if not listing.runs:
             raise nothing(places, listing.problems)
         outcomes = (_outcome(source, pair, args) for pair in pairs_of(listing.runs))

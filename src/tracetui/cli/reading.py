@@ -48,7 +48,13 @@ def source_of(paths: Sequence[str]) -> Iterator[Places]:
 
 def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Places]:
     """What the address `text` is read from, or the places in which a run of that id is looked for."""
-    return source_of([re.split("[/#]", text)[0] if text.startswith(STDIN) else text, *args.trace_dir])
+    return sources_at([text], args)
+
+
+def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[Places]:
+    """What several addresses are read from."""
+    places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
+    return source_of([*places, *args.trace_dir])
 
 
 def only(args: argparse.Namespace) -> Format | None:
