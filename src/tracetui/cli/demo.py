@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import sys
+from contextlib import nullcontext
 
 from tracetui.cli import app
 
-HELP = "open built-in sample runs of every format"
+HELP = "open built-in sample runs of every format, one of them at work"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -17,8 +19,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Open the samples, in a private folder that goes when the app ends."""
-    from tracetui.demo import temporary
+    from tracetui.demo import agent, temporary
 
-    with temporary() as folder:
+    with temporary() as folder, agent.at_work(folder) if sys.stdout.isatty() else nullcontext():
         args.paths, args.trace_dir, args.format = [str(folder)], [], None
         return app.run(args)
