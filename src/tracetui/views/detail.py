@@ -15,7 +15,7 @@ from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
 from tracetui.views.node_rows import has_nodes, node_rows
 from tracetui.views.rows import Piece, Rows
-from tracetui.views.runinfo import SOURCES, goal_rows, has_goal, limits, run_rows, status_pieces, usage
+from tracetui.views.runinfo import goal_rows, has_goal, limits, run_rows, source_words, status_pieces, usage
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack, TextRows, fold, parent, target, target_run
 from tracetui.views.transcript import transcript
@@ -115,9 +115,9 @@ def _error(view: _View) -> Stack:
         sheet.prose(None, head, most=_MOST)
     if rest.strip():
         sheet.prose(None, rest, "sec", most=_MOST)
-    words = SOURCES[span.status_source]
+    words = source_words(span.status, span.status_source)
     if span.status_source is StatusSource.EXPLICIT and error is not None:
-        words = "explicit: from the step's own error"
+        words = Clean("explicit: from the step's own error")
     sheet.line(Piece(Clean(f"status is {words}"), "dim"))
     sheet.blank()
     _facts(sheet, view)
@@ -133,7 +133,7 @@ def _error(view: _View) -> Stack:
 def _overview(view: _View) -> Stack:
     sheet, span = view.sheet("overview"), view.span
     sheet.fact("status", *status_pieces(span.status, span.status_word, view.glyphs))
-    sheet.fact("", Piece(Clean(SOURCES[span.status_source]), "dim"))
+    sheet.fact("", Piece(source_words(span.status, span.status_source), "dim"))
     _facts(sheet, view)
     usage(sheet, span.usage)
     if view.body.traceback:

@@ -36,6 +36,14 @@ SOURCES: Final = {
 }
 """Where a status comes from, in words."""
 
+
+def source_words(status: Status, source: StatusSource | None) -> Clean:
+    """Where a status comes from."""
+    if status is Status.RUNNING and source is StatusSource.DERIVED:
+        return Clean("derived: nothing tells its end yet")
+    return Clean(SOURCES[source])
+
+
 _BAR: Final = 20
 _MOST: Final = 8
 _TURNS: Final = 60
@@ -88,7 +96,7 @@ def has_goal(body: RunBody) -> bool:
 def _status(sheet: Sheet, run: Run) -> None:
     summary = run.summary
     sheet.fact("status", *status_pieces(summary.status, summary.status_word, sheet.glyphs))
-    sheet.fact("", Piece(Clean(SOURCES[summary.status_source]), "dim"))
+    sheet.fact("", Piece(source_words(summary.status, summary.status_source), "dim"))
     error = summary.first_error
     if run.body.error is not None:
         sheet.prose("error", run.body.error.words, most=_MOST)

@@ -253,6 +253,7 @@ class MainScreen(Screen[None]):
         """Lay the panes out for the level, the zoom and the size."""
         self._classify()
         self._share_height()
+        self.live.show_strip()
         self.call_after_refresh(self.refresh_frame)
 
     def _share_height(self) -> None:
