@@ -24,6 +24,7 @@ from textual.pilot import Pilot
 from textual.strip import Strip
 
 from tracetui import demo
+from tracetui.demo import agent
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
@@ -34,6 +35,8 @@ FONTS: Final = ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf")
 CELL: Final = (9, 19)
 FONT_SIZE: Final = 15
 PATIENCE: Final = 30.0
+AGENT_STEPS: Final = 19
+"""Pauses of the agent at work before the picture of it is taken."""
 
 
 class Shot(NamedTuple):
@@ -45,6 +48,8 @@ class Shot(NamedTuple):
     tab: str = ""
     size: tuple[int, int] = (120, 40)
     palette: str = "dark"
+    ago: int = 3600
+    """How many seconds before the picture the files changed."""
 
 
 SHOTS: Final = (
@@ -55,6 +60,7 @@ SHOTS: Final = (
     Shot("nodes", keys=("f", *"support_batch", "enter", "enter"), tab="nodes"),
     Shot("messages", root="traces/ccpa", keys=("enter", "g", "j", "j", "j"), tab="messages"),
     Shot("light", keys=("enter",), palette="light"),
+    Shot("live", root="agents", keys=("enter",), ago=41),
     Shot("narrow", keys=("enter",), size=(80, 24)),
 )
 
@@ -91,9 +97,8 @@ def samples() -> Iterator[None]:
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         demo.write(Path(folder) / "traces", NOW)
-        long_ago = NOW.timestamp() - 3600
-        for path in Path(folder).rglob("*"):
-            os.utime(path, (long_ago, long_ago))
+        pauses = iter(range(AGENT_STEPS))
+        agent.work(Path(folder) / "agents", lambda seconds: next(pauses, None) is None, lambda: NOW)
         os.chdir(folder)
         try:
             yield
@@ -103,6 +108,8 @@ def samples() -> Iterator[None]:
 
 async def take(shot: Shot) -> tuple[str, list[Strip]]:
     """The screen of one picture, as SVG and as strips."""
+    for path in Path().rglob("*"):
+        os.utime(path, (NOW.timestamp() - shot.ago,) * 2)
     engine = Engine(LocalSource(), [shot.root])
     engine.start()
     app = Still(engine, [shot.root], palette=shot.palette)
@@ -126,7 +133,7 @@ async def take(shot: Shot) -> tuple[str, list[Strip]]:
 async def settle(app: TraceApp, pilot: Pilot[int]) -> None:
     """Wait until everything is known and shown."""
     end = time.monotonic() + PATIENCE
-    while app.stage or not app.main.settled:
+    while app.stage or not app.main.settled or not app.main.live.watching.how:
         await pilot.pause(0.01)
         if time.monotonic() > end:
             raise TimeoutError("the samples are not there yet")

@@ -52,12 +52,16 @@ def at_work(folder: Path) -> Iterator[None]:
         agent.wait()
 
 
-def work(folder: Path, rest: Callable[[float], bool]) -> None:
+def _now() -> datetime:
+    return datetime.now(UTC)
+
+
+def work(folder: Path, rest: Callable[[float], bool], clock: Callable[[], datetime] = _now) -> None:
     """Write one session after the other. `rest` waits for so many seconds; true means to leave off."""
     number = 0
     while True:
         number += 1
-        began = datetime.now(UTC)
+        began = clock()
         session = Session(f"live-{began:%H%M%S}", began, "advance() loses the last line of a growing file; mend it")
         path = folder / "ccpa" / f"{session.slug}.ccpa-trace.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -68,7 +72,7 @@ def work(folder: Path, rest: Callable[[float], bool]) -> None:
                 written = len(session.records)
                 if rest(pause):
                     return
-            elapsed = int((datetime.now(UTC) - began).total_seconds() * 1000)
+            elapsed = int((clock() - began).total_seconds() * 1000)
             session.ends(elapsed, 48_200, 3_100, "error" if number % 2 else "end_turn")
             file.write(b"".join(map(line, session.records[written:])))
         if rest(TEST):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from tracetui import text
 from tracetui.live.mail import Watching
@@ -17,7 +17,7 @@ from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.liveness import State
 from tracetui.views.rows import Line, Piece, width_of
-from tracetui.views.runs import hidden_columns
+from tracetui.views.runs import hidden_columns, status_now
 
 NARROW_HEADER: Final = 100
 WIDE_HEADER: Final = 180
@@ -36,18 +36,22 @@ class Progress(Protocol):
     def total(self) -> int | None: ...
 
 
+class Vitals(NamedTuple):
+    """How things stand at this moment."""
+
+    watching: Watching
+    standing: Counter[State]
+    """How many runs of which the trace tells no end stand how."""
+    state: State
+    """How the open run stands."""
+
+
 def header(
-    roots: Sequence[str],
-    store: Store,
-    glyphs: Glyphs,
-    watching: Watching,
-    standing: Counter[State],
-    run: RunSummary | None,
-    width: int,
+    roots: Sequence[str], store: Store, glyphs: Glyphs, vitals: Vitals, run: RunSummary | None, width: int
 ) -> tuple[Line, Line]:
     """What this is, how it stands, and how it is kept up to date."""
-    left, right = _header(roots, store, glyphs, standing, run, width)
-    return left, (*right, *_watched(watching, glyphs, width))
+    left, right = _header(roots, store, glyphs, vitals, run, width)
+    return left, (*right, *_watched(vitals.watching, glyphs, width))
 
 
 def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
@@ -58,13 +62,14 @@ def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
         return ()
     words = [Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")]
     if width >= NARROW_HEADER:
-        what = f" {text.grouped(watching.folders)} folder{'s' if watching.folders != 1 else ''}"
+        number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
+        what = f" {text.grouped(number)} {word}{'s' if number != 1 else ''}"
         words.append(Piece(Clean(what if watching.how == "events" else f" {watching.how}"), "dim"))
     return tuple(words)
 
 
 def _header(
-    roots: Sequence[str], store: Store, glyphs: Glyphs, standing: Counter[State], run: RunSummary | None, width: int
+    roots: Sequence[str], store: Store, glyphs: Glyphs, vitals: Vitals, run: RunSummary | None, width: int
 ) -> tuple[Line, Line]:
     place = clean(short_path(roots[0]) + (f" +{len(roots) - 1}" if len(roots) > 1 else ""), 300) if roots else Clean("")
     left = [
@@ -79,13 +84,14 @@ def _header(
             Piece(clean(run.name, 60), "text bold"),
             Piece(Clean(" " + (ident[:8] if len(ident) == 36 else ident)), "sec"),
         ]
-        return tuple(left), _run_status(run, glyphs, width)
-    return tuple(left), _list_status(store, glyphs, standing, width)
+        return tuple(left), _run_status(run, vitals.state, glyphs, width)
+    return tuple(left), _list_status(store, glyphs, vitals.standing, width)
 
 
-def _run_status(run: RunSummary, glyphs: Glyphs, width: int) -> Line:
-    glyph, style = status_glyph(run.status, glyphs)
-    word = run.status.value
+def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Line:
+    status = status_now(run, state)
+    glyph, style = status_glyph(status, glyphs)
+    word = state.value if status is Status.RUNNING else status.value
     if run.status_word and run.status_word.lower() != word and width >= NARROW_HEADER:
         word += f" ({one_line(run.status_word, 30)})"
     pieces = [

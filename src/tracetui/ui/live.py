@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.mail import Mail, Watching
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, one_line
-from tracetui.ui.frame import GOING
+from tracetui.ui.frame import GOING, Vitals
 from tracetui.ui.lines import LineBar
 from tracetui.ui.terminal import notification
 from tracetui.views.arrange import moment
@@ -168,7 +168,15 @@ class Live:
         seen = run.ref in store.pulses
         return summary_state(run, now=self._screen.app.clock(), changed_at=store.changed_at(run), seen=seen)[0]
 
-    def standing(self) -> Counter[State]:
+    def vitals(self) -> Vitals:
+        """How things stand at this moment."""
+        summary = self._screen.summary
+        state = self.state_in_list(summary) if summary is not None else State.ENDED
+        if self._screen.steps.run is not None and state is not State.ENDED:
+            state = self.state_of(self._screen.steps.run).state
+        return Vitals(self.watching, self._count(), state)
+
+    def _count(self) -> Counter[State]:
         """How many top-level runs of which the trace tells no end stand how. Counted once a second at most."""
         store, now = self._screen.store, int(self._screen.app.clock())
         if self._counted != (store.revision, now):

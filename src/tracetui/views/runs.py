@@ -23,7 +23,7 @@ def as_told(run: RunSummary) -> State:
     return State.RUNNING if run.status is Status.RUNNING else State.ENDED
 
 
-def _status(run: RunSummary, state: State) -> Status:
+def status_now(run: RunSummary, state: State) -> Status:
     """What the sign of a run shows: that it runs, or that nobody knows, where the trace tells no end."""
     if state is State.ENDED:
         return run.status
@@ -110,7 +110,7 @@ class RunRows:
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._stands(run)
-        status = _status(run, state)
+        status = status_now(run, state)
         bold = " bold" if status in (Status.ERROR, Status.RUNNING) else ""
         if name == "status":
             glyph, style = status_glyph(status, self._glyphs)

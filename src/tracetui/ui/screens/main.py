@@ -223,10 +223,10 @@ class MainScreen(Screen[None]):
         """Header, sentence and footer as of now."""
         width = self.size.width or self.app.size.width
         app = self.app
-        run, live, standing = self.summary if self.level else None, self.live, self.live.standing()
-        self._header.show(*header(app.roots, self.store, app.look.glyphs, live.watching, standing, run, width))
-        said = self.said or live.sentence(width)
-        self._sentence.show(said or sentence(self.store, app, standing, run, self.steps.run, width))
+        run, vitals = self.summary if self.level else None, self.live.vitals()
+        self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
+        said = self.said or self.live.sentence(width)
+        self._sentence.show(said or sentence(self.store, app, vitals.standing, run, self.steps.run, width))
         self._footer.show(*footer(app.commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def say(self, text: str, style: str = "sec") -> None:
