@@ -7,7 +7,7 @@ from typing import Any
 
 from textual.drivers.linux_driver import LinuxDriver
 
-from tracetui.live import engine
+from tracetui.live import lister
 from tracetui.ui.app import TraceApp, run_app
 from tracetui.ui.frame import footer
 from tracetui.ui.line_view import LineView
@@ -29,7 +29,7 @@ PLACES = {
     "paint": lambda: setattr(LineView, "strip_at", bug),
     "frame": lambda: setattr(main, footer.__name__, bug),
     "timer": lambda: setattr(TraceApp, "_opened", bug),
-    "thread": lambda: setattr(engine, "look", bug),
+    "thread": lambda: setattr(lister, "look", bug),
     "end": lambda: setattr(LinuxDriver, "stop_application_mode", _bug_at_the_end),
 }
 

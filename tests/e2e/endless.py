@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from tracetui.live import engine
+from tracetui.live import lister
 from tracetui.sources.base import Entry
 from tracetui.ui.app import run_app
 
@@ -19,5 +19,5 @@ def entries(*args: object) -> Iterator[Entry]:
 
 
 if __name__ == "__main__":
-    setattr(engine, "entries", entries)  # noqa: B010
+    setattr(lister, "entries", entries)  # noqa: B010
     sys.exit(run_app(["/nowhere"]))

@@ -155,9 +155,15 @@ class Store:
         return pulse
 
     def changed_at(self, run: RunSummary) -> float:
-        """When the run was last seen to be written to, in seconds since the epoch."""
+        """When the run was last written to as far as is known, in seconds since the epoch.
+
+        The time of a file that holds several runs tells nothing of one of them: until it is seen to change, it is known
+        by its start.
+        """
         pulse = self.pulses.get(run.ref)
-        return run.modified_at if pulse is None else pulse.changed_at
+        if pulse is not None:
+            return pulse.changed_at
+        return run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
 
     @property
     def overview(self) -> Overview:

@@ -190,6 +190,7 @@ class TraceApp(App[int]):
     def _take_mail(self) -> None:
         self._mail_due = False
         now, sent = time.monotonic(), self._driver_says("sent_bytes")
+        self.pace.painted(now, 0)
         self.call_after_refresh(lambda: self.pace.painted(now, int(self._driver_says("sent_bytes") - sent)))
         mail = self.engine.collect()
         if mail.failure is not None:
