@@ -1,7 +1,7 @@
 """Starts the workers, each in a daemon thread of its own, and passes on what the screen asks of them.
 
 What the user waits for never queues behind a scan: one thread walks, counts and watches, one reads the run that is
-open and follows it, one loads bodies of spans. What they make is in a mailbox.
+open and follows it, one loads bodies of spans, one compares runs. What they make is in a mailbox.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
 
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
@@ -19,6 +20,9 @@ from tracetui.live.opener import Opener
 from tracetui.live.traffic import Traffic
 from tracetui.model import Problem, Run, RunRef, Span
 from tracetui.sources.base import Source
+
+if TYPE_CHECKING:
+    from tracetui.live.differ import Differ
 
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that computes keeps the others waiting: a key passes through three, a tenth of the usual each."""
@@ -34,18 +38,33 @@ class Engine:
         forced = registry.load(only) if only else None
         self._lister = Lister(source, roots, forced, self._mailbox, self._traffic, events=events)
         self._opener = Opener(source, self._mailbox, self._traffic)
+        self._source = source
 
     def start(self) -> None:
         """Begin to scan and to take requests."""
         sys.setswitchinterval(SWITCH_SECONDS)
         for work in (self._lister.run, self._opener.read, self._opener.load):
-            threading.Thread(target=self._guard, args=(work,), daemon=True).start()
+            self._begin(work)
 
     def stop(self) -> None:
         """Tell the threads to end; does not wait for them (they are daemons)."""
         self._traffic.stop()
         self._lister.stop()
         self._opener.stop()
+        if "differ" in vars(self):
+            self.differ.stop()
+
+    @cached_property
+    def differ(self) -> Differ:
+        """Compares runs; its methods return at once. What it takes is loaded when it is first asked for."""
+        from tracetui.live.differ import Differ
+
+        differ = Differ(self._source, self._mailbox, self._traffic)
+        self._begin(differ.run)
+        return differ
+
+    def _begin(self, work: Callable[[], None]) -> None:
+        threading.Thread(target=self._guard, args=(work,), daemon=True).start()
 
     def _guard(self, work: Callable[[], None]) -> None:
         try:

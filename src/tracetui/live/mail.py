@@ -8,6 +8,7 @@ from contextlib import contextmanager
 
 import msgspec
 
+from tracetui.live.compared import Answer, Ask
 from tracetui.live.excerpt import Excerpt
 from tracetui.live.scan import Found
 from tracetui.model import Body, Run, RunRef, Span
@@ -36,6 +37,8 @@ class Mail(msgspec.Struct):
     """Bodies by run and span id, with the state of the span that they are of."""
     excerpts: dict[str, Excerpt] = {}
     """Text around the place of a problem, by path of the file."""
+    diffs: dict[Ask, Answer] = {}
+    """The newest answer to each question about two runs."""
     watching: Watching | None = None
     """How the directory is watched, where that changed."""
     seen: int = 0

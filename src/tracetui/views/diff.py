@@ -1,0 +1,280 @@
+"""Two runs compared, step by step, as rows; and what is said of the comparison as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any, Final, NamedTuple
+
+from tracetui.diff.compare import Kind
+from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.model import RunSummary, Span, Status
+from tracetui.text import Clean, clean, cost, duration, grouped, one_line, pad, tokens
+from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.rows import Line, Piece, fill, fit, width_of
+
+BESIDE: Final = 84
+"""Cells from which the steps of both runs stand side by side."""
+WORDS: Final = {
+    Kind.SAME: "same",
+    Kind.INPUT: "input≠",
+    Kind.OUTPUT: "output≠",
+    Kind.STATUS: "status≠",
+    Kind.ONLY_A: "only A",
+    Kind.ONLY_B: "only B",
+    Kind.MOVED: "moved",
+}
+"""Kinds of rows, as they are counted."""
+_STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
+_MIDDLE: Final = 10
+_MAX_INDENT: Final = 8
+
+
+class Paired(NamedTuple):
+    """Key of a row: positions of its steps in A and B."""
+
+    a: int | None
+    b: int | None
+
+
+class PairRows:
+    """Rows of a comparison, a step each; see `tracetui.views.rows.Rows`."""
+
+    def __init__(self, diff: Diff, *, glyphs: Glyphs = UNICODE) -> None:
+        self.diff = diff
+        self._glyphs = glyphs
+        number = max((abs(span.step or 0) for run in (diff.a, diff.b) for span in run.spans[-1:]), default=0)
+        self._number = max(3, min(6, len(str(number))))
+
+    def __len__(self) -> int:
+        return len(self.diff.rows)
+
+    def row(self, index: int) -> Row:
+        """The pair of a row."""
+        return self.diff.rows[index]
+
+    def key(self, index: int) -> Hashable:
+        row = self.diff.rows[index]
+        return Paired(row.a, row.b)
+
+    def index(self, key: Hashable) -> int | None:
+        if not isinstance(key, Paired):
+            return None
+        rows = self.diff.rows
+        found = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
+        if (exact := next(found, None)) is not None:
+            return exact
+        near = (i for i, row in enumerate(rows) if key.b is not None and row.b == key.b)
+        return next(near, None)
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        row = self.diff.rows[index]
+        if row.kind is Kind.SAME or row.downstream:
+            return None
+        return _STYLES.get(row.kind, "diff.chg")
+
+    def plain(self, index: int) -> str:
+        row = self.diff.rows[index]
+        steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
+        told = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
+        return " ".join((WORDS[row.kind], *told, row.path)).strip()
+
+    def differing(self) -> list[int]:
+        """Rows that differ, so far as is known."""
+        return [i for i, row in enumerate(self.diff.rows) if row.kind is not Kind.SAME]
+
+    # ---- drawing
+
+    def line(self, index: int, width: int) -> Line:
+        row = self.diff.rows[index]
+        dim = row.downstream
+        first = self.diff.first is not None and self.diff.first.row == index
+        if width < BESIDE:
+            return tuple(fit(self._narrow(row, index, width, first), width))
+        half = (width - _MIDDLE - 2) // 2
+        left = self._step(self.diff.span_a(row), self._depth(row, in_b=False), half, dim, first)
+        middle = fill(self._sign(row, index), _MIDDLE)
+        right = width - half - _MIDDLE - 2
+        other = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right, dim, first)
+        blank = Piece(Clean(" "))
+        return (*fill(left, half), blank, *middle, blank, *fill(other, right))
+
+    def _depth(self, row: Row, *, in_b: bool) -> int:
+        run, place = (self.diff.b, row.b) if in_b else (self.diff.a, row.a)
+        return 0 if place is None else min(2 * run.depths[place], _MAX_INDENT)
+
+    def _sign(self, row: Row, index: int) -> list[Piece]:
+        """Sign, arrow of what is downstream, and in what the steps differ."""
+        glyphs = self._glyphs
+        if index >= self.diff.compared and row.kind is Kind.SAME:
+            return [Piece(Clean(f"{glyphs.zero} "), "dim")]  # known by its header only
+        style = "dim" if row.downstream else _STYLES.get(row.kind, "diff.chg")
+        arrow = glyphs.downstream if row.downstream else Clean(" ")
+        word = WORDS[row.kind].rstrip("≠") if row.kind is not Kind.SAME else ""
+        flag = Piece(glyphs.note, "status.warn") if row.flags else Piece(Clean(""))
+        strong = style if row.downstream or row.kind is Kind.SAME else f"{style} bold"
+        return [Piece(Clean(f"{self._glyph(row)}{arrow}"), strong), Piece(Clean(word), style), flag]
+
+    def _glyph(self, row: Row) -> Clean:
+        glyphs = self._glyphs
+        signs = {
+            Kind.SAME: glyphs.same,
+            Kind.ONLY_A: glyphs.only_a,
+            Kind.ONLY_B: glyphs.only_b,
+            Kind.MOVED: glyphs.edited,
+        }
+        return signs.get(row.kind, glyphs.changed)
+
+    def _step(self, span: Span | None, indent: int, width: int, dim: bool, first: bool) -> list[Piece]:
+        """Number, kind, name, argument and time of one step."""
+        if span is None:
+            return [Piece(Clean(" " * (self._number + 1))), Piece(self._glyphs.zero, "line")]
+        time = pad(duration(span.duration_ms), 5, right=True)
+        pieces = [
+            Piece(Clean(f"{self._numbered(span)} {' ' * indent}"), "dim"),
+            *self._named(span, dim, first),
+        ]
+        return [*fill(pieces, max(4, width - 6)), Piece(Clean(f" {time}"), "dim" if dim else "sec")]
+
+    def _numbered(self, span: Span) -> Clean:
+        number = str(span.step) if span.step is not None and span.is_step else ""
+        return pad(Clean(number), self._number, right=True)
+
+    def _named(self, span: Span, dim: bool, first: bool) -> list[Piece]:
+        sign, style = kind(span, self._glyphs)
+        failed = span.status is Status.ERROR
+        name = "status.error bold" if failed else "dim" if dim else "text bold" if first else "text"
+        pieces = [
+            Piece(sign, "dim" if dim and not failed else style),
+            Piece(Clean(" ")),
+            Piece(one_line(span.name, 120) or self._glyphs.unsaid, name),
+        ]
+        if span.preview:
+            pieces.append(Piece(Clean(f" {one_line(span.preview, 200)}"), "dim"))
+        return pieces
+
+    def _narrow(self, row: Row, index: int, width: int, first: bool) -> list[Piece]:
+        """One column: sign, numbers in both, what it is, and where it differs."""
+        diff, dim = self.diff, row.downstream
+        span = diff.span_b(row) or diff.span_a(row)
+        assert span is not None
+        both = (diff.span_a(row), diff.span_b(row))
+        numbers = " ".join(pad(Clean("") if one is None else self._numbered(one), self._number) for one in both)
+        indent = " " * self._depth(row, in_b=row.b is not None)
+        lead = [*fill(self._sign(row, index), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
+        named = self._named(span, dim, first)
+        if not row.path:
+            return [*lead, *named]
+        path = Piece(Clean(f"  {one_line(row.path, 60)}"), "dim" if dim else "diff.chg")
+        name = width_of((*lead, *named[:3]))
+        return [*fit([*lead, *named], max(name, width - width_of((path,)))), path]
+
+
+# ---- the whole comparison
+
+
+def place_of(diff: Diff, row: Row) -> Clean:
+    """Which step a row is: ``step 4 search``."""
+    span = diff.span_b(row) or diff.span_a(row)
+    if span is None:
+        return Clean("")
+    step = f"step {span.step} " if span.step is not None else ""
+    return Clean(f"{step}{one_line(span.name, 60)}")
+
+
+def phrase(diff: Diff, first: Divergence) -> Clean:
+    """Where a comparison first differs, in a few words: ``step 4 search · input≠ args.query``."""
+    path = f" {one_line(first.path, 80)}" if first.path else ""
+    return Clean(f"{place_of(diff, diff.rows[first.row])} · {WORDS[first.kind]}{path}")
+
+
+def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
+    """The answer: whether it went the same way; if not, where first."""
+    told = "" if diff.complete else f"  ·  comparing, {grouped(diff.compared)} of {grouped(len(diff.rows))}"
+    going = Piece(Clean(told), "status.running")
+    if diff.first is None:
+        if not diff.complete:
+            return (Piece(Clean("the same so far"), "text"), going)
+        ignored = "" if diff.strict or not diff.ignored else "  ·  ids, times and the like aside"
+        return (
+            Piece(Clean(f"{glyphs.same} it went the same way"), "status.ok bold"),
+            Piece(Clean(f"  ·  {grouped(len(diff.rows))} steps{ignored}"), "sec"),
+        )
+    row = diff.rows[diff.first.row]
+    pieces = [
+        Piece(Clean(f"{glyphs.changed} first difference: {place_of(diff, row)}"), "diff.chg bold"),
+        Piece(Clean(f"  {WORDS[diff.first.kind]}"), "diff.chg"),
+    ]
+    if diff.first.path:
+        pieces.append(Piece(Clean(f" {one_line(diff.first.path, 80)}"), "text bold"))
+    after = sum(row.downstream for row in diff.rows)
+    apart = len(diff.independent)
+    facts = [f"{after} downstream"] if after else []
+    facts += [f"{apart} independent"] if apart else []
+    if diff.decision is not None:
+        pieces.append(Piece(Clean("  ·  "), "dim"))
+        pieces += _decision(diff, diff.decision)
+    elif diff.first.kind is not Kind.MOVED and width >= 100:
+        pieces += _values(diff.first)
+    pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
+    return (*pieces, going)
+
+
+def _decision(diff: Diff, found: Divergence) -> list[Piece]:
+    where = place_of(diff, diff.rows[found.row])
+    return [
+        Piece(Clean(f"{where} decided "), "sec"),
+        Piece(one_line(_short(found.a), 40), "diff.rem"),
+        Piece(Clean(" → "), "dim"),
+        Piece(one_line(_short(found.b), 40), "diff.add"),
+    ]
+
+
+def _values(first: Divergence) -> list[Piece]:
+    """Both values, where they are short."""
+    left, right = _short(first.a), _short(first.b)
+    if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
+        return []
+    gap = Piece(Clean("  "))
+    return [
+        gap,
+        Piece(one_line(left, 40), "diff.rem"),
+        Piece(Clean(" → "), "dim"),
+        Piece(one_line(right, 40), "diff.add"),
+    ]
+
+
+def _short(value: Any) -> str:
+    return value if isinstance(value, str) else "—" if value is None else repr(value)
+
+
+def summary(diff: Diff) -> Line:
+    """How many rows of each kind, and what B took more."""
+    counts = diff.counts
+    pieces: list[Piece] = []
+    for each in Kind:
+        if counts[each] or each is Kind.SAME:
+            style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
+            pieces += [Piece(Clean(f"{WORDS[each]} {grouped(counts[each])}"), style), Piece(Clean(" · "), "dim")]
+    deltas = diff.deltas
+    for name, value, written in (
+        ("tokens", deltas.tokens, tokens),
+        ("time", deltas.duration_ms, duration),
+        ("cost", deltas.cost_usd, cost),
+    ):
+        if value is not None:
+            pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
+    return tuple(pieces[:-1])
+
+
+def _signed(value: Any, written: Any) -> str:
+    sign = "−" if value < 0 else "+" if value > 0 else "±"
+    return f"{sign}{written(abs(value))}"
+
+
+def name_of(run: RunSummary) -> Clean:
+    """A run in a few cells: its id, of a UUID the head."""
+    ident = clean(run.id, 60)
+    return Clean(ident[:8]) if len(ident) == 36 else one_line(ident, 24)
