@@ -64,6 +64,8 @@ class LineView(LineWidget, can_focus=True):
         """First row shown."""
         self.left = 0
         """Columns scrolled away to the left."""
+        self._apart = False
+        """Whether the wheel scrolled the cursor out of view: then the first row shown stays where it is."""
         self.title: Line = ()
         """What follows the name in the title rule."""
         self.title_right: Line = ()
@@ -91,6 +93,8 @@ class LineView(LineWidget, can_focus=True):
 
         `heading` makes the lines between title and rows for a width.
         """
+        self._apart &= keep and key is None and self.top < len(self.rows)
+        first = self.rows.key(self.top) if self._apart else None
         anchor, top = key, self.top
         if anchor is None and keep:
             anchor = self.cursor
@@ -105,6 +109,8 @@ class LineView(LineWidget, can_focus=True):
             self.position, self.top = found, top if top >= 0 else max(0, found - offset)
         elif not keep:
             self.position = self.top = self.left = 0
+        if first is not None and (at := rows.index(first)) is not None:
+            self.top = at
         if title is not None:
             self.title = title
         if title_right is not None:
@@ -141,7 +147,7 @@ class LineView(LineWidget, can_focus=True):
 
     def move_to(self, position: int, *, center: bool = False) -> None:
         """Put the cursor on a row (the nearest that takes one) and scroll as little as will show it."""
-        old, old_top = self.position, self.top
+        old, old_top, self._apart = self.position, self.top, False
         self.position = position
         if center:
             self.top = position - self.page // 2
@@ -171,6 +177,8 @@ class LineView(LineWidget, can_focus=True):
     def action_page(self, pages: float) -> None:
         """Move the view and the cursor by (parts of) pages."""
         step = max(1, int(abs(pages) * (self.page - 1))) * (1 if pages > 0 else -1)
+        if self._apart:
+            self._apart, self.position = False, max(self.top, min(self.position, self.top + self.page - 1))
         old_top = self.top
         self.top = max(0, min(self.top + step, len(self.rows) - self.page))
         moved = self.position + step
@@ -211,6 +219,8 @@ class LineView(LineWidget, can_focus=True):
         page = self.page
         if self.outer_size.height:
             self.top = max(0, min(self.top, count - page))
+            if self._apart:
+                return
             if position < self.top:
                 self.top = position
                 if self.top and not self.rows.selectable(self.top - 1) and self.top == 1:
@@ -366,6 +376,7 @@ class LineView(LineWidget, can_focus=True):
         top = max(0, min(self.top + rows, len(self.rows) - self.page))
         if top != self.top:
             self.top = top
+            self._apart = not top <= self.position < top + self.page
             self.refresh()
 
     def selection_updated(self, selection: Selection | None) -> None:
