@@ -84,13 +84,15 @@ def _doings(spans: Sequence[Span]) -> list[int]:
 def _keys(spans: Sequence[Span], by: str) -> list[Hashable]:
     if by == BY_HASH:
         return [span.input_hash or _name_key(span) for span in spans]
-    return [_name_key(span) for span in spans]
+    return [  # _name_key of each, without so many calls
+        (_NUMBERS[id(span.operation)], "" if span.operation is _CHAT else span.name, span.preview.strip())
+        for span in spans
+    ]
 
 
 def _name_key(span: Span) -> tuple[int, str, str]:
     """What a step is; that of a model call is not its name, which is the model."""
-    operation = span.operation
-    return _NUMBERS[id(operation)], "" if operation is _CHAT else span.name, span.preview.strip()
+    return _NUMBERS[id(span.operation)], "" if span.operation is _CHAT else span.name, span.preview.strip()
 
 
 class _Aligner:
@@ -105,8 +107,11 @@ class _Aligner:
         found = blocks_of(keys_a, keys_b)
         self.bounded = found.bounded
         for block in found.blocks:
-            if block.same:
-                self.pairs += map(Pair, range(block.a0, block.a1), range(block.b0, block.b1))
+            same, a0, a1, b0, b1 = block
+            if same:
+                self.pairs += map(Pair, range(a0, a1), range(b0, b1))
+            elif a0 == a1 or b0 == b1:
+                self._only(a0, a1, b0, b1)
             else:
                 self._gap(block)
 
@@ -120,13 +125,15 @@ class _Aligner:
         self._only(i, gap.a1, j, gap.b1)
 
     def _only(self, i: int, a1: int, j: int, b1: int) -> None:
-        self.pairs += [Pair(one, None) for one in range(i, a1)]
-        self.pairs += [Pair(None, one) for one in range(j, b1)]
+        for one in range(i, a1):
+            self.pairs.append(Pair(one, None))
+        for one in range(j, b1):
+            self.pairs.append(Pair(None, one))
 
     def _alike(self, gap: Block) -> list[tuple[int, int]]:
         _, a0, a1, b0, b1 = gap
-        if a0 == a1 or b0 == b1:
-            return []
+        if a1 - a0 == b1 - b0 == 1:
+            return [(a0, b0)] if self.a[a0].operation is self.b[b0].operation else []
         a, b = self.a[a0:a1], self.b[b0:b1]
         if len(a) == len(b) and all(map(_same_kind, a, b)):
             return list(zip(range(a0, a1), range(b0, b1), strict=True))
@@ -163,11 +170,19 @@ _ARGUMENT: Final = 8
 
 def weigh(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
     """The pairs of the best global alignment (Gotoh), in order; the same whichever side comes first."""
-    if len(a) == len(b) == 1:
-        return [(0, 0)] if a[0].operation is b[0].operation else []
+    if len(a) == 1 or len(b) == 1:
+        return _nearest(a, b)
     if [(_name_key(span), span.step or 0) for span in a] > [(_name_key(span), span.step or 0) for span in b]:
         return [(i, j) for j, i in _weigh(b, a)]
     return _weigh(a, b)
+
+
+def _nearest(a: Sequence[Span], b: Sequence[Span]) -> list[tuple[int, int]]:
+    """The one step of the one side with the first that goes best with it on the other."""
+    scores = [score for row in _scores(a, b) for score in row]
+    best = max(scores)
+    place = scores.index(best)
+    return [] if best == _NEVER else [(place, 0) if len(b) == 1 else (0, place)]
 
 
 def _scores(a: Sequence[Span], b: Sequence[Span]) -> Iterator[list[int]]:

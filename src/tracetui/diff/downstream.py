@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tracetui.diff.values import INPUT, Change
 
 MOST: Final = 200
-"""Diverged values that are traced; later ones are not."""
+"""Diverged values that are traced: the first of them, and of the rest the latest."""
+FIRST: Final = 50
 TEXT: Final = 2_000_000
 """Characters of all of them together."""
 _LEAVES: Final = 50
@@ -21,16 +22,33 @@ _CHARACTERS: Final = 200_000
 _SHORT: Final = 4
 _WORD: Final = re.compile(r"\w{4,}|\w*\d\w*")
 
-Sides = tuple[list[str], list[str]]
+
+class _Sides(NamedTuple):
+    """A value in A and in B: its leaves, and the words that only this side has."""
+
+    a: list[str]
+    b: list[str]
+    words_a: set[str]
+    words_b: set[str]
+
+    @property
+    def size(self) -> int:
+        """Characters of both."""
+        return sum(map(len, self.a)) + sum(map(len, self.b))
+
+
+def _sides(a: list[str], b: list[str]) -> _Sides:
+    left, right = _words(a), _words(b)
+    return _Sides(a, b, left - right, right - left)
 
 
 class Trail:
     """The values that diverged, on both sides. `full`: not all of them are traced."""
 
     def __init__(self) -> None:
-        self._values: list[Sides] = []
-        self._seen: set[str] = set()
-        self._room = TEXT
+        self._values: list[_Sides] = []
+        self._seen: set[int] = set()
+        self._size = 0
         self.full = False
 
     def __bool__(self) -> bool:
@@ -48,15 +66,16 @@ class Trail:
         self._put([], found) if in_b else self._put(found, [])
 
     def _put(self, a: list[str], b: list[str]) -> None:
-        key = "\0".join((*a, "\0", *b))
+        key = hash((*a, None, *b))
         if key in self._seen or not (a or b):
             return
-        self._room -= len(key)
-        if len(self._values) >= MOST or self._room < 0:
-            self.full = True
-            return
         self._seen.add(key)
-        self._values.append((a, b))
+        value = _sides(a, b)
+        self._values.append(value)
+        self._size += value.size
+        while len(self._values) > FIRST and (len(self._values) > MOST or self._size > TEXT):
+            self._size -= self._values.pop(FIRST).size
+            self.full = True
 
     def reaches(self, changes: Iterable[Change], *, outputs: bool = False) -> bool:
         """Whether what went into a row of both runs (with `outputs`, or came out) holds a diverged value."""
@@ -69,11 +88,24 @@ class Trail:
         return self._in([], found) if in_b else self._in(found, [])
 
     def _in(self, a: list[str], b: list[str]) -> bool:
-        return any(_holds(b, a, then_b, then_a) or _holds(a, b, then_a, then_b) for then_a, then_b in self._values)
+        now = _sides(a, b)
+        return any(_new_words(now, then) or _holds(now, then) for then in self._values)
 
 
-def _holds(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
-    """Whether one side's input comes from that side's diverged value, by something that the other side lacks."""
+def _new_words(now: _Sides, then: _Sides) -> bool:
+    """Whether what is new on one side of an input is mostly what was new there in a diverged value."""
+    if not now.a or not now.b:
+        return False
+    pairs = ((now.words_a, then.words_a), (now.words_b, then.words_b))
+    return any(new and 2 * len(new & came) >= len(new) for new, came in pairs)
+
+
+def _holds(now: _Sides, then: _Sides) -> bool:
+    """Whether an input is, contains, or is a part of a diverged value of its side, and that of the other side not."""
+    return _from(now.a, now.b, then.a, then.b) or _from(now.b, now.a, then.b, then.a)
+
+
+def _from(now: list[str], other: list[str], then: list[str], then_other: list[str]) -> bool:
     for value in now:
         for diverged in then:
             if value == diverged:
@@ -82,8 +114,7 @@ def _holds(now: list[str], other: list[str], then: list[str], then_other: list[s
                 return True
             if len(value) >= _SHORT and value in diverged and not any(value in one for one in then_other):
                 return True
-    new, came = _words(now) - _words(other), _words(then) - _words(then_other)
-    return bool(other) and bool(new) and 2 * len(new & came) >= len(new)
+    return False
 
 
 def _words(texts: Iterable[str]) -> set[str]:

@@ -1,0 +1,56 @@
+"""Any two runs can be compared and printed, whatever is in them."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from tests import hostile
+from tests.shared import SHARED, needs_shared
+from tracetui import load_all
+from tracetui.diff.comparison import Comparison
+from tracetui.export.diff import diff_document, diff_lines, pair_line
+from tracetui.model import Run
+from tracetui.text import UNSAFE
+
+
+def check(runs: list[Run]) -> None:
+    """Compare every run with itself and with the one after the next, and print that."""
+    for place, a in enumerate(runs):
+        for b in (a, runs[(place + 2) % len(runs)]):
+            comparison = Comparison(a, b)
+            *_, found = comparison.steps()
+
+            lines = [*diff_lines(found, comparison.changes), pair_line(found)]
+            data = b"".join(diff_document(found, comparison.changes))
+
+            assert found.same or a is not b
+            assert not any(UNSAFE.search(line) for line in lines)
+            assert not UNSAFE.search(data.decode().replace("\n", ""))
+            assert len(json.loads(data)["rows"]) == len(found.rows)
+
+
+def test_attacks_in_every_string_are_compared_and_printed(tmp_path: Path) -> None:
+    hostile.write(tmp_path, datetime(2026, 1, 1, tzinfo=UTC))
+
+    runs = load_all(tmp_path)
+
+    assert len(runs) > 50
+    check(runs)
+
+
+@needs_shared
+@pytest.mark.shared
+def test_the_hostile_corpus_is_compared_and_printed(tmp_path: Path) -> None:
+    script = str(SHARED / "tools" / "hostile.py")  # type: ignore[operator]
+    subprocess.run([sys.executable, script, str(tmp_path / "corpus")], capture_output=True, timeout=120, check=True)
+
+    runs = load_all(tmp_path / "corpus" / "traces")
+
+    assert len(runs) > 200
+    check(runs)

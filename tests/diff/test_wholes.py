@@ -1,0 +1,90 @@
+"""Two runs as wholes: goals and metrics, hashes of graphs, what it took, accumulated state."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from tests.diff.build import Did, node, run_of
+from tests.shared import needs_shared, sample
+from tracetui import load, load_all
+from tracetui.diff.comparison import compare
+from tracetui.diff.facts import deltas, judged
+from tracetui.diff.state import state_after, state_diff, supersteps
+from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, RunRef, RunSummary, Usage
+
+
+def summary(**fields: Any) -> RunSummary:
+    return RunSummary(ref=RunRef("any", "/a"), id="a", name="a", **fields)
+
+
+def test_what_b_took_more_is_none_unless_both_say() -> None:
+    little, much = Usage(total_tokens=10), Usage(input_tokens=20, output_tokens=5, cost_usd=0.5)
+
+    found = deltas(summary(usage=little, duration_ms=100.0), summary(usage=much, duration_ms=80.0))
+
+    assert (found.tokens, found.duration_ms, found.cost_usd) == (15, -20.0, None)
+    assert deltas(summary(), summary(usage=much)).tokens is None
+
+
+def test_criteria_and_metrics_stand_side_by_side_by_name() -> None:
+    a = _with(
+        run_of([]), criteria=(Criterion("polite", True), Criterion("short", False)), metrics=(Metric("goal", 1.0),)
+    )
+    b = _with(run_of([]), criteria=(Criterion("polite", False),), metrics=(Metric("goal", 1.0), Metric("new", 0.5)))
+
+    found = judged(a, b)
+
+    assert [(one.name, one.same) for one in found] == [
+        ("polite", False), ("short", False), ("goal", True), ("new", False),
+    ]  # fmt: skip
+    assert found[1].b is None
+
+
+def test_a_changed_hash_of_the_graph_is_a_fact() -> None:
+    a, b = (_with(run_of([]), attributes={"config": {"graph_struct_hash": one * 8}}) for one in "ab")
+
+    assert [(fact.name, fact.a, fact.b) for fact in compare(a, b).facts if not fact.same] == [
+        ("graph_struct_hash", "a" * 8, "b" * 8)
+    ]
+
+
+def _with(run: Run, **fields: Any) -> Run:
+    return replace(run, body=RunBody(**fields))
+
+
+def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
+    def graph(answer: str) -> Run:
+        bodies = {"s0": Body(state={"docs": 3}), "s1": Body(state={"docs": 3, "answer": answer})}
+        return run_of([node("retrieve"), node("generate")], bodies=bodies)
+
+    a, b = graph("yes"), graph("no")
+
+    assert supersteps(a, b) == [1, 2]
+    assert state_diff(a, b, 1).changes == ()
+    (change,) = state_diff(a, b, 2).changes
+    assert (change.path, change.a, change.b) == ("answer", "yes", "no")
+    assert state_after(a, 0) is None
+    assert state_after(a, 99) == {"docs": 3, "answer": "yes"}
+    assert state_after(run_of([Did(Operation.CHAT)]), 1) is None
+
+
+@needs_shared
+def test_the_state_of_real_graphs() -> None:
+    runs = {run.summary.id: run for run in load_all(sample("hypergraph", "v6", "workflows.db"))}
+
+    found = state_diff(runs["router-001"], runs["router-002"], 1)
+
+    assert [change.path for change in found.changes] == ["category", "_pick"]
+
+
+@needs_shared
+def test_goals_of_real_conversations() -> None:
+    a, b = (load(sample("penelope", name, "test_result.json")) for name in ("success_3turns", "failure_toolerror"))
+
+    found = compare(a, b)
+
+    assert [one.name for one in found.judged if not one.same] == ["Politeness", "Goal Achievement"]
+    assert found.first is not None
+    assert found.span_b(found.rows[found.first.row]).name == "send_message_to_target"  # type: ignore[union-attr]
