@@ -19,11 +19,13 @@ from tracetui.live.scan import Found, entries, look
 from tracetui.live.watch import Change, Watch
 from tracetui.model import Problem, RunRef
 from tracetui.model.event import Event, RunReset
-from tracetui.sources.base import Entry, Source
+from tracetui.sources.base import Entry, LinkLost, Source
 
 READ_AHEAD: Final = 64 << 20
 """Bytes of files that are read at the start, so that it is known which spans they hold already."""
 LONGEST_REST: Final = 0.25
+RETRY_SECONDS: Final = 1.0
+"""Before another attempt where the source could not be reached."""
 SHORTEST_WAIT: Final = 0.005
 """Without any waiting no hint of a change would be heard."""
 LOOK_SHARE: Final = 4
@@ -72,12 +74,19 @@ class Tail:
         changes = self.watch.changes(max(self._agenda.wait(timeout), SHORTEST_WAIT))
         began = time.monotonic()
         for change in sorted(changes, key=_time_of):
-            yield from self._changed(change)
+            yield from self._if_linked(change.path, self._changed(change))
         for path in self._agenda.due():
-            yield from self._read(path)
+            yield from self._if_linked(path, self._read(path))
         yield from self._followed.relations()
         late = self._agenda.wait(1.0) == 0.0
         self._rest = 0.0 if late else min(time.monotonic() - began, LONGEST_REST)
+
+    def _if_linked(self, path: str, events: Iterator[Event]) -> Iterator[Event]:
+        """`events` of a file; if its machine cannot be reached the rest of them later."""
+        try:
+            yield from events
+        except LinkLost:
+            self._agenda.add(path, time.monotonic() + RETRY_SECONDS)
 
     def close(self) -> None:
         """End watching."""
@@ -185,7 +194,7 @@ class Tail:
             self._agenda.add(place.entry.path, place.still_at)
 
     def _look(self, entry: Entry, *, deep: bool) -> Found:
-        found, self._last = look(self._source, entry, deep=deep, last=self._last, only=self._only)
+        found, self._last = look(self._source, entry, deep=deep, last=self._last, only=self._only, followed=True)
         return found
 
 

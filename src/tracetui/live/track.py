@@ -51,7 +51,7 @@ class Track:
     def __init__(self, source: Source, ref: RunRef) -> None:
         self._prefix = Prefix(source)
         self.ref = ref
-        self.reader = Reader(self._prefix, ref)
+        self.reader = Reader(self._prefix, ref, follow=True)
         self._depths: dict[str, int] = {}
         """Depth of every span, as told."""
         self._missing: set[str] = set()
@@ -61,17 +61,19 @@ class Track:
         """How many problems of the run were looked at."""
 
     def skip(self, size: int | None) -> Run | None:
-        """Read what is there without telling it, of a file up to byte `size`; None if that cannot be read."""
+        """Read what is there without telling it, of a file up to byte `size`; None if that cannot be read.
+
+        Raises `LinkLost`.
+        """
         self._prefix.size = size
         run = None
-        while self.reader.more:
-            self.reader.read()
+        self.reader.catch_up()
         if self.reader.failure is None:
             run = self.reader.build()
             self._take(run, range(len(run.spans)))
             self.problems(run)
         else:
-            self.reader = Reader(self._prefix, self.ref)
+            self.reader = Reader(self._prefix, self.ref, follow=True)
         self._prefix.size = None
         return run
 

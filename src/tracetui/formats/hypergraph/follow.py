@@ -14,7 +14,16 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.hypergraph.known import PAGE_ROWS, Known, last_row, order_of, pages_of, pending_of, sides_of
+from tracetui.formats.hypergraph.known import (
+    IDENTITY,
+    PAGE_ROWS,
+    Known,
+    last_row,
+    order_of,
+    pages_of,
+    pending_of,
+    sides_of,
+)
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
     RunRow,
@@ -144,8 +153,8 @@ class Follower:
             for page in {*(page for page in before if page >= first), *now}:
                 if before.get(page) == now.get(page):
                     continue
-                if page not in before or page not in now or before[page][:2] != now[page][:2]:
-                    raise Anew  # rows are gone, or others have their numbers
+                if page not in before or page not in now or before[page][IDENTITY] != now[page][IDENTITY]:
+                    raise Anew  # rows are gone, others have their numbers, or their nodes have other names
                 self.changed = True
                 for superstep in self._supersteps(name, page, last):
                     self._since(since, name, superstep)

@@ -18,7 +18,9 @@ LATEST: Final = 64
 """Nodes that may be pending at a time; earlier ones are looked at only when rows are gone."""
 
 Page = tuple[Any, ...]
-"""Sums over the steps of a run in one page: first how many they are and their numbers, then what they hold."""
+"""Sums over the steps of a run in one page: first what they are (`IDENTITY`), then what they hold."""
+IDENTITY: Final = slice(0, 4)
+"""How many they are, their numbers, and the names of their nodes, by which spans are called."""
 Side = tuple[Any, int | None, int]
 """Of a row of another table that tells of a step: the run, the superstep, and a hash of all of it."""
 
@@ -101,9 +103,10 @@ def pages_of(connection: Connection, schema: Schema, run_id: str, last: int, fir
     values = "NULL" if schema.values is None else quoted(schema.values)
     only = f"{step('run')} = ?" if not first else f"+{step('run')} = ? AND rowid >= {first * PAGE_ROWS}"
     sql = (
-        f"SELECT rowid / {PAGE_ROWS}, count(*), total(rowid), total({step('duration_ms')}),"
-        f" total(unicode({step('status')})), total(length({values})), count({step('completed_at')}),"
-        f" max({step('completed_at')}), count({step('error')}), count({step('child')}), total({step('index')})"
+        f"SELECT rowid / {PAGE_ROWS}, count(*), total(rowid), total(unicode({step('node_name')})),"
+        f" total(length({step('node_name')})), total({step('duration_ms')}), total(unicode({step('status')})),"
+        f" total(length({values})), count({step('completed_at')}), max({step('completed_at')}), count({step('error')}),"
+        f" total(length({step('decision')})), count({step('child')}), total({step('index')})"
         f" FROM steps WHERE {only} AND rowid <= {last} GROUP BY 1"
     )
     return {page: tuple(sums) for page, *sums in connection.execute(sql, (run_id,)).fetchall()}
