@@ -76,11 +76,11 @@ class Actions:
     def _folding(self) -> FoldingView:
         return self._screen.facts if self._screen.pane == FACTS else self._screen.detail
 
-    def enter(self, ref: RunRef, span: str | None = None, *, follow: bool = False) -> None:
-        """Open a run, at that span; without one it is followed if it is still going (or `follow`)."""
+    def enter(self, ref: RunRef, span: str | None = None, *, follow: bool | None = False) -> None:
+        """Open a run, at that span; without one it is followed if it is still going (or `follow`; None: never)."""
         self._screen.level = max(1, self._screen.level)
         self._screen.open_ref(ref, span)
-        if span is None:
+        if span is None and follow is not None:
             self._screen.live.entered(ref, follow=follow)
         self._screen.arrange_panes()
         if self._screen.pane == RUNS:

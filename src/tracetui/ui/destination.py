@@ -16,6 +16,13 @@ def run_at(wanted: Address, runs: dict[RunRef, RunSummary]) -> RunRef | None:
     return None
 
 
+def follows(wanted: Address | None, follow: bool) -> bool | None:
+    """Whether the run that an address names is followed: True, if it is still going (False), or never (None), because
+    the address goes to one of its spans.
+    """
+    return None if wanted is not None and wanted.parts and not follow else follow
+
+
 def span_at(wanted: Address, run: Run) -> tuple[str | None, str]:
     """(Id of the span that an address names in its run, what is wrong with the address)."""
     if wanted.path != run.summary.ref.path or not wanted.parts:

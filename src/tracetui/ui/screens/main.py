@@ -136,7 +136,7 @@ class MainScreen(Screen[None]):
         if ref is not None and not self.level:
             self.runs.chosen = True
             self.runs.move_to_key(ref)
-            self.actions.enter(ref, follow=self.follow_target)
+            self.actions.enter(ref, follow=destination.follows(self.target, self.follow_target))
 
     def preview(self) -> None:
         """Show what is under the cursor of the list."""
@@ -176,8 +176,9 @@ class MainScreen(Screen[None]):
             span, self.wanted = self.wanted[1], None
         if self.target is not None and self.level:
             span, wrong = destination.span_at(self.target, run)
-            self.target = None
-            if wrong:
+            if not wrong or run.complete:
+                self.target = None
+            if wrong and run.complete:
                 self.say(wrong, "status.warn")
         self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
         self.steps.show_run(run, now=self.app.clock(), span=span)
