@@ -77,7 +77,7 @@ async def test_an_opened_run_that_is_going_on_is_followed(opened: Opener, tmp_pa
         await shows(app, pilot, "FOLLOW")
         session.step("the newest answer")
         await shows(app, pilot, "make 4")
-        assert app.main.steps.at_end
+        assert app.main.steps.at_newest
         await shows(app, pilot, "the newest answer")
 
 
@@ -99,7 +99,7 @@ async def test_scrolling_up_detaches_and_G_attaches_again(opened: Opener, tmp_pa
         await lacks(app, pilot, "new below")
         session.step()
         await shows(app, pilot, "make 5")
-        assert app.main.steps.at_end
+        assert app.main.steps.at_newest
 
 
 async def test_F_follows_from_the_list_and_stops(opened: Opener, tmp_path: Path) -> None:
@@ -107,10 +107,10 @@ async def test_F_follows_from_the_list_and_stops(opened: Opener, tmp_path: Path)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "F")
         await shows(app, pilot, "FOLLOW")
-        assert app.main.steps.at_end
+        assert app.main.steps.at_newest
         paprika(tmp_path / "done.json", "done-run", steps=7)
         await shows(app, pilot, "q7")
-        assert app.main.steps.at_end
+        assert app.main.steps.at_newest
         await press(pilot, "F")
         await lacks(app, pilot, "FOLLOW")
 

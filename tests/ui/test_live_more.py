@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from pathlib import Path
 
@@ -9,8 +10,11 @@ from textual import events
 from textual.pilot import Pilot
 
 from tests.live.sessions import Session, paprika
-from tests.ui.conftest import Opener, press, until
+from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
+from tests.views.build import make_run, make_span
+from tracetui.model import Operation, Run
+from tracetui.store import address
 from tracetui.ui.line_view import LineView
 
 __all__ = ["real_time"]
@@ -30,6 +34,16 @@ async def wheel(pilot: Pilot[int], view: LineView, notches: int) -> None:
     for _ in range(abs(notches)):
         view.post_message(kind(view, 5, 5, 0, 0, 0, False, False, False))
     await pilot.pause()
+
+
+def agents(*work: list[str]) -> Run:
+    """A run of agents side by side that each did such work, one after the other."""
+    tool = Operation.EXECUTE_TOOL
+    spans = [make_span("r", "root", Operation.INVOKE_AGENT)]
+    for i, names in enumerate(work):
+        spans.append(make_span(f"agent {i}", "agent", Operation.INVOKE_AGENT, parent_id="r"))
+        spans += [make_span(name, name, tool, parent_id=f"agent {i}") for name in names]
+    return make_run(spans)
 
 
 # ---- what the wheel scrolled
@@ -62,3 +76,111 @@ async def test_what_the_wheel_scrolled_stays_while_the_list_changes(opened: Open
         paprika(tmp_path / "zz.json", "another")
         await shows(app, pilot, "61 runs")
         assert (runs.rows.key(runs.top), runs.cursor) == (first, cursor)
+
+
+# ---- following
+
+
+async def test_what_was_passed_is_not_new_any_more(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        await press(pilot, "k")
+        session.step()
+        await shows(app, pilot, "2 new below")
+        await press(pilot, "j", "j")
+        await shows(app, pilot, "1 new below")
+        await press(pilot, "j")
+        await lacks(app, pilot, "new below")
+        session.step()
+        await shows(app, pilot, "2 new below")
+
+
+async def test_what_came_is_counted_the_same_in_both_views(opened: Opener, tmp_path: Path) -> None:
+    """The row that says that there is no end yet goes when the run ends; it was no step."""
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        await press(pilot, "g")
+        session.step()
+        await shows(app, pilot, "2 new below")
+        await press(pilot, "t")
+        await shows(app, pilot, "2 new below")
+        session.end()
+        await lacks(app, pilot, "no end record")
+        assert "2 new below" in text_of(app)
+
+
+async def test_G_follows_again_a_run_that_ended(opened: Opener, tmp_path: Path) -> None:
+    paprika(tmp_path / "done.json", "done-run", steps=5)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "F", "k")
+        await lacks(app, pilot, "FOLLOW")
+        await press(pilot, "G")
+        await shows(app, pilot, "FOLLOW")
+
+
+async def test_a_followed_run_that_ends_is_said_to_have_ended(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        assert "ended" not in text_of(app)
+        session.end()
+        await shows(app, pilot, "s-live ended")
+
+
+async def test_following_goes_to_what_came_last_wherever_it_is(opened: Opener, tmp_path: Path) -> None:
+    """Agents that work side by side: the newest step is not the last row."""
+    session_of(tmp_path / "s.jsonl", 1)
+    async with opened(tmp_path) as (app, _):
+        steps = app.main.steps
+        for as_tree in (False, True):
+            steps.as_tree = as_tree
+            steps.show_run(agents(["a1"], ["b1"]), now=0)
+            steps.attach()
+            seen = [steps.cursor]
+            for work in ((["a1", "a2"], ["b1"]), (["a1", "a2"], ["b1", "b2"]), (["a1", "a2", "a3"], ["b1", "b2"])):
+                steps.show_run(agents(*work), now=0)
+                seen.append(steps.cursor)
+            assert seen == ["b1", "a2", "b2", "a3"]
+            assert steps.at_newest
+
+
+# ---- what is said
+
+
+async def test_an_address_of_a_span_goes_there_though_the_run_is_going_on(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 30)
+    async with opened(tmp_path) as (app, pilot):
+        app.main.target = address.parse(f"{session.path}/l7", os.path.isfile)
+        app.main.refresh_list()
+        await until(pilot, lambda: app.main.steps.run is not None and app.main.level == 1)
+        await settle(pilot)
+        assert app.main.steps.cursor == "l7"
+        assert "FOLLOW" not in text_of(app)
+
+
+async def test_a_file_that_comes_back_is_not_said_to_be_gone(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        data = session.path.read_bytes()
+        session.path.unlink()
+        await shows(app, pilot, "its file is gone")
+        session.path.write_bytes(data)
+        await lacks(app, pilot, "its file is gone")
+        session.step()
+        await shows(app, pilot, "make 4")
+
+
+async def test_why_a_run_is_in_its_state_is_kept_true(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter", "i")
+        await shows(app, pilot, "running:")
+        session.end()
+        await shows(app, pilot, "ended:")

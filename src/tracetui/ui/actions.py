@@ -39,7 +39,7 @@ class Actions:
         screen = self._screen
         screen.view.action_edge(argument == "1")
         if argument == "1" and screen.pane == STEPS and screen.steps.run is not None:
-            screen.live.entered(screen.steps.run.summary.ref)
+            screen.live.entered(screen.steps.run.summary.ref, follow=screen.steps.detached)
 
     def do_pane(self, argument: str) -> None:
         screen = self._screen
@@ -225,7 +225,7 @@ class Actions:
             screen.live.follow(not screen.steps.following)
 
     def do_state(self, argument: str) -> None:
-        self._screen.say(self._screen.live.why())
+        self._screen.live.explain()
 
     def do_error(self, argument: str) -> None:
         step = int(argument)

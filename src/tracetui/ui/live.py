@@ -26,6 +26,8 @@ SLOW_TICKS: Final = 5
 AGE_TICKS: Final = 30
 """Ticks after which the ages in the list are drawn anew."""
 
+_KEPT: Final = "; shown is what was read of it"
+
 
 class Live:
     """Belongs to the main screen, as its actions do."""
@@ -39,6 +41,8 @@ class Live:
         """Follow the newest run as soon as it is known which one that is."""
         self.strip = LineBar("raised", id="strip")
         self._opened: tuple[RunRef, bool] | None = None
+        self._explained: Line | None = None
+        """What was said of the state of the open run; it is kept true."""
         self._listed = False
         self._ticks = 0
         self._counted = (-1, 0)
@@ -64,8 +68,8 @@ class Live:
         if self._listed and failed:
             self._tell(failed)
         self._listed |= not screen.app.stage
-        if screen.ref is not None and screen.ref not in store.runs and screen.level:
-            screen.say("its file is gone; shown is what was read of it", "status.warn")
+        if screen.said is self._explained:
+            self.explain()
 
     def _tell(self, failed: list[RunRef]) -> None:
         """A run failed: ring, if that is wanted."""
@@ -124,8 +128,10 @@ class Live:
 
     def moved(self) -> None:
         """The cursor of the steps moved: away from the newest one means that it is no longer followed."""
-        if self._screen.steps.following and not self._screen.steps.at_end:
+        steps = self._screen.steps
+        if steps.following and not steps.at_newest:
             self.follow(False)
+        steps.passed(steps.position)
 
     # ---- the clock
 
@@ -140,6 +146,8 @@ class Live:
         if self._ticks % SLOW_TICKS and screen.app.pace.is_slow(time.monotonic()):
             return
         now = screen.app.clock()
+        if screen.said is self._explained:
+            self.explain()
         if self._ticks % AGE_TICKS == 0:
             screen.refresh_list()
         else:
@@ -215,12 +223,24 @@ class Live:
         run = screen.steps.run if screen.level else None
         if run is None:
             return ()
+        if run.summary.ref not in screen.store.runs:
+            return (Piece(self._lost(run.summary.ref), "status.warn bold"), Piece(Clean(_KEPT), "sec"))
         return sentence(self.state_of(run), run, width, screen.app.look.glyphs, now=screen.app.clock())
 
-    def why(self) -> str:
-        """Why the open run counts as running, quiet or stalled."""
+    def _lost(self, ref: RunRef) -> Clean:
+        """Why an open run is not listed any more."""
+        store = self._screen.store
+        if ref.path in store.problems:
+            return one_line(f"its file cannot be read any more: {store.problems[ref.path][0].reason}", 200)
+        others = any(other.path == ref.path for other in store.runs)
+        return Clean("its file does not hold it any more" if others else "its file is gone")
+
+    def explain(self) -> None:
+        """Say why the open run counts as running, quiet or stalled; until the next key it is kept true."""
         run = self._screen.steps.run
         if run is None:
-            return "no run is open"
+            self._screen.say("no run is open")
+            return
         stands = self.state_of(run)
-        return f"{stands.state}: {stands.reason}"
+        self._screen.say(f"{stands.state}: {stands.reason}")
+        self._explained = self._screen.said

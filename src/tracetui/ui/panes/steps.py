@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from typing import Final
 
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, clean, grouped, one_line, wrap
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
-from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.glyphs import status_glyph
+from tracetui.views.rows import Line, ListRows, Piece, Rows
 
 
 class Steps(LineView):
@@ -26,31 +28,47 @@ class Steps(LineView):
         self.folded: frozenset[str] = frozenset()
         self.following = False
         """Whether the cursor stays on the newest step."""
-        self._known: int | None = None
-        """Rows when following ended; None if it never began."""
+        self._newest: str | None = None
+        """Id of the span that came last: not always that of the last row, where agents work side by side."""
+        self._came: int | None = None
+        """Rows that came since following ended, and that were not passed yet; None if it never began."""
 
     # ---- following
 
     def attach(self) -> None:
         """Go to the newest step, and stay on it as more come."""
-        self.following, self._known = True, None
-        self.move_to(len(self.rows) - 1)
+        self.following, self._came = True, None
+        self.move_to_key(self._newest)
         self._name_it()
 
     def detach(self) -> None:
         """Stay where the reader is; the steps that come are counted."""
-        self.following, self._known = False, len(self.rows)
+        self.following, self._came = False, 0
         self._name_it()
 
     @property
-    def at_end(self) -> bool:
-        """True while the last row that takes a cursor has it."""
-        return self.position >= len(self.rows) - 1 or not self.rows.selectable(self.position + 1)
+    def detached(self) -> bool:
+        """True if the run was followed, and is no longer because the reader went elsewhere."""
+        return self._came is not None
+
+    @property
+    def at_newest(self) -> bool:
+        """True while the newest step (or the fold that hides it) has the cursor."""
+        return self.position == self.rows.index(self._newest)
+
+    def passed(self, position: int) -> None:
+        """The reader came as far as that row: what is above it is not new any more."""
+        below = _count(self.rows) - 1 - position
+        if self._came is not None and below < self._came:
+            self._came = max(0, below)
+            self._name_it()
 
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)
         if self.following and self.top + self.page < len(self.rows):
             self.detach()
+        elif rows > 0:
+            self.passed(self.top + self.page - 1)
 
     def tick(self, now: float) -> None:
         """Draw anew how long open spans have lasted."""
@@ -68,11 +86,14 @@ class Steps(LineView):
 
     def _below(self) -> Line:
         """How many steps came below since following ended."""
-        new = len(self.rows) - self._known if self._known is not None and not self.following else 0
-        if new <= 0:
+        if not self._came:
             return ()
         sign = self.look.glyphs.unfolded
-        return (Piece(Clean(f"{new} new below {sign} "), "status.running bold"), Piece(Clean("G"), "key bold"))
+        return (
+            Piece(Clean(f"{grouped(self._came)} new below {sign} "), "status.running bold"),
+            Piece(Clean("G"), "key bold"),
+            Piece(Clean(" follows again"), "sec"),
+        )
 
     # ---- data
 
@@ -81,12 +102,17 @@ class Steps(LineView):
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
             self.folded = frozenset()
-            self.following, self._known = False, None
-        self.run = run
+            self.following, self._newest, self._came = False, None, None
+        before, self.run = self.run if same else None, run
+        self._newest = _came_last(before, run) or self._newest
+        if self._newest not in run.index:  # the run began anew, and is shorter than it was
+            self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
+        if self._came is not None and before is not run:
+            self._came = max(0, self._came + _count(rows) - _count(self.rows))
         key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
-        if self.following and span is None and len(rows):
-            key = _newest(rows)
+        if self.following and span is None:
+            key = self._newest
         self.pane_name = "Spans" if self.as_tree else "Steps"
         self.show(
             rows,
@@ -137,6 +163,8 @@ class Steps(LineView):
         pieces = [Piece(Clean(ident[:8] if len(ident) == 36 else ident), "sec")]
         if self.following:
             pieces = [Piece(Clean(" FOLLOW "), "onaccent bold"), Piece(Clean(" ")), *pieces]
+            if run.summary.status in _FINAL:
+                pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
             pieces.append(Piece(Clean(" as a tree"), "dim"))
         if run.problems:
@@ -160,10 +188,19 @@ class Steps(LineView):
         return lines
 
 
-def _newest(rows: spans.SpanRows) -> Hashable:
-    """Key of the last row that takes a cursor."""
-    last = len(rows) - 1
-    return rows.key(last if rows.selectable(last) or not last else last - 1)
+_FINAL: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
+
+
+def _came_last(before: Run | None, run: Run) -> str | None:
+    """Id of the last span that an earlier state of the run did not have; None if there is none."""
+    known = before.index if before is not None else {}
+    return next((span.id for span in reversed(run.spans) if span.id not in known), None)
+
+
+def _count(rows: Rows) -> int:
+    """How many rows are spans."""
+    count = len(rows)
+    return count if not count or rows.selectable(count - 1) else count - 1
 
 
 def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
