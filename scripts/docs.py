@@ -73,14 +73,15 @@ def words() -> str:
 
 def keys() -> str:
     """Every command of the app, group by group, as the help screen has them."""
-    from tracetui.ui.commands import COMMANDS, EVERYWHERE, GROUPS, shown
+    from tracetui.ui.commands import COMMANDS, DIFF, EVERYWHERE, GROUPS, MAIN, shown
 
+    names = {EVERYWHERE: "every pane", MAIN: "the main screen", DIFF: "a comparison"}
     sections = []
     for group, title in GROUPS.items():
         rows = [f"## {title}\n", "| keys | what it does | in | command |", "|---|---|---|---|"]
         for command in (one for one in COMMANDS if one.group == group):
             pressed = " ".join(f"`{_cell(shown(key))}`" for key in command.keys)
-            where = "every pane" if command.panes == EVERYWHERE else ", ".join(sorted(command.panes))
+            where = names.get(command.panes) or ", ".join(sorted(command.panes))
             rows.append(f"| {pressed} | {_cell(command.help)} | {where} | {command.id} |")
         sections.append("\n".join(rows) + "\n")
     return "\n".join(sections)

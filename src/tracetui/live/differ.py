@@ -33,7 +33,7 @@ class Differ:
     def __init__(self, source: Source, mailbox: Mailbox, traffic: Traffic) -> None:
         self._source, self._mailbox, self._traffic = source, mailbox, traffic
         self._bell = threading.Event()
-        self._wanted: tuple[Compare | None, dict[RunRef, Run]] | None = None
+        self._wanted: tuple[Compare | None, dict[RunRef, Run], bool] | None = None
         self._look: LookAt | tuple[Calls, Run] | None = None
         self._surveys: deque[Survey] = deque()
         self._work: Iterator[None] | None = None
@@ -42,9 +42,11 @@ class Differ:
 
     # ---- for the screen
 
-    def compare(self, ask: Compare | None, known: Iterable[Run] = ()) -> None:
-        """Compare these runs in place of those before; None: forget them. Runs that are `known` are not read again."""
-        self._wanted = ask, {run.summary.ref: run for run in known if run.complete}
+    def compare(self, ask: Compare | None, known: Iterable[Run] = (), *, anew: bool = False) -> None:
+        """Compare these runs in place of those before; None: forget them. What is `known` of them, or was read before,
+        is not read again unless `anew`.
+        """
+        self._wanted = ask, {run.summary.ref: run for run in known if run.complete}, anew
         self._bell.set()
 
     def look(self, ask: LookAt) -> None:
@@ -78,9 +80,9 @@ class Differ:
     def _turn(self) -> bool:
         """Do a little of what is most urgent; False if there is nothing to do."""
         if self._wanted is not None:
-            (ask, known), self._wanted = self._wanted, None
+            (ask, known, anew), self._wanted = self._wanted, None
             self._work = self._compare(ask, known) if ask is not None else None
-            if ask is None:
+            if ask is None or anew:
                 self._comparisons.clear()
             return True
         if self._look is not None and self._can_look(self._look):
@@ -105,14 +107,10 @@ class Differ:
     # ---- whole runs
 
     def _compare(self, ask: Compare, known: dict[RunRef, Run]) -> Iterator[None]:
-        comparison = self._comparisons.get(ask)
-        if comparison is None or known:
-            runs = yield from self._read(ask, known)
-            if runs is None:
-                return
-            comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict)
-        else:
-            comparison = Comparison(comparison.a, comparison.b, relation=ask.relation, strict=ask.strict)
+        runs = yield from self._read(ask, known)
+        if runs is None:
+            return
+        comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict)
         self._comparisons[ask] = comparison
         while len(self._comparisons) > KEPT:
             self._comparisons.popitem(last=False)

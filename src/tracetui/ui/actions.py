@@ -6,34 +6,27 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, cast
 
 from tracetui.model import RunRef, Status, quote_key
-from tracetui.text import size
 from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
+from tracetui.ui.common import SIDEWAYS, CommonActions
 from tracetui.views import walk
 from tracetui.views.arrange import GROUPS, SORTS
 
 if TYPE_CHECKING:
-    from tracetui.ui.line_view import LineView
     from tracetui.ui.panes.folding import FoldingView
     from tracetui.ui.screens.main import MainScreen
 
 Kin = Literal["tool", "sibling", "model"]
 PANES: tuple[str, ...] = (RUNS, STEPS, DETAIL, FACTS)
-SIDEWAYS = 8
 
 
-class Actions:
+class Actions(CommonActions):
     """The commands of the main screen; `argument` is what follows the colon in the table."""
 
     def __init__(self, screen: MainScreen) -> None:
+        super().__init__(screen)
         self._screen = screen
 
     # ---- moving
-
-    def do_move(self, argument: str) -> None:
-        self._screen.view.action_move(int(argument))
-
-    def do_page(self, argument: str) -> None:
-        self._screen.view.action_page(float(argument))
 
     def do_edge(self, argument: str) -> None:
         screen = self._screen
@@ -188,34 +181,10 @@ class Actions:
 
     # ---- finding
 
-    def do_search(self, argument: str) -> None:
-        self._screen.ask("search in this pane", self._screen.view.needle, self._screen.pane)
-
     def do_filter(self, argument: str) -> None:
         self._screen.ask(
             "filter: words that a run must hold, !word must not", self._screen.runs.arrangement.words, "filter"
         )
-
-    def do_hit(self, argument: str) -> None:
-        self.go_to_hit(self._screen.view, int(argument))
-
-    def go_to_hit(self, view: LineView, step: int, *, include_here: bool = False) -> None:
-        """Move to the next hit of the view's search, around the end; say which of how many it is."""
-        if not view.needle:
-            self._screen.say("nothing is searched for: / begins a search")
-            return
-        hits = view.hits()
-        if not hits:
-            self._screen.say(f"no hit for {view.needle!r} in this pane", "status.warn")
-            return
-        here = view.position
-        if step > 0:
-            at = next((i for i, hit in enumerate(hits) if hit > here or (include_here and hit == here)), 0)
-        else:
-            at = next((i for i in reversed(range(len(hits))) if hits[i] < here), len(hits) - 1)
-        view.move_to(hits[at])
-        view.reveal()
-        self._screen.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
 
     def do_follow(self, argument: str) -> None:
         screen = self._screen
@@ -336,26 +305,14 @@ class Actions:
     # ---- taking away
 
     def do_copy(self, argument: str) -> None:
-        selected = self._screen.get_selected_text() if argument == "value" else None
-        view = self._screen.view
-        if selected:
-            self.copy(selected, "the selection")
-        elif argument == "value" and view.position < len(view.rows):
-            self.copy(view.rows.plain(view.position), "the row")
+        if argument == "value":
+            self.copy_row()
         elif self._screen.summary is not None:
             summary = self._screen.summary
             address = summary.ref.address
             if self._screen.level and self._screen.steps.span is not None:
                 address += f"/{quote_key(self._screen.steps.span.id)}"
             self.copy(summary.ref.path if argument == "path" else address, f"the {argument}")
-
-    def copy(self, text: str, what: str) -> None:
-        """Put text on the clipboard, and say what happened."""
-        copied = self._screen.app.copy(text)
-        if copied:
-            self._screen.say(f"copied {what}, {size(copied)}, through the terminal (OSC 52)")
-        else:
-            self._screen.say(f"{what} is too long for the terminal's clipboard ({size(len(text))})", "status.warn")
 
     def do_editor(self, argument: str) -> None:
         rows = self._screen.detail.rows
@@ -371,12 +328,3 @@ class Actions:
         else:
             self._screen.app.rescan()
             self._screen.say("reading the directory again")
-
-    def do_palette(self, argument: str) -> None:
-        self._screen.app.action_command_palette()
-
-    def do_help(self, argument: str) -> None:
-        self._screen.app.show_help(self._screen.pane)
-
-    def do_suspend(self, argument: str) -> None:
-        self._screen.app.action_suspend_process()

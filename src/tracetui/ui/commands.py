@@ -10,8 +10,14 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
-"""Names of the panes, in the order of their numbers."""
-EVERYWHERE: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
+"""Names of the panes of the main screen, in the order of their numbers."""
+PAIRS, CHANGE, SIDES = "pairs", "change", "sides"
+"""Those of a comparison."""
+REPLAYS: Final = "replays"
+"""The list of the replays of a run."""
+MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
+DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
+EVERYWHERE: Final = MAIN | DIFF | {REPLAYS}
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_STEPS: Final = frozenset({RUNS, STEPS})
 
@@ -47,19 +53,24 @@ COMMANDS: Final = (
     Command("top", ("g", "home"), "top", "Go to the first row.", "edge:0", group="move"),
     Command("end", ("G", "end"), "end", "Go to the last row.", "edge:1", group="move"),
     Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; where nothing folds, scroll left.", "fold", group="fold"),
-    Command("unfold", ("l", "right"), "unfold", "Unfold, or go into; where nothing folds, scroll right.", "unfold", RUN, hint=7, group="fold"),
-    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all", RUN, group="fold"),
-    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "unfold_all", RUN, group="fold"),
+    Command("unfold", ("l", "right"), "unfold", "Unfold, or go into; where nothing folds, scroll right.", "unfold", RUN | DIFF, hint=7, group="fold"),
+    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all", RUN | {CHANGE}, group="fold"),
+    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "unfold_all", RUN | {CHANGE}, group="fold"),
     Command("fold-1", ("z1",), "fold to depth 1", "Show only the top level.", "fold_to:1", RUN, group="fold"),
     Command("fold-2", ("z2",), "fold to depth 2", "Show two levels.", "fold_to:2", RUN, group="fold"),
     Command("fold-3", ("z3",), "fold to depth 3", "Show three levels.", "fold_to:3", RUN, group="fold"),
-    Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error:1", hint=2, group="find"),
-    Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error:-1", group="find"),
+    Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error:1", MAIN, hint=2, group="find"),
+    Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error:-1", MAIN, group="find"),
     Command("search", ("/",), "search", "Search in the focused pane; hides nothing.", "search", hint=3, group="find"),
-    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit:1", group="find"),
-    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit:-1", group="find"),
+    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit:1", MAIN | {REPLAYS}, group="find"),
+    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit:-1", MAIN | {REPLAYS}, group="find"),
+    Command("next-difference", ("n",), "next difference", "Next difference, in the next steps too; next hit while something is searched for.", "difference:1", DIFF, hint=1, group="find"),
+    Command("previous-difference", ("N",), "previous difference", "Previous difference; previous hit while something is searched for.", "difference:-1", DIFF, group="find"),
+    Command("next-divergent", ("]d",), "next step", "Next step that differs; of two contexts, the next model call.", "divergent:1", DIFF, hint=2, group="find"),
+    Command("previous-divergent", ("[d",), "previous step", "Previous step that differs; of two contexts, the previous model call.", "divergent:-1", DIFF, group="find"),
     Command("filter", ("f",), "filter", "Show only runs that hold these words; !word excludes.", "filter", frozenset({RUNS}), hint=4, group="find"),
     Command("failures", ("!",), "failures only", "Show failed runs only, or all again.", "failures", frozenset({RUNS}), hint=5, group="find"),
+    Command("mark", ("space",), "mark", "Mark the run, or take the mark off; d compares two marked runs.", "mark", frozenset({RUNS}), group="list"),
     Command("sort", (",",), "sort", "Sort by the next column.", "sort", frozenset({RUNS}), hint=8, group="list"),
     Command("sort-reverse", (";",), "reverse", "Reverse the order.", "reverse", frozenset({RUNS}), group="list"),
     Command("group", ("b",), "group by", "Group by day, agent, format, status, or not at all.", "group", frozenset({RUNS}), hint=10, group="list"),
@@ -72,21 +83,31 @@ COMMANDS: Final = (
     Command("previous-model", ("[m",), "previous model call", "Previous model call.", "same:model:-1", RUN, group="find"),
     Command("pane", ("tab",), "pane", "Focus the next pane.", "pane:next", hint=11, group="look"),
     Command("pane-back", ("shift+tab",), "previous pane", "Focus the previous pane.", "pane:previous", group="look"),
-    Command("pane-1", ("1",), "runs", "Focus the run list.", "pane:1", group="look"),
-    Command("pane-2", ("2",), "steps", "Focus the steps.", "pane:2", group="look"),
-    Command("pane-3", ("3",), "detail", "Focus the detail.", "pane:3", group="look"),
-    Command("pane-4", ("4",), "run facts", "Focus what is known of the whole run; on a narrow screen, its tab.", "pane:4", group="look"),
-    Command("zoom", ("z",), "zoom", "Give the focused pane the whole screen, or take it back.", "zoom", hint=6, group="look"),
+    Command("pane-1", ("1",), "runs", "Focus the run list.", "pane:1", MAIN, group="look"),
+    Command("pane-2", ("2",), "steps", "Focus the steps.", "pane:2", MAIN, group="look"),
+    Command("pane-3", ("3",), "detail", "Focus the detail.", "pane:3", MAIN, group="look"),
+    Command("pane-4", ("4",), "run facts", "Focus what is known of the whole run; on a narrow screen, its tab.", "pane:4", MAIN, group="look"),
+    Command("diff-pane-1", ("1",), "steps", "Focus the paired steps.", "pane:1", DIFF, group="look"),
+    Command("diff-pane-2", ("2",), "change", "Focus what changed in the step.", "pane:2", DIFF, group="look"),
+    Command("diff-pane-3", ("3",), "both runs", "Focus what is said of both runs as wholes.", "pane:3", DIFF, group="look"),
+    Command("side", ("s",), "side/unified", "Show texts side by side, or one below the other.", "side", DIFF, hint=3, group="look"),
+    Command("context-of", ("c",), "context", "Compare what both models were given, then what this one was given before; then the step again.", "context", DIFF, hint=4, group="look"),
+    Command("ignored", ("i",), "ignored", "Count ids, times and the like as differences too, or ignore them again.", "ignored", DIFF, hint=5, group="look"),
+    Command("zoom", ("z",), "zoom", "Give the focused pane the whole screen, or take it back.", "zoom", MAIN | DIFF, hint=6, group="look"),
     Command("tree", ("t",), "tree/timeline", "Show the spans as a tree, or as a timeline with one line a step.", "tree", RUN, hint=5, group="look"),
-    Command("next-tab", (">",), "next tab", "Next tab of the detail; in the list, scroll right.", "tab:1", hint=8, group="look"),
-    Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab:-1", group="look"),
-    Command("wrap", ("w",), "wrap", "Wrap long lines of the detail, or let them run on (h and l scroll).", "wrap", RUN, group="look"),
+    Command("next-tab", (">",), "next tab", "Next tab of the detail; in the list, scroll right.", "tab:1", MAIN | DIFF, hint=8, group="look"),
+    Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab:-1", MAIN | DIFF, group="look"),
+    Command("wrap", ("w",), "wrap", "Wrap long lines of the detail, or let them run on (h and l scroll).", "wrap", RUN | {CHANGE}, group="look"),
     Command("raw", ("r",), "raw", "Show the source's own text.", "raw", RUN, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
+    Command("diff", ("d",), "diff", "Compare the two runs that are marked (or the marked one with this).", "diff", MAIN, group="go"),
+    Command("diff-original", ("D",), "diff original", "Compare with the original; on an original, with its replays.", "diff_original", MAIN, hint=5, group="go"),
+    Command("context", ("c",), "context", "Compare what this model call was given with what the call before it was given.", "context", RUN, group="go"),
     Command("follow", ("F",), "follow", "Keep the newest step in view as the run grows, or stop; scrolling up stops too, G goes on.", "follow", RUNS_AND_STEPS, hint=6, group="go"),
     Command("state", ("i",), "why this state", "Say why the run counts as running, quiet, stalled or ended.", "state", RUN, group="look"),
     Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),
-    Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", group="take"),
+    Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", MAIN, group="take"),
+    Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy:path", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy:address", group="take"),
     Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN, group="take"),
     Command("reread", ("ctrl+r",), "re-read", "Read the directory, or the open run, again.", "reread", group="go"),
@@ -109,7 +130,7 @@ GROUPS: Final = {
 
 SHOWN: Final = {
     "enter": "↵", "escape": "Esc", "tab": "Tab", "shift+tab": "S-Tab", "pagedown": "PgDn", "pageup": "PgUp",
-    "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "ctrl+p": "^p", "ctrl+r": "^r",
+    "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "space": "Space", "ctrl+p": "^p", "ctrl+r": "^r",
     "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+z": "^z",
 }  # fmt: skip
 """How keys are written for people."""

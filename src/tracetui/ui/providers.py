@@ -12,6 +12,7 @@ from textual.markup import escape
 
 from tracetui.text import Clean, one_line
 from tracetui.ui.commands import shown
+from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.theme import PALETTES
 from tracetui.views.arrange import haystack
 
@@ -27,14 +28,15 @@ class CommandProvider(Provider):
     @property
     def _entries(self) -> list[tuple[Clean, Clean, partial[None]]]:
         app: TraceApp = self.app  # type: ignore[assignment]
+        screen = self.screen if isinstance(self.screen, FramedScreen) else app.main
         entries = [
             (
                 Clean(f"{command.title}  {shown(command.keys[0])}"),
                 Clean(command.help),
-                partial(app.main.perform, command),
+                partial(screen.perform, command),
             )
             for command in app.commands
-            if command.group not in ("move",) and app.main.pane in command.panes
+            if command.group not in ("move",) and screen.pane in command.panes
         ]
         entries += [
             (Clean(f"theme {name}"), Clean("Change the colours."), partial(app.use_palette, name)) for name in PALETTES

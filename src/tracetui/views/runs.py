@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from os.path import basename
-from typing import Final
+from typing import Final, NamedTuple
 
 from tracetui import text
 from tracetui.model import Problem, RunSummary, Status, StatusSource
@@ -12,10 +12,26 @@ from tracetui.text import Clean, clean, one_line
 from tracetui.views.arrange import Item, haystack, moment, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.liveness import State
-from tracetui.views.rows import Line, Piece, column, fill, fit
+from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 Stands = Callable[[RunSummary], State]
 """How a run stands now."""
+
+
+class Tied(NamedTuple):
+    """How a run is tied to others: its letter where it is marked, and what stands before and after its outcome."""
+
+    mark: str = ""
+    before: Line = ()
+    after: Line = ()
+
+
+Ties = Callable[[RunSummary, Glyphs], Tied]
+
+
+def no_ties(run: RunSummary, glyphs: Glyphs) -> Tied:
+    """A run that nothing is known of but itself."""
+    return Tied()
 
 
 def as_told(run: RunSummary) -> State:
@@ -57,9 +73,11 @@ class RunRows:
         glyphs: Glyphs = UNICODE,
         all_columns: bool = False,
         stands: Stands = as_told,
+        ties: Ties = no_ties,
     ) -> None:
         self._items = items
         self._stands = stands
+        self._ties = ties
         self.now = now
         self._glyphs = glyphs
         self._all = all_columns
@@ -116,9 +134,13 @@ class RunRows:
             glyph, style = status_glyph(status, self._glyphs)
             return [Piece(glyph, style)]
         if name == "name":
-            return _name(run, size, bold)
+            mark = self._ties(run, self._glyphs).mark
+            chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
+            return [*chip, *_name(run, size - 4 * bool(mark), bold)]
         if name == "outcome":
-            return fit((*_standing(run, state), *outcome(run, self._glyphs)), size)
+            ties = self._ties(run, self._glyphs)
+            told = (*_standing(run, state), *ties.before, *outcome(run, self._glyphs))
+            return [*fit(told, max(8, size - width_of(ties.after))), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
             elapsed = _so_far(run, self.now) if going and run.duration_ms is None else run.duration_ms

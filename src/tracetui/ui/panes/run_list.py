@@ -34,11 +34,14 @@ class RunList(LineView):
         now: float,
         total: int,
         stands: runs.Stands = runs.as_told,
+        ties: runs.Ties = runs.no_ties,
     ) -> None:
-        """Show these runs in the current arrangement; `stands` tells how one stands that did not end."""
+        """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `ties` how one is
+        tied to others.
+        """
         items = arrange(summaries, problems, self.arrangement, now=now)
         everything = self.arrangement.all_columns
-        rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands)
+        rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)
         key = None if self.chosen else self._newest_failed(rows)
         self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
 

@@ -3,64 +3,47 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
-from textual.reactive import Reactive
-from textual.screen import Screen
 
 from tracetui.live.mail import Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.address import Address
 from tracetui.store.store import Store
-from tracetui.text import one_line
 from tracetui.ui import destination, layout
 from tracetui.ui.actions import Actions
 from tracetui.ui.arranging import Arranging
-from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command, Keys, typed
+from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
+from tracetui.ui.comparing import Comparing
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import Box, LineBar
+from tracetui.ui.lines import Box
 from tracetui.ui.live import Live
 from tracetui.ui.panes.detail import Detail
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
-from tracetui.ui.prompt import Prompt
+from tracetui.ui.screens.framed import FramedScreen
 from tracetui.views.arrange import Arrangement
-from tracetui.views.rows import Line, Piece
-
-if TYPE_CHECKING:
-    from tracetui.ui.app import TraceApp
 
 
-class MainScreen(Screen[None]):
+class MainScreen(FramedScreen):
     """Runs, steps and detail. `level` says how far in the reader is: the list, a run, or its detail."""
 
-    app: TraceApp
-    virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
-
     def __init__(self, commands: Sequence[Command] = COMMANDS, arrangement: Arrangement | None = None) -> None:
-        super().__init__()
         self.runs = RunList(arrangement or Arrangement())
         self.steps = Steps()
         self.detail = Detail()
         self.facts = Facts()
-        self.views: dict[str, LineView] = {
-            RUNS: self.runs,
-            STEPS: self.steps,
-            DETAIL: self.detail,
-            FACTS: self.facts,
-        }
-        """The panes by name, in the order of their numbers."""
-        self.keys = Keys(commands)
+        views = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail, FACTS: self.facts}
+        super().__init__(commands, views)
         self.actions = Actions(self)
         self.live = Live(self)
+        self.comparing = Comparing(self)
         self.arranging = Arranging(self)
         self.level = 0
-        self.zoomed: str | None = None
         self.ref: RunRef | None = None
         """The run shown in steps and detail (previewed or open)."""
         self.wanted: tuple[RunRef, str | None] | None = None
@@ -69,14 +52,13 @@ class MainScreen(Screen[None]):
         """Where the command line asked to go; None once there."""
         self.follow_target = False
         """Whether the run that the command line named is followed."""
-        self.said: Line = ()
         self._laid_out_for = Size(0, 0)
         self._heights: tuple[float | str, float | str] = ("1fr", "1fr")
-        self._prompt: Prompt | None = None
         self._middle = Box(id="middle")
-        self._header = LineBar(id="header")
-        self._sentence = LineBar("bg", id="sentence")
-        self._footer = LineBar(id="footer")
+
+    @property
+    def doers(self) -> tuple[object, ...]:
+        return self.actions, self.comparing
 
     @property
     def store(self) -> Store:
@@ -108,6 +90,7 @@ class MainScreen(Screen[None]):
     def receive(self, mail: Mail) -> None:
         """Take in what the engine left."""
         self.live.take(mail)
+        self.comparing.take(mail)
         problem = self.runs.problem
         if self.ref in mail.runs:
             self.show_run(self.ref)
@@ -230,21 +213,6 @@ class MainScreen(Screen[None]):
         self._sentence.show(said or sentence(self.store, app, vitals.standing, run, self.steps.run, width))
         self._footer.show(*footer(app.commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
-    def say(self, text: str, style: str = "sec") -> None:
-        """Say something in the sentence row until the next key."""
-        self.said = (Piece(one_line(text, 400), style),)
-        self.refresh_frame()
-
-    @property
-    def pane(self) -> str:
-        """Name of the focused pane."""
-        return next((name for name, view in self.views.items() if view is self.focused), RUNS)
-
-    @property
-    def view(self) -> LineView:
-        """The focused pane."""
-        return self.views[self.pane]
-
     def _classify(self) -> None:
         size = self.app.size
         for name, holds in layout.classes(size.width, size.height, self.level, self.zoomed, self.views).items():
@@ -311,55 +279,22 @@ class MainScreen(Screen[None]):
             self.app.engine.enter(self.ref)
         self.refresh_frame()
 
-    def on_key(self, event: events.Key) -> None:
-        """Every key that no prompt took: look it up in the table of commands."""
-        if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
-            return
-        self.app.pressed()
-        command = self.keys.press(typed(event.key, event.character), self.pane)
-        if command is not None or self.keys.pending:
-            event.stop()
-            event.prevent_default()
-        if command is not None:
-            self.perform(command)
-
-    def perform(self, command: Command) -> None:
-        """Do what a command says."""
-        if self.said:
-            self.said = ()
-            self.refresh_frame()
-        name, _, argument = command.action.partition(":")
-        getattr(self.actions, f"do_{name}")(argument)
-
     # ---- prompt
 
-    def ask(self, label: str, value: str, purpose: str) -> None:
-        """Ask for a line of text in place of the sentence."""
-        if self._prompt is None:
-            self._prompt = Prompt()
-            self.mount(self._prompt, after=self._sentence)
-        self._prompt.ask(label, value, purpose)
-        self._sentence.display = False
-
-    @on(Prompt.Typed)
-    def _prompt_changed(self, message: Prompt.Typed) -> None:
-        if message.purpose == "filter":
-            self.runs.rearrange(words=message.value)
+    def typed(self, purpose: str, value: str) -> None:
+        if purpose == "filter":
+            self.runs.rearrange(words=value)
             self.refresh_list()
         else:
-            self.views[message.purpose].search(message.value)
+            super().typed(purpose, value)
 
-    @on(Prompt.Done)
-    def _prompt_done(self, message: Prompt.Done) -> None:
-        self._sentence.display = True
-        if message.purpose == "filter":
-            self.runs.rearrange(words=message.value)
+    def answered(self, purpose: str, value: str) -> None:
+        if purpose == "filter":
+            self.runs.rearrange(words=value)
             self.refresh_list()
             self.runs.focus()
         else:
-            view = self.views[message.purpose]
-            view.focus()
-            view.search(message.value)
-            if message.value:
-                self.actions.go_to_hit(view, 1, include_here=True)
-        self.refresh_frame()
+            super().answered(purpose, value)
+
+    def found(self, view: LineView) -> None:
+        self.actions.go_to_hit(view, 1, include_here=True)

@@ -1,0 +1,161 @@
+"""What the main screen knows of comparisons: which runs are marked, how runs are related, which replays diverged."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from tracetui.live.compared import Calls, Compare, Survey, Verdict
+from tracetui.live.mail import Mail
+from tracetui.model import Operation, RunRef, RunSummary
+from tracetui.store.pairs import has_original
+from tracetui.text import Clean
+from tracetui.ui.screens.framed import FramedScreen
+from tracetui.views.glyphs import Glyphs
+from tracetui.views.rows import Line, Piece
+from tracetui.views.runs import Tied
+
+if TYPE_CHECKING:
+    from tracetui.diff.result import Diff
+    from tracetui.ui.screens.main import MainScreen
+
+TWO: Final = 2
+
+
+class Comparing:
+    """Belongs to the main screen, as its actions do."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self.marked: list[RunRef] = []
+        """At most two, the first one is A."""
+        self.verdicts: dict[tuple[RunRef, RunRef], Verdict] = {}
+        """What is known of pairs (original, replay)."""
+
+    # ---- what arrives
+
+    def take(self, mail: Mail) -> None:
+        """Take in what was found out; screens of comparisons take in the rest."""
+        before = len(self.verdicts)
+        for ask, answer in mail.diffs.items():
+            if isinstance(ask, Survey) and isinstance(answer, Verdict):
+                self.verdicts[ask.a, ask.b] = answer
+        for screen in self._screen.app.screen_stack:
+            if isinstance(screen, FramedScreen) and screen is not self._screen:
+                screen.receive(mail)
+        if len(self.verdicts) != before:
+            self._screen.refresh_list()
+
+    def learn(self, diff: Diff) -> None:
+        """Two runs were compared to the end."""
+        from tracetui.live.looking import verdict
+
+        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = verdict(diff)
+        self._screen.refresh_list()
+
+    # ---- what the list tells
+
+    def ties(self, run: RunSummary, glyphs: Glyphs) -> Tied:
+        """How a run of the list is tied to others: marked, a replay that diverged, an original with replays."""
+        mark = "AB"[self.marked.index(run.ref)] if run.ref in self.marked else ""
+        screen = self._screen
+        if screen.app.stage:  # relations are found anew with every file that arrives
+            return Tied(mark)
+        relations = screen.store.relations
+        if has_original(run):
+            original = relations.original(run.ref)
+            if original is None:
+                return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+            known = self.verdicts.get((original, run.ref))
+            return Tied(mark, after=_short(known, glyphs) if known is not None else ())
+        replays = relations.replays(run.ref)
+        if not replays:
+            return Tied(mark)
+        known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
+        pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
+        if diverged := sum(not one.same for one in known_ones):
+            pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
+        elif len(known_ones) == len(replays):
+            pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
+        return Tied(mark, before=(*pieces, Piece(Clean("  "))))
+
+    # ---- commands
+
+    def do_mark(self, argument: str) -> None:
+        """Mark the run under the cursor, or take the mark off."""
+        screen, ref = self._screen, self._screen.runs.ref
+        if ref is None:
+            return
+        if ref in self.marked:
+            self.marked.remove(ref)
+        else:
+            self.marked = [*self.marked[-1:], ref]
+        screen.refresh_list()
+        if len(self.marked) == TWO:
+            screen.say("A and B are marked  ·  d compares them")
+        elif self.marked:
+            screen.say("marked as A  ·  mark another with Space, or d compares with the run under the cursor")
+
+    def do_diff(self, argument: str) -> None:
+        """Compare the marked runs."""
+        screen = self._screen
+        pair = [ref for ref in self.marked if ref in screen.store.runs]
+        if len(pair) == 1 and screen.ref is not None and screen.ref != pair[0]:
+            pair.append(screen.ref)
+        if len(pair) == TWO:
+            self.open(pair[0], pair[1])
+        else:
+            screen.say("Space marks a run; d compares two marked ones, D one with its original", "status.warn")
+
+    def do_diff_original(self, argument: str) -> None:
+        """Compare a replay with its original, or an original with its replays."""
+        screen, ref = self._screen, self._screen.ref
+        run = screen.store.runs.get(ref) if ref is not None else None
+        if run is None:
+            return
+        relations = screen.store.relations
+        original, replays = relations.original(run.ref), relations.replays(run.ref)
+        if original is not None:
+            self.open(original, run.ref)
+        elif has_original(run):
+            screen.say(f"its original, {run.replay_of or run.replay_of_path}, is not in this directory", "status.warn")
+        elif len(replays) == 1:
+            self.open(run.ref, replays[0])
+        elif replays:
+            from tracetui.ui.screens.replays import ReplaysScreen
+
+            screen.app.push_screen(ReplaysScreen(run, replays, screen.app.commands))
+        else:
+            screen.say("it has no original and no replays; Space marks two runs that d compares", "status.warn")
+
+    def open(self, a: RunRef, b: RunRef) -> None:
+        """Open the comparison of two runs."""
+        from tracetui.ui.screens.diff import DiffScreen
+
+        app, store = self._screen.app, self._screen.store
+        known = [run for ref in (a, b) if (run := store.opened(ref)) is not None]
+        relation = store.runs[b].relation if b in store.runs and store.relations.original(b) == a else None
+        app.push_screen(DiffScreen(Compare(a, b, relation), known, app.commands))
+
+    def do_context(self, argument: str) -> None:
+        """Compare what the model call under the cursor was given with what the one before it was given."""
+        from tracetui.diff.context import previous_call
+        from tracetui.ui.screens.context import ContextScreen
+
+        screen = self._screen
+        run, span = screen.steps.run, screen.steps.span
+        if run is None or span is None or span.operation is not Operation.CHAT:
+            screen.say("c compares contexts: go to a model call first (]m)", "status.warn")
+            return
+        before = previous_call(run, run.index[span.id])
+        if before is None:
+            screen.say("this is the first model call of its agent", "status.warn")
+            return
+        ask = Calls(run.summary.ref, run.spans[before].id, span.id)
+        screen.app.push_screen(ContextScreen(ask, run, screen.app.commands))
+
+
+def _short(verdict: Verdict, glyphs: Glyphs) -> Line:
+    if verdict.same:
+        return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
+    step = f" step {verdict.step}" if verdict.step is not None else ""
+    return (Piece(Clean(f" {glyphs.changed}{step}"), "diff.chg"),)

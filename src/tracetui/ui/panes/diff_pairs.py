@@ -1,0 +1,72 @@
+"""Pane 1 of a comparison: the steps of both runs, paired."""
+
+from __future__ import annotations
+
+from tracetui.diff.result import Diff, Row
+from tracetui.text import Clean, one_line
+from tracetui.ui.line_view import LineView
+from tracetui.views.diff import Paired, PairRows, summary
+from tracetui.views.rows import Piece
+
+
+class Pairs(LineView):
+    """The cursor goes to the first difference as soon as that is known, and stays where the reader puts it."""
+
+    number = 1
+    pane_name = "Steps"
+
+    def __init__(self) -> None:
+        super().__init__(id="pairs")
+        self.chosen = False
+        """True once the reader moved the cursor."""
+
+    @property
+    def diff(self) -> Diff | None:
+        """The comparison that is shown."""
+        return self.rows.diff if isinstance(self.rows, PairRows) else None
+
+    @property
+    def row(self) -> Row | None:
+        """The pair under the cursor."""
+        diff = self.diff
+        return diff.rows[self.position] if diff is not None and self.position < len(diff.rows) else None
+
+    def show_diff(self, diff: Diff) -> None:
+        """Show a comparison, or what more is known of it."""
+        rows = PairRows(diff, glyphs=self.look.glyphs)
+        key = None
+        if not self.chosen and diff.first is not None:
+            first = diff.rows[diff.first.row]
+            key = Paired(first.a, first.b)
+        fresh = self.diff is None
+        self.show(
+            rows,
+            key=None if fresh else key,
+            title=(Piece(Clean(f"paired by {one_line(diff.by, 80)}"), "sec"),),
+            heading=lambda width: (summary(diff),),
+            keep=not fresh,
+        )
+        if key is not None and fresh:
+            self.position = -1
+            self.move_to_key(key, center=True)
+
+    def step_to(self, step: int) -> bool:
+        """Go to the next row that differs; False if there is none."""
+        rows = self.rows
+        if not isinstance(rows, PairRows):
+            return False
+        here = self.position
+        differing = rows.differing()
+        found = next((i for i in differing if i > here), None)
+        if step < 0:
+            found = next((i for i in reversed(differing) if i < here), None)
+        if found is None:
+            return False
+        self.chosen = True
+        self.move_to(found)
+        return True
+
+    @property
+    def wanted_height(self) -> int:
+        """Rows that all of it would take, with title and heading."""
+        return len(self.rows) + 2

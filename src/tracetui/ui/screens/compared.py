@@ -1,0 +1,108 @@
+"""What the screens share that show how two things differ: a `Change` pane, and what its commands ask for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from textual import events, on
+
+from tracetui.ui import layout
+from tracetui.ui.commands import Command
+from tracetui.ui.diff_actions import DiffActions
+from tracetui.ui.frame import footer
+from tracetui.ui.line_view import LineView
+from tracetui.ui.panes.diff_change import Change
+from tracetui.ui.screens.framed import FramedScreen
+
+
+class ComparedScreen(FramedScreen):
+    """Whoever inherits knows what is compared."""
+
+    def __init__(self, commands: Sequence[Command], views: dict[str, LineView], change: Change) -> None:
+        super().__init__(commands, views)
+        self.commands = commands
+        self.change = change
+        self.actions = DiffActions(self)
+
+    @property
+    def doers(self) -> tuple[object, ...]:
+        return (self.actions,)
+
+    @property
+    def address(self) -> str:
+        """The address of what is under the cursor."""
+        raise NotImplementedError
+
+    # ---- what the commands ask for
+
+    def walk(self, step: int) -> bool:
+        """Go to the next thing that differs; False if there is none."""
+        raise NotImplementedError
+
+    def choose(self, tab: str) -> None:
+        """Show another tab of the change."""
+
+    def toggle_ignored(self) -> None:
+        """Count as differences what is ignored, or ignore it again."""
+
+    def reread(self) -> None:
+        """Read again what is compared."""
+
+    def opened(self, view: LineView) -> bool:
+        """A row was opened that does not fold; True if that led somewhere."""
+        return False
+
+    def step_out(self) -> bool:
+        """Go back within the screen; False if there is nothing to go back to."""
+        return False
+
+    def leave(self) -> None:
+        """Go back to the screen before."""
+        self.app.pop_screen()
+
+    def found(self, view: LineView) -> None:
+        self.actions.go_to_hit(view, 1, include_here=True)
+
+    # ---- panes
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is room for one pane only."""
+        return self.app.size.width < layout.NARROW
+
+    def focus_pane(self, name: str) -> None:
+        """Focus a pane, and bring it on the screen if it is not."""
+        if self.zoomed is not None:
+            self.zoomed = name
+        self.views[name].display = True
+        self.views[name].focus()
+        self.arrange_panes(name)
+
+    def arrange_panes(self, focused: str | None = None) -> None:
+        """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
+        size = self.app.size
+        alone = self.zoomed or ((focused or self.pane) if self.narrow else None)
+        for name, view in self.views.items():
+            view.display = alone is None or name == alone
+        wide, tiny = size.width >= layout.WIDE, size.width < layout.SMALLEST[0] or size.height < layout.SMALLEST[1]
+        for name, holds in {"wide": wide and alone is None, "alone": alone is not None, "tiny": tiny}.items():
+            self.set_class(holds, name)
+        self.share_height()
+        self.call_after_refresh(self.refresh_frame)
+
+    def share_height(self) -> None:
+        """Give each pane the height that it needs."""
+
+    def refresh_footer(self) -> None:
+        """The keys of the focused pane."""
+        self._footer.show(*footer(self.commands, self.pane, self.app.size.width, 1, False))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.arrange_panes()
+
+    def on_descendant_focus(self) -> None:
+        self.refresh_frame()
+
+    @on(LineView.Opened)
+    def _row_opened(self) -> None:
+        self.actions.do_open("")

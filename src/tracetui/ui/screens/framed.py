@@ -1,0 +1,127 @@
+"""What all screens of panes have in common: header, sentence and footer; keys that become commands; a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from textual import events, on
+from textual.geometry import Size
+from textual.reactive import Reactive
+from textual.screen import Screen
+
+from tracetui.live.mail import Mail
+from tracetui.text import one_line
+from tracetui.ui.commands import Command, Keys, typed
+from tracetui.ui.line_view import LineView
+from tracetui.ui.lines import LineBar
+from tracetui.ui.prompt import Prompt
+from tracetui.views.rows import Line, Piece
+
+if TYPE_CHECKING:
+    from tracetui.ui.app import TraceApp
+
+
+class FramedScreen(Screen[None]):
+    """A screen of panes. Whoever inherits composes header, sentence, panes and footer, and says who does what."""
+
+    app: TraceApp
+    virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
+
+    def __init__(self, commands: Sequence[Command], views: dict[str, LineView]) -> None:
+        super().__init__()
+        self.views = views
+        """The panes by name, in the order of their numbers."""
+        self.keys = Keys(commands)
+        self.zoomed: str | None = None
+        self.said: Line = ()
+        self._prompt: Prompt | None = None
+        self._header = LineBar(id="header")
+        self._sentence = LineBar("bg", id="sentence")
+        self._footer = LineBar(id="footer")
+
+    @property
+    def doers(self) -> Sequence[object]:
+        """Who has the methods ``do_<action>`` of the commands."""
+        raise NotImplementedError
+
+    def receive(self, mail: Mail) -> None:
+        """Take in what the engine left."""
+
+    def refresh_frame(self) -> None:
+        """Header, sentence and footer as of now."""
+        raise NotImplementedError
+
+    def say(self, text: str, style: str = "sec") -> None:
+        """Say something in the sentence row until the next key."""
+        self.said = (Piece(one_line(text, 400), style),)
+        self.refresh_frame()
+
+    @property
+    def pane(self) -> str:
+        """Name of the focused pane."""
+        return next((name for name, view in self.views.items() if view is self.focused), next(iter(self.views)))
+
+    @property
+    def view(self) -> LineView:
+        """The focused pane."""
+        return self.views[self.pane]
+
+    # ---- keys
+
+    def on_key(self, event: events.Key) -> None:
+        """Every key that no prompt took: look it up in the table of commands."""
+        if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
+            return
+        self.app.pressed()
+        command = self.keys.press(typed(event.key, event.character), self.pane)
+        if command is not None or self.keys.pending:
+            event.stop()
+            event.prevent_default()
+        if command is not None:
+            self.perform(command)
+
+    def perform(self, command: Command) -> None:
+        """Do what a command says."""
+        if self.said:
+            self.said = ()
+            self.refresh_frame()
+        name, _, argument = command.action.partition(":")
+        do = next(do for doer in self.doers if (do := getattr(doer, f"do_{name}", None)) is not None)
+        do(argument)
+
+    # ---- prompt
+
+    def ask(self, label: str, value: str, purpose: str) -> None:
+        """Ask for a line of text in place of the sentence; `purpose` is a pane to search in, or what else it is for."""
+        if self._prompt is None:
+            self._prompt = Prompt()
+            self.mount(self._prompt, after=self._sentence)
+        self._prompt.ask(label, value, purpose)
+        self._sentence.display = False
+
+    @on(Prompt.Typed)
+    def _prompt_changed(self, message: Prompt.Typed) -> None:
+        self.typed(message.purpose, message.value)
+
+    @on(Prompt.Done)
+    def _prompt_done(self, message: Prompt.Done) -> None:
+        self._sentence.display = True
+        self.answered(message.purpose, message.value)
+        self.refresh_frame()
+
+    def typed(self, purpose: str, value: str) -> None:
+        """Another character was typed into the prompt."""
+        self.views[purpose].search(value)
+
+    def answered(self, purpose: str, value: str) -> None:
+        """The prompt was answered, or given up."""
+        view = self.views[purpose]
+        view.focus()
+        view.search(value)
+        if value:
+            self.found(view)
+
+    def found(self, view: LineView) -> None:
+        """Something is searched for in a pane: go to its first hit from here on."""
+        raise NotImplementedError

@@ -1,0 +1,163 @@
+"""Two runs as wholes, side by side: how they ended, what they took, how they were judged; and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Final
+
+from tracetui.diff.facts import Fact, Judged
+from tracetui.diff.result import Diff
+from tracetui.model import Criterion, Metric, RunSummary
+from tracetui.text import Clean, cost, count, duration, grouped, one_line, pad, tokens
+from tracetui.views.diff import WORDS, name_of, place_of
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.rows import Line, Piece, Rows, fill
+from tracetui.views.sheet import Sheet
+
+_LABEL: Final = 10
+_MOST: Final = 50
+
+
+def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Rows:
+    """The rows of the pane below the steps."""
+    sheet = Sheet("runs", width, opened=opened, glyphs=glyphs)
+    table = _Table(sheet, width)
+    a, b = diff.a.summary, diff.b.summary
+    table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
+    table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
+    _amounts(table, a, b)
+    for fact in diff.facts:
+        if fact.name not in ("status", "steps") and (not fact.same or fact.name in ("model",)):
+            _fact(table, fact)
+    _judged(table, diff, glyphs)
+    _apart(sheet, diff, glyphs)
+    _left_out(sheet, diff, glyphs)
+    return sheet.rows()
+
+
+class _Table:
+    """Facts of A beside those of B."""
+
+    def __init__(self, sheet: Sheet, width: int) -> None:
+        self._sheet = sheet
+        self.half = max(6, (width - _LABEL - 2) // 2)
+
+    def row(self, label: str, a: Line, b: Line) -> None:
+        """A label, and what is said of both."""
+        head = Piece(pad(one_line(label, 60), _LABEL), "dim")
+        self._sheet.line(head, *fill(a, self.half), Piece(Clean("  ")), *fill(b, self.half))
+
+
+def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
+    style = "diff.rem" if letter == "A" else "diff.add"
+    relation = f"  {one_line(diff.relation, 20)} of A" if letter == "B" and diff.relation else ""
+    return (
+        Piece(Clean(f"{letter} "), f"{style} bold"),
+        Piece(name_of(run), "text bold"),
+        Piece(Clean(f" {one_line(run.name, 60)}"), "sec"),
+        Piece(Clean(relation), "accent"),
+    )
+
+
+def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
+    sign, style = status_glyph(run.status, glyphs)
+    words = run.first_error.words if run.first_error is not None and run.status.value == "error" else run.outcome
+    source = f"  {run.status_source.value}" if run.status_source is not None else ""
+    return (
+        Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
+        Piece(Clean(source), "dim"),
+        Piece(Clean(f"  {one_line(words, 200)}"), "sec"),
+    )
+
+
+def _amounts(table: _Table, a: RunSummary, b: RunSummary) -> None:
+    used_a, used_b = a.usage, b.usage
+    for label, left, right, written in (
+        ("steps", a.steps, b.steps, count),
+        ("tools", a.tool_calls, b.tool_calls, count),
+        ("tokens", used_a and used_a.all_tokens, used_b and used_b.all_tokens, tokens),
+        ("time", a.duration_ms, b.duration_ms, duration),
+        ("cost", used_a and used_a.cost_usd, used_b and used_b.cost_usd, cost),
+    ):
+        if left is not None or right is not None:
+            table.row(label, _amount(left, written), (*_amount(right, written), *_more(left, right, written)))
+
+
+def _amount(value: Any, written: Any) -> Line:
+    return (Piece(pad(written(value), 7, right=True), "sec"),)
+
+
+def _more(a: Any, b: Any, written: Any) -> Line:
+    if a is None or b is None:
+        return ()
+    sign = "−" if b < a else "+" if b > a else "±"
+    return (Piece(Clean(f"  ({sign}{written(abs(b - a))})"), "text bold" if a != b else "dim"),)
+
+
+def _fact(table: _Table, fact: Fact) -> None:
+    def told(value: Any, style: str) -> Line:
+        return (Piece(one_line("—" if value is None else str(value), 200), "sec" if fact.same else style),)
+
+    table.row(fact.name, told(fact.a, "diff.rem"), told(fact.b, "diff.add"))
+
+
+def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
+    for one in diff.judged:
+        left, right = _verdict(one, one.a, glyphs), _verdict(one, one.b, glyphs)
+        table.row(f"{glyphs.same if one.same else glyphs.changed} {one_line(one.name, 60)}", left, right)
+
+
+def _verdict(judged: Judged, side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
+    if side is None:
+        return (Piece(glyphs.unsaid, "dim"),)
+    if isinstance(side, Criterion):
+        word, style = {True: ("met", "status.ok"), False: ("not met", "status.error"), None: ("not judged", "dim")}[
+            side.met
+        ]
+        why = side.evidence
+    else:
+        passed = {True: "status.ok", False: "status.error", None: "sec"}[side.passed]
+        word, style, why = ("—" if side.score is None else f"{side.score:.4g}"), passed, side.reason
+    return Piece(Clean(word), style), Piece(Clean(f"  {one_line(why, 200)}"), "dim")
+
+
+def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
+    """What differs, but not because of the first difference."""
+    places = diff.independent
+    if not places:
+        return
+    sheet.title("Independent", "differences that do not follow from the first one")
+    for place in places[:_MOST]:
+        row = diff.rows[place]
+        span = diff.span_b(row) or diff.span_a(row)
+        path = f"  {one_line(row.path, 80)}" if row.path else ""
+        words = Piece(Clean(f"{place_of(diff, row)}  {WORDS[row.kind]}{path}"), "text")
+        sheet.line(Piece(Clean(f"{glyphs.changed} "), "diff.chg"), words, spans=(span.id,) if span else ())
+    if len(places) > _MOST:
+        sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MOST)} more; ]d goes through all"), "dim"))
+
+
+def _left_out(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
+    """What was ignored, what is not as stored, and what limits the answer."""
+    for line in left_out(diff, glyphs):
+        sheet.line(*line)
+
+
+def left_out(diff: Diff, glyphs: Glyphs) -> Iterator[Line]:
+    """What is to be known of the answer: what was ignored, what is not as stored, bounds that were used."""
+    if diff.strict:
+        yield (Piece(Clean("nothing is ignored  "), "status.warn"), *_key("i", "ignore ids, times and the like again"))
+    elif diff.ignored:
+        told = " · ".join(f"{name} {grouped(number)}" for name, number in diff.ignored.items())
+        yield (Piece(Clean(f"ignored: {told}  "), "sec"), *_key("i", "shows it"))
+    yield (Piece(Clean(f"paired by {one_line(diff.by, 80)}"), "dim"),)
+    for row in diff.rows:
+        for flag in row.flags:
+            words = f"{glyphs.note} {one_line(flag, 60)} of {place_of(diff, row)} is not that of its contents"
+            yield (Piece(Clean(words), "status.warn"),)
+    for note in diff.notes:
+        yield (Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),)
+
+
+def _key(key: str, words: str) -> Line:
+    return Piece(Clean(key), "key bold"), Piece(Clean(f" {words}"), "sec")

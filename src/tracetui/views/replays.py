@@ -1,0 +1,73 @@
+"""The replays of a run as rows: how each ended, and where it first went differently."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Protocol
+
+from tracetui.model import RunRef, RunSummary
+from tracetui.text import Clean, count, duration, one_line, pad
+from tracetui.views.diff import name_of
+from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.rows import Line, Piece, fill, fit
+
+
+class Told(Protocol):
+    """What is known of a pair (`tracetui.live.compared.Verdict`)."""
+
+    @property
+    def same(self) -> bool: ...
+    @property
+    def words(self) -> Clean: ...
+
+
+class ReplayRows:
+    """See `tracetui.views.rows.Rows`. The key of a row is the replay's reference."""
+
+    def __init__(
+        self, runs: Sequence[RunSummary], verdicts: Mapping[RunRef, Told | None], *, glyphs: Glyphs = UNICODE
+    ) -> None:
+        self._runs, self._verdicts, self._glyphs = runs, verdicts, glyphs
+        self._index = {run.ref: i for i, run in enumerate(runs)}
+
+    def __len__(self) -> int:
+        return len(self._runs)
+
+    def key(self, index: int) -> Hashable:
+        return self._runs[index].ref
+
+    def index(self, key: Hashable) -> int | None:
+        return self._index.get(key) if isinstance(key, RunRef) else None
+
+    def selectable(self, index: int) -> bool:
+        return True
+
+    def mark(self, index: int) -> str | None:
+        told = self._verdicts.get(self._runs[index].ref)
+        return "diff.chg" if told is not None and not told.same else None
+
+    def plain(self, index: int) -> str:
+        run = self._runs[index]
+        told = self._verdicts.get(run.ref)
+        words = "" if told is None else "same" if told.same else told.words
+        return f"{run.id} {run.name} {run.relation or ''} {run.status.value} {words}"
+
+    def line(self, index: int, width: int) -> Line:
+        run, glyphs = self._runs[index], self._glyphs
+        sign, style = status_glyph(run.status, glyphs)
+        told = self._verdicts.get(run.ref)
+        if told is None:
+            verdict: Line = (Piece(Clean(f"{glyphs.zero} not compared yet"), "dim"),)
+        elif told.same:
+            verdict = (Piece(Clean(f"{glyphs.same} went the same way"), "status.ok"),)
+        else:
+            verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(told.words, "diff.chg"))
+        head = [
+            Piece(sign, style),
+            Piece(Clean(" ")),
+            *fill([Piece(name_of(run), "text"), Piece(Clean(f" {one_line(run.name, 40)}"), "dim")], 30),
+            Piece(Clean(f" {pad(one_line(run.relation or '', 20), 7)} "), "accent"),
+            Piece(pad(count(run.steps), 4, right=True), "sec"),
+            Piece(Clean(f" {pad(duration(run.duration_ms), 5, right=True)}  "), "sec"),
+        ]
+        return tuple(fit([*head, *verdict], width))
