@@ -1,0 +1,174 @@
+"""Agents write while the program looks: at the end its screen shows what ``tracetui show`` reads from scratch."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.e2e import growing
+from tests.shared import SHARED, needs_shared
+from tests.terminal import Terminal
+
+pytestmark = pytest.mark.e2e
+TRACETUI: Final = (sys.executable, "-m", "tracetui")
+UNSET: Final = dict.fromkeys(("COLUMNS", "LINES", "NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), "")
+PATIENCE: Final = 20.0
+_NOTE: Final = re.compile(r"^.\s*[╰…]")
+
+
+@pytest.mark.parametrize(
+    ("writer", "options"),
+    [
+        (growing.ccpa, ()),
+        (growing.paprika_record, ()),
+        (growing.penelope, ()),
+        (growing.hypergraph, ()),
+        (growing.latticeflow, ()),
+        (growing.ccpa, ("--polling",)),
+        (growing.hypergraph, ("--polling",)),
+    ],
+)
+def test_a_run_that_is_followed(
+    tmp_path: Path, writer: Callable[[Path], growing.Growing], options: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    agent = writer(folder)
+    first = next(agent)
+    with opened(folder, *options) as terminal:
+        follow(terminal)
+        terminal.wait_for(re.escape(first), timeout=PATIENCE)
+        for name in agent:
+            if name:
+                terminal.wait_for(re.escape(name), timeout=PATIENCE)
+            else:
+                terminal.read(0.02)
+        expect_all(terminal, listed(folder)[0]["address"])
+
+
+def test_rows_that_are_appended(tmp_path: Path) -> None:
+    """The list shows each row's run; one that is open stays as it is."""
+    agent = growing.latticeflow_rows(tmp_path)
+    next(agent)
+    next(agent)
+    with opened(tmp_path) as terminal:
+        for words in agent:
+            if words:
+                terminal.wait_for(words, timeout=PATIENCE)
+            else:
+                terminal.read(0.02)
+        terminal.wait_for(f"{growing.STEPS} runs")
+        terminal.send("g")
+        follow(terminal)
+        question = re.search(r"Question \d+", terminal.text())
+        assert question
+        run = next(run for run in listed(tmp_path) if detail(run["address"])["run"]["last_user"] == question[0])
+        expect_all(terminal, run["address"])
+
+
+@needs_shared
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("name", "options"),
+    [
+        ("paprika", ()),
+        ("ccpa", ("--torn",)),
+        ("ccpa", ("--buffered",)),
+        ("hypergraph", ("--keep-wal",)),
+        ("penelope", ()),
+        ("latticeflow", ("--lf", "json")),
+    ],
+)
+def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[str, ...]) -> None:
+    assert SHARED is not None
+    tool = [sys.executable, str(SHARED / "tools" / "gen_traces.py"), name, str(tmp_path)]
+    how = ["--live", "--rate", "100", "--runs", "1", "--steps", "14", "--payload", "200", *options]
+    with opened(tmp_path) as terminal, subprocess.Popen([*tool, *how, "--replay", "0", "--nest", "0"]) as generator:
+        try:
+            terminal.wait_for(r"^.[◐✓✗?] ", timeout=PATIENCE)
+            terminal.send("g")
+            follow(terminal)
+            while generator.poll() is None:
+                terminal.read(0.05)
+        finally:
+            generator.kill()
+        runs = listed(tmp_path)
+        shown = next(run for run in runs if run["id"][:8] in terminal.text())
+        expect_all(terminal, shown["address"])
+
+
+def opened(folder: Path, *options: str) -> Terminal:
+    """The program, when it watches; its screen is high enough for every step of a run."""
+    home = {"HOME": f"{folder}-home"}
+    terminal = Terminal([*TRACETUI, *options, str(folder)], size=(120, 70), env=UNSET | home)
+    terminal.wait_for(r"live \d+ folder|polling", timeout=PATIENCE)
+    return terminal
+
+
+def follow(terminal: Terminal) -> None:
+    """Follow the run under the cursor, as a tree that fills the screen."""
+    terminal.send("F")
+    terminal.wait_for(" FOLLOW ")
+    terminal.send("z", "t")
+    terminal.wait_for("as a tree")
+
+
+def expect_all(terminal: Terminal, address: str) -> None:
+    """Wait until the tree on the screen is that of the run, row by row, as it is read from scratch now."""
+    run = detail(address)
+    spans, status = run["spans"], run["run"]["status"]
+    assert len(spans) >= 2
+    expected = [row_of(spans, place) for place in range(len(spans))]
+
+    def equal(text: str) -> bool:
+        rows = tree_rows(text)
+        same = len(rows) == len(expected) and all(one.match(row) for one, row in zip(expected, rows, strict=True))
+        return same and f" {status} " in text.split("\n")[0].replace("(", " ")
+
+    wanted = "\n".join(one.pattern for one in expected)
+    terminal.wait_until(equal, timeout=PATIENCE, what=f"{status}, and all of\n{wanted}")
+
+
+def tree_rows(text: str) -> list[str]:
+    """The rows of the spans, without what is noted below them."""
+    lines = text.split("\n")
+    top = next((number for number, line in enumerate(lines) if re.match(r"\s+#\s+span ", line)), len(lines))
+    rows = []
+    for line in lines[top + 1 :]:
+        if not line.strip() or line.lstrip().startswith(("─", "↵", "◐ running")):
+            break
+        if not _NOTE.match(line):
+            rows.append(line)
+    return rows
+
+
+def row_of(spans: list[dict[str, Any]], place: int) -> re.Pattern[str]:
+    """What the row of a span begins with: the step's number at its first span, a sign, the name."""
+    span = spans[place]
+    before = spans[place - 1]["step"] if place else None
+    number = "" if span["step"] is None or span["step"] == before else str(span["step"])
+    sign = {"error": "✗", "running": "◐"}.get(span["status"], r"[^\s\w✗◐]")
+    return re.compile(rf"^[▌ ]\s*{number}[ │▾▸]+{sign} {re.escape(span['name'])}(?!\w)")
+
+
+def listed(folder: Path) -> list[dict[str, Any]]:
+    """The runs, as ``tracetui ls`` reads them."""
+    runs: list[dict[str, Any]] = json.loads(_run("ls", "--json", str(folder)))["runs"]
+    return runs
+
+
+def detail(address: str) -> dict[str, Any]:
+    """A run, as ``tracetui show`` reads it."""
+    run: dict[str, Any] = json.loads(_run("show", "--json", address))
+    return run
+
+
+def _run(*arguments: str) -> bytes:
+    return subprocess.run([*TRACETUI, *arguments], check=True, capture_output=True).stdout
