@@ -23,7 +23,7 @@ ENVIRONMENT: Final = {
     "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX") or str(data.CACHE / "pycache"),
 }
 EMPTY: Final = (APPS, "empty")
-A_RUN: Final = r"^(?:▌| )[✓✗?●] +(?:" + "|".join((*data.AGENTS, "trace", "claude-code")) + r")\b"
+A_RUN: Final = r"^(?:▌| )[✓✗◐?●] +(?:" + "|".join((*data.AGENTS, "trace", "claude-code")) + r")\b"
 LOADING: Final = r"scanning|counting"
 _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
 

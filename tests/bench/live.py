@@ -1,0 +1,327 @@
+"""While agents work: from `write()` to the screen, its bytes, fifty agents at once, and doing nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from tests.bench import data, screen, writers
+from tests.bench.screen import press
+from tests.bench.table import Row, median, p95, say
+from tests.live.sessions import Session
+from tests.terminal import NotShown, Terminal
+
+PROBES: Final = 20
+"""Steps that are written and waited for, in each round."""
+AGENTS: Final = 50
+RATE: Final = 20
+"""Steps a second, of each agent."""
+STEP_COUNT: Final = r"^.{{3}}claude-code .* {} +\S+◂?"
+_CHANCE: Final = random.Random(3)
+
+
+def rows(scale: int, rounds: int) -> Iterator[Row]:
+    """The promises about a directory that is live."""
+    yield from latency(scale, rounds)
+    yield from traffic()
+    yield from load(scale)
+
+
+@contextmanager
+def folder_of(files: int) -> Iterator[Path]:
+    """A folder to write in, with so many Paprika runs; the files are those of the cache, linked."""
+    data.CACHE.mkdir(parents=True, exist_ok=True)
+    folder = Path(tempfile.mkdtemp(prefix="live-", dir=data.CACHE))
+    try:
+        if files:
+            for path in data.paprika_runs(files, size=20_000).iterdir():
+                os.link(path, folder / path.name)
+        yield folder
+    finally:
+        shutil.rmtree(folder)
+
+
+def opened(folder: Path, *options: str) -> Terminal:
+    """The app, when everything is listed, counted and watched."""
+    terminal = screen.start("-m", "tracetui", *options, str(folder))
+    terminal.wait_for(screen.A_RUN, timeout=30)
+    terminal.wait_for(screen.LOADING, gone=True, timeout=120)
+    terminal.wait_for(r"live \d+ folder", timeout=30)
+    terminal.wait_quiet(0.5)
+    return terminal
+
+
+def followed(folder: Path, *options: str) -> Terminal:
+    """The app, following the newest run."""
+    terminal = opened(folder, *options)
+    terminal.send("g", "down", "up", "enter")
+    terminal.wait_for(" FOLLOW ")
+    terminal.wait_quiet(0.5)
+    return terminal
+
+
+# ---- from write() to the screen
+
+
+def latency(scale: int, rounds: int) -> Iterator[Row]:
+    """The followed run, small and large, beside a pager and lnav; another run in a large directory."""
+    lnav: list[float] = []
+    small: list[float] = []
+    for steps in (20, 2_000):
+        ways: dict[str, Callable[[Path], Terminal]] = {
+            "tracetui": lambda path: followed(path.parent),
+            "less +F": lambda path: Terminal(["less", "-S", "+F", str(path)]),
+            "lnav": _lnav,
+        }
+        for name in [name for name in ways if name != "tracetui" and not shutil.which(name.split()[0])]:
+            say(f"        {name} is not installed: not measured")
+            del ways[name]
+        times: dict[str, list[float]] = {name: [] for name in ways}
+        for _ in range(rounds):
+            for name, start in ways.items():
+                times[name] += _follow(start, steps)
+        beside = ", ".join(f"{name} {median(times[name]):.1f} / {p95(times[name]):.1f}" for name in ways)
+        what = f"write() to the screen, followed run of {steps} steps"
+        yield Row(f"{what}: p50", median(times["tracetui"]), 12, "ms", f"p50 / p95: {beside}")
+        yield Row(f"{what}: p95", p95(times["tracetui"]), 30, "ms")
+        small += times["tracetui"]
+        lnav += times.get("lnav", [])
+    if lnav:
+        yield Row("  of what lnav takes (p50)", median(small) / median(lnav), 0.1, "×", "an aim")
+    files = 10_000 // scale
+    times_of_others = _other_run(files, rounds)
+    what = f"write() to the screen, another run among {files} files: p95"
+    yield Row(what, p95(times_of_others), 80, "ms", f"p50 {median(times_of_others):.1f}")
+
+
+def _lnav(path: Path) -> Terminal:
+    terminal = Terminal(["lnav", str(path)], env={"HOME": str(path.parent / "home")})
+    terminal.wait_quiet(1.0)
+    terminal.send("G")
+    return terminal
+
+
+def _follow(start: Callable[[Path], Terminal], steps: int) -> list[float]:
+    with folder_of(0) as folder:
+        session = writers.begin(folder / "live.ccpa-trace.jsonl", steps)
+        with start(session.path) as terminal:
+            terminal.wait_for(f"probe-{steps:05}")
+            return [
+                _probe(terminal, session, number, f"probe-{number:05}")
+                for number in range(steps + 1, steps + 1 + PROBES)
+            ]
+
+
+def _other_run(files: int, rounds: int) -> list[float]:
+    times: list[float] = []
+    for _ in range(rounds):
+        with folder_of(files) as folder:
+            session = writers.begin(folder / "live.ccpa-trace.jsonl", 100)
+            with opened(folder) as terminal:
+                times += [
+                    _probe(terminal, session, number, STEP_COUNT.format(number)) for number in range(101, 101 + PROBES)
+                ]
+    return times
+
+
+def _probe(terminal: Terminal, session: Session, number: int, shows: str) -> float:
+    """Write a step at a random moment, after quiet; milliseconds until the screen shows it."""
+    terminal.wait_quiet(0.2 + _CHANCE.random() / 2, timeout=2)
+    lines = writers.step_lines(number)
+    at = time.perf_counter()
+    session.write_bytes(lines)
+    return (terminal.wait_for(shows, timeout=20) - at) * 1000
+
+
+# ---- bytes
+
+
+def traffic() -> Iterator[Row]:
+    """What a key and a second cost on the line."""
+    with folder_of(100) as folder:
+        with opened(folder) as terminal:
+            press(terminal, "down", quiet=0.3)
+            sizes = [press(terminal, "down").size for _ in range(10)]
+            terminal.send("z")
+            terminal.wait_quiet(0.5)
+            zoomed = [press(terminal, "down").size for _ in range(15)]
+        yield Row("bytes of a cursor move in the list alone", p95(zoomed), 1_000, "B")
+        yield Row("  with the preview of another run beside it", p95(sizes), 10_000, "B", f"median {median(sizes):.0f}")
+        for options, limit in (((), 100), (("--slow",), 20)):
+            writers.begin(folder / "agent-000.ccpa-trace.jsonl", 100)
+            with (
+                followed(folder, *options) as terminal,
+                writers.Writer(folder, runs=1, rate=RATE, seconds=10) as writer,
+            ):
+                before = len(terminal.output)
+                began = time.perf_counter()
+                while writer.at_work:
+                    terminal.read(0.1)
+                size = len(terminal.output) - before
+                a_second = size / (time.perf_counter() - began) / 1000
+            what = " ".join(("following 20 steps a second", *options))
+            yield Row(what, a_second, limit, "kB/s", f"{size / 1000:.0f} kB in all")
+            (folder / "agent-000.ccpa-trace.jsonl").unlink()
+
+
+# ---- fifty agents at once
+
+
+class Usage:
+    """What a process uses, as /proc tells."""
+
+    def __init__(self, pid: int) -> None:
+        self._folder = Path(f"/proc/{pid}")
+        self._began = time.perf_counter(), self.cpu
+
+    @property
+    def cpu(self) -> float:
+        """Seconds of CPU time so far."""
+        fields = (self._folder / "stat").read_text().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    @property
+    def cores(self) -> float:
+        """Cores that were kept busy since this was made."""
+        at, cpu = self._began
+        return (self.cpu - cpu) / (time.perf_counter() - at)
+
+    @property
+    def megabytes(self) -> float:
+        """Memory that it holds."""
+        found = re.search(r"VmRSS:\s+(\d+)", (self._folder / "status").read_text())
+        return int(found[1]) / 1024 if found else 0.0
+
+    @property
+    def descriptors(self) -> int:
+        """Open descriptors."""
+        return len(list((self._folder / "fd").iterdir()))
+
+    @property
+    def threads(self) -> int:
+        """Threads."""
+        return len(list((self._folder / "task").iterdir()))
+
+    @property
+    def watches(self) -> int:
+        """Folders that the system is asked to watch."""
+        count = 0
+        for info in (self._folder / "fdinfo").iterdir():
+            try:
+                count += info.read_text().count("inotify wd:")
+            except OSError:  # closed meanwhile
+                continue
+        return count
+
+
+def load(scale: int, seconds: int = 20) -> Iterator[Row]:
+    """Fifty runs grow among ten thousand while keys are pressed, in the list and in one of them; then nothing moves."""
+    if not Path("/proc/self/fdinfo").is_dir():
+        say("        this system has no /proc: load is not measured")
+        return
+    files = 10_000 // scale
+    with folder_of(files) as folder, opened(folder) as terminal:
+        usage = Usage(terminal.process.pid)
+        _read_for(terminal, seconds)
+        yield Row(f"idle in a directory of {files} runs", 100 * usage.cores, 1, "%", f"of a core, over {seconds} s")
+        what = f"{AGENTS} runs of {RATE} steps a second among {files}: keys"
+        yield from _beside(terminal, folder / "first", f"{what} in the list", seconds, ("g",), ("down", "up"))
+        shutil.rmtree(folder / "first")
+        terminal.wait_for(r"◐ \d+", gone=True)
+        yield from _beside(terminal, folder / "second", f"{what}, following one", seconds, ("g", "enter"), ("up", "G"))
+
+
+def _beside(
+    terminal: Terminal, folder: Path, what: str, seconds: int, first: tuple[str, ...], keys: tuple[str, str]
+) -> Iterator[Row]:
+    """What keys cost while the agents write, and what is known of them at the end."""
+    usage = Usage(terminal.process.pid)
+    before = usage.megabytes
+    with writers.Writer(folder, runs=AGENTS, rate=RATE, seconds=seconds) as writer:
+        terminal.wait_for(rf"◐ {AGENTS} ", timeout=30)
+        for key in first:
+            terminal.send(key)
+            terminal.wait_quiet(0.1, timeout=1)
+        cursor = Cursor(terminal, keys, range(5, 25))
+        while writer.at_work:
+            cursor.press()
+            _read_for(terminal, 0.05 + _CHANCE.random() / 10)
+        cores, written, times = usage.cores, writer.written() / 1e6, cursor.times
+    yield Row(what, p95(times), 50, "ms", f"p95 of {len(times)}; median {median(times):.1f}, worst {max(times):.0f}")
+    yield Row("  cores", cores, 1, "", f"{written:.1f} MB written in {seconds} s")
+    yield Row("  runs whose steps are not all there", _incomplete(terminal, RATE * seconds), 0, "")
+    grown = usage.megabytes - before
+    yield Row("  memory grown, against what was written", grown / written, 10, "×", f"{grown:.0f} MB")
+
+
+def _read_for(terminal: Terminal, seconds: float) -> None:
+    end = time.perf_counter() + seconds
+    while (left := end - time.perf_counter()) > 0:
+        terminal.read(left)
+
+
+class Cursor:
+    """Moves the cursor to and fro, and sees it in the bytes: drawing them would make this a terminal that lags."""
+
+    _PAINTED: Final = re.compile(rb"\x1b\[(\d+);1H(?:\x1b\[[\d;]*m)*\xe2\x96\x8c")
+
+    def __init__(self, terminal: Terminal, keys: tuple[str, str], rows: range) -> None:
+        """Press these `keys` in turn; the cursor is in one of these `rows` of the terminal, from 1."""
+        self.times: list[float] = []
+        """Milliseconds from each key until the cursor was in another row."""
+        self._terminal, self._keys, self._rows = terminal, keys, rows
+        self._part = b""
+        shown = [row for row in rows if terminal.text().split("\n")[row - 1].startswith("▌")]
+        assert shown, f"no cursor on the screen:\n{terminal.text()}"
+        self._row = shown[0]
+        self._looked = len(terminal.received)
+
+    def press(self) -> None:
+        """Press a key, and wait for the cursor."""
+        self._terminal.read(0)
+        self._moved()
+        at = self._terminal.send(self._keys[len(self.times) % 2])
+        while not (moved := self._moved()):
+            if time.perf_counter() > at + 5:
+                raise NotShown(f"the cursor did not move; the screen:\n{self._terminal.text()}")
+            self._terminal.read(0.05)
+        self.times.append((moved - at) * 1000)
+
+    def _moved(self) -> float:
+        """When the cursor was last seen to have moved in what came since the last call; 0 if it was not."""
+        moved = 0.0
+        for at, output in self._terminal.received[self._looked :]:
+            output = self._part + output
+            for found in self._PAINTED.finditer(output):
+                row = int(found[1])
+                if row in self._rows and row != self._row:
+                    self._row, moved = row, at
+            self._part = output[-60:]
+        self._looked = len(self._terminal.received)
+        return moved
+
+
+def _incomplete(terminal: Terminal, steps: int) -> int:
+    """How many of the agents' rows in the list do not come to show so many steps."""
+    columns, lines = terminal.size
+    terminal.send("escape")
+    terminal.resize(columns, AGENTS + 40)
+    terminal.send("1", "g")
+    complete = re.compile(rf"^.{{3}}claude-code +agent-\d+ .* {steps} ", re.MULTILINE)
+    left = AGENTS
+    try:
+        terminal.wait_until(lambda text: len(complete.findall(text)) == AGENTS, timeout=15)
+        left = 0
+    except NotShown:
+        left -= len(complete.findall(terminal.text()))
+    terminal.resize(columns, lines)
+    terminal.wait_quiet(0.5)
+    return left
