@@ -115,6 +115,7 @@ class Live:
         """The list was arranged: once all runs are in it, nothing moves the cursor any more but the reader."""
         self._go_to_newest()
         self._screen.runs.chosen |= self._listed
+        self._screen.runs.complete = self._listed
 
     def _go_to_newest(self) -> None:
         """Open the newest run and follow it, once all are listed; as long as there is none, the first that comes."""

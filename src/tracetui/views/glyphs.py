@@ -44,6 +44,7 @@ class Glyphs(msgspec.Struct, frozen=True, kw_only=True, dict=False):
 
     unfolded: Clean
     folded: Clean
+    above: Clean
     cursor: Clean
     role: Clean
     track: Clean
@@ -117,6 +118,7 @@ UNICODE: Final = _set(
     other="·",
     unfolded="▾",
     folded="▸",
+    above="▴",
     cursor="▌",
     role="▎",
     track="│",
@@ -179,6 +181,7 @@ ASCII: Final = _set(
     other=".",
     unfolded="v",
     folded=">",
+    above="^",
     cursor=">",
     role="|",
     track=":",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
+from typing import Final
 
 import msgspec
 
@@ -10,8 +11,11 @@ from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
-from tracetui.views.arrange import Arrangement, arrange
+from tracetui.views.arrange import Arrangement, Item, arrange
 from tracetui.views.rows import Line, ListRows, Piece
+
+REUNION_SECONDS: Final = 5.0
+"""For how long a run that went is waited for, before the cursor belongs to the run that it stands on."""
 
 
 class RunList(LineView):
@@ -25,6 +29,16 @@ class RunList(LineView):
         self.arrangement = arrangement
         self.chosen = False
         """True once the reader moved the cursor: from then on it stays where it is."""
+        self.complete = False
+        """True once all runs are listed: those that appear later are new."""
+        self._arranged: Arrangement | None = None
+        """The arrangement of the rows that are shown."""
+        self._above: set[RunRef] = set()
+        """Runs that appeared above the first row shown, and were not in view since."""
+        self._lost: tuple[RunSummary, float] | None = None
+        """The run that was under the cursor when its file went: it may come back, or have another name now.
+        And since when, as `now`.
+        """
 
     def list_runs(
         self,
@@ -42,8 +56,42 @@ class RunList(LineView):
         items = arrange(summaries, problems, self.arrangement, now=now)
         everything = self.arrangement.all_columns
         rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)
-        key = None if self.chosen else self._newest_failed(rows)
+        before = self.rows
+        key = self._found_again(rows, now) if self.chosen else self._newest_failed(rows)
         self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
+        if self._arranged != self.arrangement:
+            self._arranged = self.arrangement
+            self._above.clear()
+        elif self.complete and isinstance(before, runs.RunRows):
+            above = (rows.key(i) for i in range(self.top))
+            self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
+
+    def move_to(self, position: int, *, center: bool = False) -> None:
+        self._lost = None
+        super().move_to(position, center=center)
+
+    def _found_again(self, rows: runs.RunRows, now: float) -> RunRef | None:
+        """The run that the cursor lost, if it is among these: its file was renamed, moved or made anew."""
+        item = self._item
+        if self._lost is not None and self._arranged == self.arrangement and now - self._lost[1] > REUNION_SECONDS:
+            self._lost = None
+        elif self._lost is None and isinstance(item, RunSummary) and rows.index(item.ref) is None:
+            self._lost = item, now
+        if self._lost is None:
+            return None
+        back = _same_run(self._lost[0], (rows.item(i) for i in range(len(rows))))
+        self._lost = self._lost if back is None else None
+        return back
+
+    def _position(self) -> Sequence[Piece]:
+        """How many runs appeared above, instead of which rows are shown."""
+        rows = self.rows
+        if self._above:
+            self._above = {ref for ref in self._above if (at := rows.index(ref)) is not None and at < self.top}
+        if not self._above:
+            return super()._position()
+        words = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
+        return (words, Piece(Clean("g"), "key bold"))
 
     def tick(self, now: float) -> None:
         """Draw anew how long runs have lasted that are still going."""
@@ -68,10 +116,14 @@ class RunList(LineView):
     @property
     def problem(self) -> Problem | None:
         """The unreadable file under the cursor."""
-        if isinstance(self.rows, runs.RunRows) and self.position < len(self.rows):
-            item = self.rows.item(self.position)
-            return item if isinstance(item, Problem) else None
-        return None
+        item = self._item
+        return item if isinstance(item, Problem) else None
+
+    @property
+    def _item(self) -> Item | None:
+        """What is under the cursor."""
+        rows = self.rows
+        return rows.item(self.position) if isinstance(rows, runs.RunRows) and self.position < len(rows) else None
 
     def refs(self) -> list[RunRef]:
         """The runs in the order in which they are shown."""
@@ -116,3 +168,13 @@ class RunList(LineView):
 
     def _heading_for(self, width: int) -> list[Line]:
         return [runs.heading(width, self.arrangement.all_columns)]
+
+
+def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:
+    """The run that has the same place, or the same id in another file."""
+    others = (item for item in items if isinstance(item, RunSummary))
+    return next((one.ref for one in others if one.ref == run.ref or _name(one) == _name(run)), None)
+
+
+def _name(run: RunSummary) -> tuple[str, str]:
+    return run.id, run.ref.format
