@@ -36,6 +36,12 @@ async def wheel(pilot: Pilot[int], view: LineView, notches: int) -> None:
     await pilot.pause()
 
 
+def later(path: Path) -> None:
+    """A run that began after those that `paprika` writes."""
+    path.write_bytes(paprika(path.with_suffix(".tmp"), path.stem).replace(b"T09:00", b"T09:30"))
+    path.with_suffix(".tmp").unlink()
+
+
 def agents(*work: list[str]) -> Run:
     """A run of agents side by side that each did such work, one after the other."""
     tool = Operation.EXECUTE_TOOL
@@ -184,3 +190,71 @@ async def test_why_a_run_is_in_its_state_is_kept_true(opened: Opener, tmp_path: 
         await shows(app, pilot, "running:")
         session.end()
         await shows(app, pilot, "ended:")
+
+
+async def test_reading_the_detail_stops_following(opened: Opener, tmp_path: Path) -> None:
+    """What somebody scrolls or unfolds is not exchanged for the next step under their eyes."""
+    session = session_of(tmp_path / "s.jsonl", 3, "line\n" * 60)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        await shows(app, pilot, "F stop following")
+        await press(pilot, "3", ">", ">")
+        assert "FOLLOW" in text_of(app)
+        await wheel(pilot, app.main.detail, 2)
+        await lacks(app, pilot, "FOLLOW")
+        await shows(app, pilot, "F follow again")
+        top = app.main.detail.top
+        session.step()
+        await shows(app, pilot, "2 new below ▾ F follows again")
+        assert app.main.detail.top == top > 0
+        await press(pilot, "F")
+        await shows(app, pilot, "FOLLOW")
+
+
+# ---- the list
+
+
+async def test_runs_that_appear_above_are_counted(opened: Opener, tmp_path: Path) -> None:
+    for i in range(60):
+        paprika(tmp_path / f"r{i:02}.json", f"run-{i:02}")
+    async with opened(tmp_path) as (app, pilot):
+        await shows(app, pilot, "live")
+        await press(pilot, "pagedown")
+        for i in range(3):
+            later(tmp_path / f"zz{i}.json")
+        await shows(app, pilot, "3 new above ▴ g")
+        await press(pilot, "!", "!")
+        await lacks(app, pilot, "new above")
+        later(tmp_path / "zz3.json")
+        await shows(app, pilot, "1 new above ▴ g")
+        await press(pilot, "g")
+        await lacks(app, pilot, "new above")
+
+
+async def test_the_cursor_stays_on_a_run_whose_file_gets_another_name(opened: Opener, tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    folder.mkdir()
+    for name in "abcdef":
+        paprika(tmp_path / ("m" if name == "d" else ".") / f"{name}.json", f"run-{name}")
+    async with opened(tmp_path) as (app, pilot):
+        runs = app.main.runs
+        runs.move_to_key(next(ref for ref in app.store.runs if ref.path.endswith("d.json")))
+        await settle(pilot)
+        folder.rename(tmp_path / "z")
+        await until(pilot, lambda: runs.ref is not None and runs.ref.path == str(tmp_path / "z" / "d.json"))
+
+
+async def test_the_cursor_goes_back_to_a_run_that_is_made_anew(opened: Opener, tmp_path: Path) -> None:
+    for name in "abc":
+        paprika(tmp_path / f"{name}.json", f"run-{name}")
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "j")
+        ref = app.main.runs.ref
+        assert ref is not None
+        data = Path(ref.path).read_bytes()
+        Path(ref.path).unlink()
+        await shows(app, pilot, "2 runs")
+        Path(ref.path).write_bytes(data)
+        await shows(app, pilot, "3 runs")
+        assert app.main.runs.ref == ref

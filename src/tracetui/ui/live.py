@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mail import Mail, Watching
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, one_line
+from tracetui.ui.commands import RUNS, Command
 from tracetui.ui.frame import GOING, Vitals
 from tracetui.ui.lines import LineBar
 from tracetui.ui.terminal import notification
@@ -127,12 +129,25 @@ class Live:
             screen.runs.move_to_key(ref)
             screen.actions.enter(ref, follow=True)
 
+    def reading(self) -> None:
+        """The reader moves within the detail: it does not go to the next step under their eyes."""
+        if self._screen.steps.following:
+            self.follow(False)
+
     def moved(self) -> None:
         """The cursor of the steps moved: away from the newest one means that it is no longer followed."""
         steps = self._screen.steps
         if steps.following and not steps.at_newest:
             self.follow(False)
         steps.passed(steps.position)
+
+    def worded(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The commands in the words that hold now: what F does while a run is followed, and after."""
+        steps = self._screen.steps
+        word = "stop following" if steps.following else "follow again" if steps.detached else ""
+        if not word or self._screen.pane == RUNS:
+            return commands
+        return [one._replace(title=word, hint=2) if one.id == "follow" else one for one in commands]
 
     # ---- the clock
 

@@ -55,6 +55,23 @@ class Detail(FoldingView):
             self.tab = self._telling_tab(run)
         self.draw_rows(keep=same)
 
+    def toggle(self, *, open_: bool | None = None) -> bool:
+        """As in every pane that folds; whoever unfolds something reads it."""
+        done = super().toggle(open_=open_)
+        if done:
+            self._is_read()
+        return done
+
+    def _wheel(self, rows: int) -> None:
+        top = self.top
+        super()._wheel(rows)
+        if self.top != top:
+            self._is_read()
+
+    def _is_read(self) -> None:
+        if self.cursor is not None:
+            self.post_message(self.Moved(self, self.cursor))
+
     def nothing(self, lines: list[Line] | None = None) -> None:
         """Show no span."""
         self.run = self.span = self.body = None

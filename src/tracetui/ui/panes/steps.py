@@ -81,17 +81,17 @@ class Steps(LineView):
 
     def _name_it(self) -> None:
         if self.run is not None:
-            self.title, self.title_right = self._title(self.run), self._below()
+            self.title = self._title(self.run)
             self.redraw_title()
 
-    def _below(self) -> Line:
-        """How many steps came below since following ended."""
+    def _position(self) -> Sequence[Piece]:
+        """How many steps came below since following ended, instead of which rows are shown."""
         if not self._came:
-            return ()
+            return super()._position()
         sign = self.look.glyphs.unfolded
         return (
             Piece(Clean(f"{grouped(self._came)} new below {sign} "), "status.running bold"),
-            Piece(Clean("G"), "key bold"),
+            Piece(Clean("G" if self.has_focus else "F"), "key bold"),
             Piece(Clean(" follows again"), "sec"),
         )
 
@@ -121,7 +121,6 @@ class Steps(LineView):
             heading=self._heading_of(run, rows, now),
             keep=same,
         )
-        self.title_right = self._below()
 
     def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
         """The rows of a run; one that is shown already is not measured again, nor what it has grown from."""

@@ -211,7 +211,11 @@ class MainScreen(FramedScreen):
         self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
         said = self.said or self.live.sentence(width)
         self._sentence.show(said or sentence(self.store, app, vitals.standing, run, self.steps.run, width))
-        self._footer.show(*footer(app.commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
+        self._footer.show(
+            *footer(
+                self.live.worded(app.commands), self.pane, width, self.level, bool(self.runs.arrangement.all_columns)
+            )
+        )
 
     def _classify(self) -> None:
         size = self.app.size
@@ -269,6 +273,10 @@ class MainScreen(FramedScreen):
         self.live.moved()
         self.show_detail()
         self.refresh_frame()
+
+    @on(LineView.Moved, "#detail")
+    def _detail_moved(self) -> None:
+        self.live.reading()
 
     @on(LineView.Opened)
     def _row_opened(self) -> None:
