@@ -53,7 +53,7 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
     elif tab == STATE and main.span is not None and main.span.step is not None:
         state = state_diff(comparison.a, comparison.b, main.span.step, strict=comparison.strict)
         told = f"accumulated state after superstep {main.span.step}"
-        look = Look(STATE, (), tuple(state_sections(state)), notes=(told,))
+        look = Look(STATE, (), tuple(state_sections(state)), about=told)
     else:
         row = Row(Kind.ONLY_A if ask.b is None else Kind.ONLY_B if ask.a is None else Kind.SAME, ask.a, ask.b)
         look = Look(CHANGES, (), tuple(step_sections(a.body, b.body, comparison.changes(row))))
@@ -103,7 +103,8 @@ def _contexts(a: _Side, b: _Side) -> Look:
     found = context_diff(left, right, a.span, b.span)
     notes = (_SMALL_CONTEXT,) if found.break_at is not None and found.break_at >= len(right) else ()
     sides = (_told(a.span), _told(b.span)) if a.run is b.run else ("A", "B")
-    return Look(CONTEXT, (CONTEXT,), tuple(context_sections(left, right, found)), found, notes, sides)
+    sections = tuple(context_sections(left, right, found))
+    return Look(CONTEXT, (CONTEXT,), sections, found, notes=notes, sides=sides)
 
 
 def _told(span: Span | None) -> str:

@@ -13,12 +13,13 @@ from typing import Any, Final
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from tracetui.diff.compare import Difference
 from tracetui.diff.context import ContextDiff, Fate, MessagePair, message_pairs
 from tracetui.diff.hunks import Hunk, Piece, TextDiff, text_diff
 from tracetui.diff.state import StateDiff
-from tracetui.diff.values import INPUT, OUTPUT, Change, equal
+from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from tracetui.views.values import whole_text
 
@@ -89,6 +90,8 @@ class Look(msgspec.Struct, frozen=True):
     sections: tuple[Section, ...] = ()
     context: ContextDiff | None = None
     """How the messages differ, where the tab is about them."""
+    about: str = ""
+    """What this is, where the tab alone does not say it; not cleaned."""
     notes: tuple[str, ...] = ()
     """What is to be known before reading on, as sentences; not cleaned."""
     sides: tuple[str, str] = ("A", "B")
@@ -152,23 +155,17 @@ def _quiet(section: Section) -> Section:
 
 
 def _changed(change: Change) -> Section:
-    there = change.path or change.side
     note = f"was {change.path_a}" if change.path_a and change.path_b and change.path_a != change.path_b else ""
+    sign = Sign.EDITED if change.path_a is None and change.path_b is None else _WORDS[change.word]
+    whole = not change.path or change.side == STATUS
+    if sign is Sign.EDITED and whole and (change.a is None or change.b is None):
+        sign = Sign.ADDED if change.a is None else Sign.REMOVED  # the trace says nothing of it on the other side
 
     def texts() -> Texts:
-        return (
-            None if change.path_a is None and change.word == "added" else text_of_value(change.a),
-            None if change.path_b is None and change.word == "removed" else text_of_value(change.b),
-        )
+        a = None if sign is Sign.ADDED else text_of_value(change.a)
+        return a, None if sign is Sign.REMOVED else text_of_value(change.b)
 
-    sign = Sign.EDITED if change.path_a is None and change.path_b is None else _WORDS[change.word]
-    if sign is Sign.EDITED:
-        return Section(sign, there, lambda: _both(change), side=change.side, note=note)
-    return Section(sign, there, texts, side=change.side, note=note)
-
-
-def _both(change: Change) -> Texts:
-    return text_of_value(change.a), text_of_value(change.b)
+    return Section(sign, change.path or change.side, texts, side=change.side, note=note)
 
 
 def _one_sided(a: Body | None, b: Body | None) -> Iterator[Section]:
@@ -188,6 +185,9 @@ def _one_sided(a: Body | None, b: Body | None) -> Iterator[Section]:
         if said:
             for i, message in enumerate(said):
                 yield section(_label(i, message), side, lambda message=message: text_of_message(message))  # type: ignore[misc]
+        elif isinstance(value, dict):
+            for name, one in value.items():
+                yield section(str(name), side, lambda one=one: text_of_value(one))  # type: ignore[misc]
         elif value is not None:
             yield section(side, side, lambda value=value: text_of_value(value))  # type: ignore[misc]
 
@@ -264,7 +264,7 @@ def context_sections(a: Sequence[Message], b: Sequence[Message], found: ContextD
 
 def state_sections(found: StateDiff) -> list[Section]:
     """The values of the accumulated state: those that differ, then the others."""
-    sections = [_changed(change) for change in found.changes]
+    sections = [_changed(replace(change, side="")) for change in found.changes]
     left, right = found.a or {}, found.b or {}
     for name in left:
         if name in right and equal(left[name], right[name]):

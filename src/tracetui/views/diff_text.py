@@ -28,6 +28,8 @@ _STYLES: Final = {
     Sign.REMOVED: "diff.rem",
     Sign.MOVED: "accent",
 }
+_SIDES: Final = {Sign.ADDED: "only B", Sign.REMOVED: "only A", Sign.MOVED: "moved"}
+_SINCE: Final = {Sign.ADDED: "new", Sign.REMOVED: "dropped", Sign.MOVED: "moved", Sign.EDITED: "edited"}
 _TICKS: Final = {Sign.EDITED: "diff.chg", Sign.ADDED: "diff.add", Sign.REMOVED: "diff.rem", Sign.MOVED: "diff.chg"}
 
 
@@ -260,7 +262,7 @@ class ComparedRows:
             Piece(Clean(f" {mark} "), "dim"),
             Piece(one_line(section.label, 200), "text bold" if section.differs else "sec"),
         ]
-        words = {Sign.ADDED: "only B", Sign.REMOVED: "only A", Sign.MOVED: "moved"}.get(section.sign, "")
+        words = (_SINCE if self.look.context is not None else _SIDES).get(section.sign, "")
         if words:
             told.append(Piece(Clean(f"  {words}"), style))
         if section.note:

@@ -102,6 +102,8 @@ class Change(FoldingView):
         if look is None:
             return
         pieces = list(self._subject)
+        if look.about:
+            pieces.append(Piece(Clean(f"  {one_line(look.about, 80)}"), "sec"))
         if look.context is not None:
             pieces += [Piece(Clean("  ")), *context_words(look.context, self.look.glyphs)]
         number, count = self._where()

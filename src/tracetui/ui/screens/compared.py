@@ -18,11 +18,15 @@ from tracetui.ui.screens.framed import FramedScreen
 class ComparedScreen(FramedScreen):
     """Whoever inherits knows what is compared."""
 
+    AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
+
     def __init__(self, commands: Sequence[Command], views: dict[str, LineView], change: Change) -> None:
         super().__init__(commands, views)
         self.commands = commands
         self.change = change
         self.actions = DiffActions(self)
+        self.front = next(iter(views))
+        """The pane that is shown where there is room for one only."""
 
     @property
     def doers(self) -> tuple[object, ...]:
@@ -72,16 +76,16 @@ class ComparedScreen(FramedScreen):
 
     def focus_pane(self, name: str) -> None:
         """Focus a pane, and bring it on the screen if it is not."""
+        self.front = name
         if self.zoomed is not None:
             self.zoomed = name
-        self.views[name].display = True
+        self.arrange_panes()
         self.views[name].focus()
-        self.arrange_panes(name)
 
-    def arrange_panes(self, focused: str | None = None) -> None:
+    def arrange_panes(self) -> None:
         """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
         size = self.app.size
-        alone = self.zoomed or ((focused or self.pane) if self.narrow else None)
+        alone = self.zoomed or (self.front if self.narrow else None)
         for name, view in self.views.items():
             view.display = alone is None or name == alone
         wide, tiny = size.width >= layout.WIDE, size.width < layout.SMALLEST[0] or size.height < layout.SMALLEST[1]
@@ -101,6 +105,8 @@ class ComparedScreen(FramedScreen):
         self.arrange_panes()
 
     def on_descendant_focus(self) -> None:
+        if self.focused in self.views.values():
+            self.front = self.pane
         self.refresh_frame()
 
     @on(LineView.Opened)

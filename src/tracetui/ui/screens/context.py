@@ -35,7 +35,7 @@ class ContextScreen(ComparedScreen):
         yield self._footer
 
     def on_mount(self) -> None:
-        self.change.focus()
+        self.focus_pane(CHANGE)
         self._ask()
 
     def _ask(self) -> None:

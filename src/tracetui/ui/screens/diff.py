@@ -55,8 +55,7 @@ class DiffScreen(ComparedScreen):
         yield self._footer
 
     def on_mount(self) -> None:
-        self.arrange_panes(CHANGE if self.narrow else PAIRS)
-        self.views[CHANGE if self.narrow else PAIRS].focus()
+        self.focus_pane(CHANGE if self.narrow else PAIRS)
         self.app.engine.differ.compare(self.ask_of, self.known)
         self.known = []
 
@@ -182,13 +181,13 @@ class DiffScreen(ComparedScreen):
         if self.zoomed is not None or self.narrow:
             return
         room = size.height - 3
-        self.sides.display = size.height >= LOW or self.pane == SIDES
+        self.sides.display = size.height >= LOW or self.front == SIDES
         below = min(len(self.sides.rows) + 1, BOTH_RUNS, room // 4) if self.sides.display else 0
         if size.width >= layout.WIDE:
             below = min(max(len(self.sides.rows) + 1, BOTH_RUNS), room // 2)
             self._body.styles.grid_rows = f"1fr {below}"
         else:
-            above = max(5, min(self.pairs.wanted_height, int(room * 0.35)))
+            above = max(5, min(self.pairs.wanted_height + 1, int(room * 0.35)))  # and a blank row
             self._body.styles.grid_rows = f"{above} 1fr {below}" if below else f"{above} 1fr"
 
     def refresh_frame(self) -> None:
