@@ -88,3 +88,13 @@ def test_memory_is_bounded() -> None:
         len(recall.kept(f"f{number}", recall.saw(f"f{number}", 5_000, LONG_AGO), 0, 5_000)) for number in range(200)
     )
     assert 10 <= kept <= 20
+
+
+def test_what_was_used_least_lately_goes_first() -> None:
+    recall = Recall(4_000)
+    stats = {name: recall.saw(name, 1_000, LONG_AGO) for name in "abcde"}
+    for name in "abcd":
+        recall.keep(name, stats[name], 0, bytes(1_000))
+    recall.kept("a", stats["a"], 0, 1)
+    recall.keep("e", stats["e"], 0, bytes(1_000))
+    assert [name for name in "abcde" if not recall.kept(name, stats[name], 0, 1_000)] == ["b"]

@@ -94,7 +94,9 @@ class Recall:
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._files: OrderedDict[str, _Known] = OrderedDict()
+        self._files: dict[str, _Known] = {}
+        self._holding: OrderedDict[str, _Known] = OrderedDict()
+        """Files of which bytes may be kept, those last that were used last."""
         self._size = 0
         self._ahead = 0.0
 
@@ -191,7 +193,8 @@ class Recall:
             known = self._files.get(path)
             if known is None or known.stat != stat or known.doubt is not None:
                 return []
-            self._files.move_to_end(path)
+            if path in self._holding:
+                self._holding.move_to_end(path)
             return known.kept(offset, size)
 
     def keep(self, path: str, stat: Stat, offset: int, data: bytes) -> None:
@@ -204,11 +207,11 @@ class Recall:
                 return
             known.put(offset, data)
             self._size += len(data)
-            self._files.move_to_end(path)
-            for other in list(self._files.values()) if self._size > self._limit else ():
+            self._holding[path] = known
+            self._holding.move_to_end(path)
+            while self._size > self._limit:
+                _, other = self._holding.popitem(last=False)
                 self._size -= other.forget()
-                if self._size <= self._limit:
-                    break
 
     def is_moving(self, path: str, mtime: float) -> bool:
         """True if it changed lately: it was seen to, or its time says so by the clock over there, as far as known."""
