@@ -212,6 +212,11 @@ class Terminal:
                 self._answer(data)
         return got
 
+    def forget(self) -> None:
+        """Drop what was sent so far, drawn or not; the screen is right again once the program has painted all of it."""
+        self.received.clear()
+        self._drawn = 0
+
     def draw(self) -> None:
         """Draw everything that was read."""
         self._draw_until(lambda text: False)

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
+from typing import Final, TypedDict, Unpack
 
 from tests.bench import data, screen, writers
 from tests.bench.screen import press
@@ -222,6 +222,15 @@ class Usage:
         return count
 
 
+class Moves(TypedDict):
+    """Keys that lead to what is watched, what it then shows, two keys that move the cursor there, by so many rows."""
+
+    first: tuple[str, ...]
+    until: str
+    keys: tuple[str, str]
+    by: int
+
+
 def load(scale: int, seconds: int = 20) -> Iterator[Row]:
     """Fifty runs grow among ten thousand while keys are pressed, in the list and in one of them; then nothing moves."""
     if not Path("/proc/self/fdinfo").is_dir():
@@ -233,24 +242,32 @@ def load(scale: int, seconds: int = 20) -> Iterator[Row]:
         _read_for(terminal, seconds)
         yield Row(f"idle in a directory of {files} runs", 100 * usage.cores, 1, "%", f"of a core, over {seconds} s")
         what = f"{AGENTS} runs of {RATE} steps a second among {files}: keys"
-        yield from _beside(terminal, folder / "first", f"{what} in the list", seconds, ("g",), ("down", "up"))
+        in_list: Moves = {"first": ("g",), "until": r"^▌◐", "keys": ("down", "up"), "by": 1}
+        yield from _beside(terminal, folder / "first", f"{what} in the list", seconds, **in_list)
         shutil.rmtree(folder / "first")
         terminal.wait_for(r"◐ \d+", gone=True)
-        yield from _beside(terminal, folder / "second", f"{what}, following one", seconds, ("g", "enter"), ("up", "G"))
+        in_run: Moves = {"first": ("g", "enter"), "until": "probe-00040", "keys": ("up", "G"), "by": -1}
+        yield from _beside(terminal, folder / "second", f"{what}, following one", seconds, **in_run)
 
 
 def _beside(
-    terminal: Terminal, folder: Path, what: str, seconds: int, first: tuple[str, ...], keys: tuple[str, str]
+    terminal: Terminal,
+    folder: Path,
+    what: str,
+    seconds: int,
+    **moves: Unpack[Moves],
 ) -> Iterator[Row]:
     """What keys cost while the agents write, and what is known of them at the end."""
     usage = Usage(terminal.process.pid)
     before = usage.megabytes
     with writers.Writer(folder, runs=AGENTS, rate=RATE, seconds=seconds) as writer:
         terminal.wait_for(rf"◐ {AGENTS} ", timeout=30)
-        for key in first:
+        for key in moves["first"]:
             terminal.send(key)
             terminal.wait_quiet(0.1, timeout=1)
-        cursor = Cursor(terminal, keys, range(5, 25))
+        terminal.wait_for(moves["until"], timeout=20)
+        _read_for(terminal, 1)  # until the panes have their heights
+        cursor = Cursor(terminal, moves["keys"], moves["by"])
         while writer.at_work:
             cursor.press()
             _read_for(terminal, 0.05 + _CHANCE.random() / 10)
@@ -273,40 +290,36 @@ class Cursor:
 
     _PAINTED: Final = re.compile(rb"\x1b\[(\d+);1H(?:\x1b\[[\d;]*m)*\xe2\x96\x8c")
 
-    def __init__(self, terminal: Terminal, keys: tuple[str, str], rows: range) -> None:
-        """Press these `keys` in turn; the cursor is in one of these `rows` of the terminal, from 1."""
+    def __init__(self, terminal: Terminal, keys: tuple[str, str], by: int) -> None:
+        """Press these `keys` in turn: the first moves the cursor `by` so many rows, the second back again."""
         self.times: list[float] = []
-        """Milliseconds from each key until the cursor was in another row."""
-        self._terminal, self._keys, self._rows = terminal, keys, rows
-        self._part = b""
-        shown = [row for row in rows if terminal.text().split("\n")[row - 1].startswith("▌")]
-        assert shown, f"no cursor on the screen:\n{terminal.text()}"
-        self._row = shown[0]
-        self._looked = len(terminal.received)
+        """Milliseconds from each key until the cursor was seen where it leads to."""
+        self._terminal, self._keys, self._looked, self._part = terminal, keys, 0, b""
+        lines = terminal.text().split("\n")
+        self._home = next((row for row, line in enumerate(lines, 1) if line.startswith("▌")), 0)
+        self._away = self._home + by
 
     def press(self) -> None:
         """Press a key, and wait for the cursor."""
         self._terminal.read(0)
-        self._moved()
-        at = self._terminal.send(self._keys[len(self.times) % 2])
-        while not (moved := self._moved()):
-            if time.perf_counter() > at + 5:
-                raise NotShown(f"the cursor did not move; the screen:\n{self._terminal.text()}")
-            self._terminal.read(0.05)
-        self.times.append((moved - at) * 1000)
-
-    def _moved(self) -> float:
-        """When the cursor was last seen to have moved in what came since the last call; 0 if it was not."""
-        moved = 0.0
-        for at, output in self._terminal.received[self._looked :]:
-            output = self._part + output
-            for found in self._PAINTED.finditer(output):
-                row = int(found[1])
-                if row in self._rows and row != self._row:
-                    self._row, moved = row, at
-            self._part = output[-60:]
         self._looked = len(self._terminal.received)
-        return moved
+        away = len(self.times) % 2 == 0
+        at = self._terminal.send(self._keys[0 if away else 1])
+        while not (seen := self._seen(self._away if away else self._home)):
+            if time.perf_counter() > at + 5:
+                raise NotShown(f"no cursor in row {self._home} or {self._away}:\n{self._terminal.text()}")
+            self._terminal.read(0.05)
+        self.times.append((seen - at) * 1000)
+
+    def _seen(self, row: int) -> float:
+        """When the cursor was painted in that row, since the last call; 0 if it was not."""
+        for at, output in self._terminal.received[self._looked :]:
+            self._looked += 1
+            output = self._part + output
+            self._part = output[-60:]
+            if any(int(found[1]) == row for found in self._PAINTED.finditer(output)):
+                return at
+        return 0.0
 
 
 def _incomplete(terminal: Terminal, steps: int) -> int:
