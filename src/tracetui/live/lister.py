@@ -67,6 +67,8 @@ class Lister:
     def rescan(self) -> None:
         """Walk everything again."""
         self._again.set()
+        with self._mailbox.open() as mail:
+            mail.listed = False  # the end of the walk before: it says nothing about what this one will find
 
     def stop(self) -> None:
         """End `run`."""
@@ -81,6 +83,7 @@ class Lister:
                 try:
                     self._walk()
                 except LinkLost as lost:
+                    gc.enable()
                     self._tell_how(Watching(lost=str(lost)))
                     self._traffic.rest(RETRY_SECONDS)
                 else:
@@ -124,6 +127,8 @@ class Lister:
         self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
         self._counted = 0
         self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)
+        if not self._shallow:
+            _collect_again()
         self._traffic.let_it_paint()
         self._begin_to_watch(known)
 
@@ -147,8 +152,7 @@ class Lister:
         stage = "deep" if self._shallow else ""
         self._deliver(batch, stage, self._counted, self._counted + len(self._shallow))
         if not stage:
-            gc.enable()
-            gc.freeze()
+            _collect_again()
 
     def _tell(self, found: Found) -> None:
         """The first runs of a file that holds many."""
@@ -161,7 +165,7 @@ class Lister:
         with self._mailbox.open() as mail:
             mail.found.extend(batch)
             mail.stage, mail.seen, mail.total = stage, seen, total
-            mail.listed |= listed
+            mail.listed |= listed and not self._again.is_set()
 
     # ---- watching
 
@@ -259,6 +263,12 @@ def _age(entry: Entry) -> float:
     """For how many seconds the file has not changed; one without a time, or from the future, is old."""
     age = time.time() - entry.stat.mtime if entry.stat is not None else -1.0
     return age if age >= 0 else MOVING_SECONDS
+
+
+def _collect_again() -> None:
+    """Everything is known: collect garbage again, but leave out what was found, which stays."""
+    gc.enable()
+    gc.freeze()
 
 
 def watching(watch: Watch) -> Watching:

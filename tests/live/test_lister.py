@@ -1,0 +1,81 @@
+"""The list of runs is true whatever the app and the disk do meanwhile, and what it costs the rest of the app ends."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tracetui.live.lister import Lister
+from tracetui.live.mail import Mail, Mailbox
+from tracetui.live.traffic import Traffic
+from tracetui.sources.base import Entry, Folder
+from tracetui.sources.local import LocalSource
+
+PATIENCE_SECONDS = 10.0
+
+
+class Gated(LocalSource):
+    """Local files; walking waits at a gate, and the first listing after a walk is told."""
+
+    def __init__(self) -> None:
+        self.gate = threading.Event()
+        self.gate.set()
+        self.watched = threading.Event()
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        assert self.gate.wait(PATIENCE_SECONDS)
+        yield from super().walk(root)
+
+    def list(self, path: str) -> Folder:
+        self.watched.set()
+        return super().list(path)
+
+
+@contextmanager
+def listing(folder: Path, source: LocalSource) -> Iterator[tuple[Lister, Mailbox]]:
+    mailbox, traffic = Mailbox(), Traffic()
+    lister = Lister(source, [str(folder)], None, mailbox, traffic)
+    thread = threading.Thread(target=lister.run)
+    traffic.bound()
+    thread.start()
+    try:
+        yield lister, mailbox
+    finally:
+        traffic.stop()
+        lister.stop()
+        thread.join(PATIENCE_SECONDS)
+        assert not thread.is_alive()
+
+
+def collect(mailbox: Mailbox, enough: Callable[[Mail], bool]) -> list[Mail]:
+    """All mail up to the one that is enough."""
+    end = time.monotonic() + PATIENCE_SECONDS
+    mails: list[Mail] = []
+    while not mails or not enough(mails[-1]):
+        assert mailbox.wait(end - time.monotonic()), mails
+        mails.append(mailbox.collect())
+    return mails
+
+
+def test_garbage_is_collected_again_once_everything_is_listed(tmp_path: Path) -> None:
+    source = Gated()
+    with listing(tmp_path, source) as (_, mailbox):
+        collect(mailbox, lambda mail: mail.listed)
+        assert source.watched.wait(PATIENCE_SECONDS)
+        assert gc.isenabled()
+
+
+def test_the_end_of_the_walk_before_does_not_end_a_new_one(tmp_path: Path) -> None:
+    (tmp_path / "broken.json").write_text("{")
+    source = Gated()
+    with listing(tmp_path, source) as (lister, mailbox):
+        assert source.watched.wait(PATIENCE_SECONDS)  # so the walk has ended, and told so
+        source.gate.clear()
+        lister.rescan()
+        assert not mailbox.collect().listed
+        source.gate.set()
+        assert collect(mailbox, lambda mail: mail.listed)
