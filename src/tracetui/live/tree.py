@@ -46,7 +46,7 @@ class Places(Protocol):
 
 
 class _Held(msgspec.Struct):
-    root: int
+    root: str
     entries: dict[str, Entry]
     folders: set[str]
     stamp: tuple[int, ...] | None
@@ -259,15 +259,15 @@ class Tree:
                 return
             self.found[base] = Change(base, entries[base])
 
-    def _mine(self, listed: Folder, root: int) -> tuple[dict[str, Entry], set[str]]:
+    def _mine(self, listed: Folder, root: str) -> tuple[dict[str, Entry], set[str]]:
         """What of a folder belongs to this root."""
         owns = self._roots.owns
         entries = {entry.path: entry for entry in listed.entries if owns(root, entry.path)}
         return entries, {folder for folder in listed.folders if owns(root, folder)}
 
-    def _root_of(self, path: str) -> int | None:
+    def _root_of(self, path: str) -> str | None:
         if path in self.roots:
-            return self._roots.index(path)
+            return path
         parent = self._held.get(self._roots.named(os.path.dirname(path)))
         return parent.root if parent is not None else None
 

@@ -241,7 +241,7 @@ class Watch:
         self._list_hinted()
 
     def _begin_sweep(self) -> None:
-        self._todo, self._sweeping, self._again, self._swept = self._tree.roots[::-1], True, False, 0.0
+        self._todo, self._sweeping, self._again, self._swept = [*self._tree.roots][::-1], True, False, 0.0
 
     def _go_on(self, until: float) -> None:
         """A part of the sweep, as far as the time goes."""
