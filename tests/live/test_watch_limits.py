@@ -107,6 +107,24 @@ def test_names_and_late_files_are_found_soon_when_hints_are_lost(
     watch.stop()
 
 
+def test_who_does_not_wait_hears_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    heard: list[float] = []
+
+    def hear(_: Deaf, timeout: float) -> dict[str, bool]:
+        heard.append(timeout)
+        return {}
+
+    monkeypatch.setattr(Deaf, "wait", hear)
+    watch = settled(Watch(LocalSource(), [str(tmp_path)], notify=Deaf))
+
+    heard.clear()
+    assert watch.changes(0.0) == []
+    assert heard == [0.0]
+    watch.stop()
+    assert watch.changes(0.0) == []
+    assert heard == [0.0]
+
+
 def test_network_file_systems_are_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mounts"
     mounts.write_text(f"host:/x {tmp_path.resolve()} nfs4 rw 0 0\n")

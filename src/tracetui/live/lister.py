@@ -30,8 +30,6 @@ SHARE: Final = 2
 LONGEST_REST: Final = 1.0
 RETRY_SECONDS: Final = 1.0
 """Before another attempt where the source could not be reached."""
-HEAR_SECONDS: Final = 0.002
-"""Without any waiting no hint of a change would be heard."""
 LOOK_UP_SECONDS: Final = 0.25
 """How often a thread that waits for changes looks up to see whether something else is wanted."""
 
@@ -172,7 +170,7 @@ class Lister:
     def _keep_up(self) -> None:
         told = Watching()
         while not self._over and self._watch is not None:
-            changes = self._watch.changes(HEAR_SECONDS if self._shallow else self._patience())
+            changes = self._watch.changes(0.0 if self._shallow else self._patience())
             began = time.perf_counter()
             self._look_again(changes, 0.0)
             self._look_again(self._fallen_due(), MOVING_SECONDS)

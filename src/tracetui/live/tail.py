@@ -26,8 +26,6 @@ READ_AHEAD: Final = 64 << 20
 LONGEST_REST: Final = 0.25
 RETRY_SECONDS: Final = 1.0
 """Before another attempt where the source could not be reached."""
-SHORTEST_WAIT: Final = 0.005
-"""Without any waiting no hint of a change would be heard."""
 LOOK_SHARE: Final = 4
 """A file is not looked into again before so many times as long as that took last have gone by."""
 
@@ -71,7 +69,7 @@ class Tail:
         Under a flood half the time goes to waiting: what comes meanwhile is told together, for less.
         """
         self._closed.wait(self._rest)
-        changes = self.watch.changes(max(self._agenda.wait(timeout), SHORTEST_WAIT))
+        changes = self.watch.changes(self._agenda.wait(timeout))
         began = time.monotonic()
         for change in sorted(changes, key=_time_of):
             yield from self._if_linked(change.path, self._changed(change))

@@ -9,10 +9,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
+from tracetui.live.notify import Notify
 from tracetui.live.roots import Roots
 from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat
 
@@ -31,18 +32,6 @@ class Change(msgspec.Struct, frozen=True):
     path: str
     entry: Entry | None
     """What is there now; None: it is gone."""
-
-
-class Places(Protocol):
-    """Who wants to know which folders there are: `tracetui.live.notify.Notify`."""
-
-    def add(self, folder: str, *, follow: bool = False) -> bool:
-        """Called before the folder is listed."""
-        ...
-
-    def remove(self, folder: str) -> None:
-        """The folder is gone."""
-        ...
 
 
 class _Held(msgspec.Struct):
@@ -69,7 +58,8 @@ class Tree:
         self._held: dict[str, _Held] = {}
         self._known = dict(known)
         self._roots = Roots(roots, source.local_path)
-        self.places: Places | None = None
+        self.notify: Notify | None = None
+        """Whom to tell of every folder before it is listed, and when it is gone."""
         self.roots = self._roots.tops
         """The roots that no earlier one leads to."""
         self.found: dict[str, Change] = {}
@@ -155,8 +145,8 @@ class Tree:
         if root is None or (not is_root and local is not None and os.path.islink(local)):
             self.drop(path)
             return []
-        if self.places is not None and local is not None:
-            self.places.add(path, follow=is_root)
+        if self.notify is not None and local is not None:
+            self.notify.add(path, follow=is_root)
         began = time.monotonic()
         stamp = self._stamp(path, fresh=True)
         try:
@@ -187,8 +177,8 @@ class Tree:
             held = self._held.pop(below)
             self.folders -= held.is_folder
             self.files -= held.files
-            if self.places is not None:
-                self.places.remove(below)
+            if self.notify is not None:
+                self.notify.remove(below)
             for name in held.entries:
                 self.found[name] = Change(name, None)
 
@@ -217,8 +207,8 @@ class Tree:
 
     def _failed(self, path: str, error: OSError, held: _Held | None) -> Folder:
         """What a folder holds that cannot be listed: the reason; where that may pass, also what it held before."""
-        if self.places is not None:
-            self.places.remove(path)
+        if self.notify is not None:
+            self.notify.remove(path)
         reason = Entry(path, skipped=error.strerror or str(error) or type(error).__name__, failed=True)
         if held is None or isinstance(error, _GONE):
             return Folder([reason], [])
@@ -227,8 +217,8 @@ class Tree:
     def _beside(self, path: str) -> dict[str, Entry]:
         """The log beside a root that is a file. Its folder is watched for both: it tells of names that come and go."""
         local = self.local_path(path)
-        if self.places is not None and local is not None:
-            self.places.add(os.path.dirname(local) or os.curdir, follow=True)
+        if self.notify is not None and local is not None:
+            self.notify.add(os.path.dirname(local) or os.curdir, follow=True)
         try:
             log = self._source.list(path + _WAL).entries
         except LinkLost:

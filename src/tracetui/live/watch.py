@@ -85,7 +85,8 @@ class Watch:
         return self._tree.files
 
     def changes(self, timeout: float) -> list[Change]:
-        """Every file that changed since it was last reported (or since `known`), once; waits at most `timeout` seconds.
+        """Every file that changed since it was last reported (or since `known`), once; waits at most `timeout` seconds
+        for one (0: does not wait).
 
         A root or folder that cannot be listed is an entry that says why, as in walking. A file may be reported without
         having changed. Empty after the time, and as soon as `stop` is called.
@@ -125,7 +126,7 @@ class Watch:
         if self.why:
             return
         try:
-            self._notify = self._tree.places = notify()
+            self._notify = self._tree.notify = notify()
             self.how = "events"
         except OSError as error:
             self._poll(error)
@@ -143,18 +144,20 @@ class Watch:
         """No hints from now on."""
         if self._notify is not None:
             self._notify.close()
-        self._notify = self._tree.places = None
+        self._notify = self._tree.notify = None
         self.how, self.why = "polling", reason(error)
 
     # ---- waiting
 
     def _wait(self, deadline: float) -> None:
+        seconds = 0.0
         while not self._stop.is_set():
+            self._hear(seconds)
             self._guard(self._work)
             now = time.monotonic()
             if self._tree.found or now >= deadline:
                 return
-            self._hear(0.0 if self._todo else min(deadline, self._due()) - now)
+            seconds = 0.0 if self._todo else min(deadline, self._due()) - now
 
     def _due(self) -> float:
         """When there is something to do without a hint."""
