@@ -266,6 +266,11 @@ def summary(diff: Diff) -> Line:
     ):
         if value is not None:
             pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
+    if diff.ignored:
+        told = f"{grouped(sum(diff.ignored.values()))} ignored"
+        pieces += [Piece(Clean(told), "dim"), Piece(Clean(" · "), "dim")]
+    if diff.notes:
+        pieces += [Piece(Clean("bounded"), "status.warn"), Piece(Clean(" · "), "dim")]
     return tuple(pieces[:-1])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator
+from collections.abc import Hashable
 from typing import Any, Final
 
 from tracetui.diff.facts import Fact, Judged
@@ -31,7 +31,7 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
             _fact(table, fact)
     _judged(table, diff, glyphs)
     _apart(sheet, diff, glyphs)
-    _left_out(sheet, diff, glyphs)
+    _not_as_stored(sheet, diff, glyphs)
     return sheet.rows()
 
 
@@ -137,26 +137,25 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
         sheet.line(Piece(Clean(f"{glyphs.cut} {grouped(len(places) - _MOST)} more; ]d goes through all"), "dim"))
 
 
-def _left_out(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
-    """What was ignored, what is not as stored, and what limits the answer."""
-    for line in left_out(diff, glyphs):
-        sheet.line(*line)
-
-
-def left_out(diff: Diff, glyphs: Glyphs) -> Iterator[Line]:
-    """What is to be known of the answer: what was ignored, what is not as stored, bounds that were used."""
-    if diff.strict:
-        yield (Piece(Clean("nothing is ignored  "), "status.warn"), *_key("i", "ignore ids, times and the like again"))
-    elif diff.ignored:
-        told = " · ".join(f"{name} {grouped(number)}" for name, number in diff.ignored.items())
-        yield (Piece(Clean(f"ignored: {told}  "), "sec"), *_key("i", "shows it"))
-    yield (Piece(Clean(f"paired by {one_line(diff.by, 80)}"), "dim"),)
+def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
+    """Stored hashes that are not those of the contents."""
     for row in diff.rows:
         for flag in row.flags:
+            span = diff.span_b(row) or diff.span_a(row)
             words = f"{glyphs.note} {one_line(flag, 60)} of {place_of(diff, row)} is not that of its contents"
-            yield (Piece(Clean(words), "status.warn"),)
-    for note in diff.notes:
-        yield (Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),)
+            sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
+
+
+def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
+    """What is to be known before the answer is believed: what was ignored, and bounds that were used."""
+    lines: list[Line] = []
+    if diff.strict:
+        told = (Piece(Clean("nothing is ignored  "), "status.warn"),)
+        lines.append((*told, *_key("i", "ignores ids, times and the like again")))
+    elif diff.ignored:
+        words = " · ".join(f"{name} {grouped(number)}" for name, number in diff.ignored.items())
+        lines.append((Piece(Clean(f"ignored: {words}  "), "sec"), *_key("i", "shows it")))
+    return lines + [(Piece(Clean(f"{glyphs.note} {one_line(note, 200)}"), "status.warn"),) for note in diff.notes]
 
 
 def _key(key: str, words: str) -> Line:

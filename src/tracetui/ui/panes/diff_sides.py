@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracetui.diff.result import Diff
 from tracetui.ui.panes.folding import FoldingView
-from tracetui.views.diff_runs import run_rows
+from tracetui.views.diff_runs import left_out, run_rows
 
 
 class Sides(FoldingView):
@@ -27,7 +27,9 @@ class Sides(FoldingView):
         if self._diff is None:
             return
         self._drawn_width = width = max(24, self.outer_size.width - 2)
-        self.show(run_rows(self._diff, width=width, opened=self.opened, glyphs=self.look.glyphs), keep=keep)
+        diff, glyphs = self._diff, self.look.glyphs
+        rows = run_rows(diff, width=width, opened=self.opened, glyphs=glyphs)
+        self.show(rows, heading=lambda width: left_out(diff, glyphs), keep=keep)
 
     def on_resize(self) -> None:
         super().on_resize()

@@ -92,8 +92,10 @@ class DiffScreen(ComparedScreen):
             self._asked = None
         self.pairs.show_diff(diff)
         self.sides.show_diff(diff)
-        if diff.complete and not diff.strict:
-            self.app.main.comparing.learn(diff)
+        if diff.complete:
+            self.said = ()
+            if not diff.strict:
+                self.app.main.comparing.learn(diff)
         self.share_height()
         self._look()
         self.refresh_frame()

@@ -1,0 +1,495 @@
+"""Two runs compared, by keys, on the built-in samples."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import TypeVar
+
+import pytest
+from textual.pilot import Pilot
+
+from tests import hostile
+from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
+from tests.ui.test_hostile import assert_harmless, gate_holds
+from tracetui.model import RunRef, RunSummary
+from tracetui.ui.app import TraceApp
+from tracetui.ui.commands import CHANGE, DIFF, PAIRS, SIDES, of_pane
+from tracetui.ui.screens.context import ContextScreen
+from tracetui.ui.screens.diff import DiffScreen
+from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.screens.replays import ReplaysScreen
+
+S = TypeVar("S", bound=FramedScreen)
+MISMATCH = "e4417b8b"
+"""A replay whose fourth step was given another prompt."""
+EXACT = "a91f039c"
+
+__all__ = ["gate_holds"]
+
+
+def run_like(app: TraceApp, ident: str) -> RunSummary:
+    """The run whose id begins so."""
+    return next(run for run in app.store.runs.values() if run.id.startswith(ident))
+
+
+async def go_to(app: TraceApp, pilot: Pilot[int], ident: str) -> None:
+    """Put the cursor of the list on a run."""
+    app.main.runs.move_to_key(run_like(app, ident).ref)
+    await settle(pilot)
+
+
+async def shown(app: TraceApp, pilot: Pilot[int], kind: type[S]) -> S:
+    """The screen of that kind, once it is there with all that it shows."""
+    await until(pilot, lambda: isinstance(app.screen, kind), what=kind.__name__)
+    screen = app.screen
+    assert isinstance(screen, kind)
+    await quiet(pilot, screen)
+    return screen
+
+
+async def quiet(pilot: Pilot[int], screen: FramedScreen) -> None:
+    """Wait until nothing that a comparison shows is on its way."""
+    await until(pilot, lambda: bool(getattr(screen, "settled", True)), what="the comparison")
+    await pilot.pause()
+
+
+async def type_keys(pilot: Pilot[int], screen: FramedScreen, *keys: str) -> None:
+    """Press keys, each on a quiet screen."""
+    for key in keys:
+        await pilot.press(key)
+        await quiet(pilot, screen)
+
+
+async def diff_of(app: TraceApp, pilot: Pilot[int], ident: str) -> DiffScreen:
+    """The comparison of a replay with its original, opened by its key."""
+    await go_to(app, pilot, ident)
+    await pilot.press("D")
+    return await shown(app, pilot, DiffScreen)
+
+
+@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+async def test_d_answers_before_anything_else_is_pressed(opened: Opener, samples: Path, size: tuple[int, int]) -> None:
+    async with opened(samples, size=size) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        told = text_of(app)
+        assert "first difference: step 4 gpt-4o" in told
+        assert "messages[0].content" in told
+        assert screen.change.place == "messages[0]"
+        words = "".join(
+            piece.text for i in range(5) for piece in screen.change.rows.line(i, 220) if "word" in piece.style
+        )
+        assert "Give at least two sources for every number." in words
+        assert screen.pane == (CHANGE if size[0] < 100 else PAIRS)
+
+
+async def test_an_exact_replay_is_said_to_have_gone_the_same_way(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, EXACT)
+        assert "it went the same way" in text_of(app)
+        assert "ignored: " in text_of(app)
+        assert screen.change.compared is not None
+        await type_keys(pilot, screen, "escape")
+        assert app.screen is app.main
+
+
+async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_diverged(
+    opened: Opener, samples: Path
+) -> None:
+    async with opened(samples) as (app, pilot):
+        original = run_like(app, "d20b6eb4")
+        ties = app.main.comparing.ties
+        assert "".join(piece.text for piece in ties(original, app.look.glyphs).before).strip() == "↺×1"
+        screen = await diff_of(app, pilot, MISMATCH)
+        await type_keys(pilot, screen, "q")
+        assert "≠ step 4" in "".join(piece.text for piece in ties(run_like(app, MISMATCH), app.look.glyphs).after)
+        assert "≠1" in "".join(piece.text for piece in ties(original, app.look.glyphs).before)
+        await until(pilot, lambda: "≠ step 4" in text_of(app))
+
+
+async def test_n_walks_through_every_difference_and_says_when_there_are_no_more(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, "rag-001-fork")
+        visited: list[tuple[object, object]] = []
+        for _ in range(50):
+            here = (screen.pairs.cursor, screen.change.cursor)
+            assert here not in visited
+            visited.append(here)
+            await type_keys(pilot, screen, "n")
+            if "no more differences" in text_of(app):
+                break
+        rows = {pair for pair, _ in visited}
+        assert screen.diff is not None
+        assert len(rows) == len([row for row in screen.diff.rows if row.kind != "same"])
+        for _ in range(len(visited) - 1):
+            await type_keys(pilot, screen, "N")
+            assert (screen.pairs.cursor, screen.change.cursor) in visited
+        await type_keys(pilot, screen, "N")
+        assert "no earlier differences" in text_of(app)
+
+
+async def test_brackets_walk_through_the_steps_that_differ(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, "rag-001-fork")
+        assert screen.diff is not None
+        first = screen.pairs.position
+        assert first == screen.diff.first.row if screen.diff.first else False
+        await type_keys(pilot, screen, "]", "d")
+        assert screen.pairs.position == first + 1
+        await type_keys(pilot, screen, "[", "d")
+        assert screen.pairs.position == first
+        await type_keys(pilot, screen, "[", "d")
+        assert "no earlier step that differs" in text_of(app)
+
+
+async def test_s_switches_between_side_by_side_and_unified(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        beside = len(screen.change.rows)
+        await type_keys(pilot, screen, "s")
+        assert len(screen.change.rows) != beside
+        assert "unified" in text_of(app)
+        assert screen.change.place == "messages[0]"
+        await type_keys(pilot, screen, "s")
+        assert len(screen.change.rows) == beside
+
+
+async def test_c_compares_contexts_and_comes_back(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        tabs = []
+        for _ in range(3):
+            await pilot.press("c")
+            wanted = screen.change.tab
+            await until(pilot, lambda tab=wanted: _tab(screen) == tab, what=wanted)  # type: ignore[misc]
+            tabs.append(wanted)
+        assert tabs == ["context", "previous call", "changes"]
+        await type_keys(pilot, screen, "c")
+        assert "kept 4" in text_of(app)
+        assert "~1 edited" in text_of(app)
+        assert "cache breaks here" in text_of(app)
+
+
+def _tab(screen: DiffScreen) -> str:
+    return screen.change.compared.tab if screen.change.compared is not None else ""
+
+
+async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, EXACT)
+        await type_keys(pilot, screen, "i")
+        assert "first difference" in text_of(app) or screen.said
+        assert screen.diff is not None
+        assert screen.diff.strict
+        assert not screen.diff.same
+        assert "nothing is ignored" in text_of(app)
+        await type_keys(pilot, screen, "i")
+        assert screen.diff.same
+        assert app.main.comparing.verdicts[screen.ask_of.a, screen.ask_of.b].same
+
+
+async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        change = screen.change
+        await type_keys(pilot, screen, "2")
+        closed = len(change.rows)
+        folded = next(i for i in range(closed) if "messages the same" in _row(screen, i))
+        change.move_to(folded)
+        await type_keys(pilot, screen, "l")
+        assert len(change.rows) == closed + 4
+        await type_keys(pilot, screen, "h")
+        assert len(change.rows) == closed
+        await type_keys(pilot, screen, "enter")
+        assert len(change.rows) == closed + 4
+        await type_keys(pilot, screen, "z", "R")
+        everything = len(change.rows)
+        assert everything > closed + 4
+        assert screen.zoomed is None
+        await type_keys(pilot, screen, "z", "M")
+        assert len(change.rows) < closed
+
+
+def _row(screen: DiffScreen, index: int) -> str:
+    return "".join(piece.text for piece in screen.change.rows.line(index, 100))
+
+
+async def test_a_search_finds_what_is_folded_and_n_goes_on_with_it(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        await type_keys(pilot, screen, "2", "/", *"battery", "enter")
+        assert "hit 1 of" in text_of(app)
+        await type_keys(pilot, screen, "n")
+        assert "hit" in text_of(app)
+        await type_keys(pilot, screen, "escape", "n")
+        assert "hit" not in text_of(app).splitlines()[1]
+
+
+async def test_panes_are_focused_by_number_and_tab_and_zoomed(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        for key, name in (("2", CHANGE), ("3", SIDES), ("1", PAIRS), ("tab", CHANGE), ("shift+tab", PAIRS)):
+            await type_keys(pilot, screen, key)
+            assert screen.pane == name
+        await type_keys(pilot, screen, "2", "z")
+        assert screen.change.outer_size.height == 37
+        assert not screen.pairs.is_on_screen
+        await type_keys(pilot, screen, "escape")
+        assert screen.pairs.is_on_screen
+        assert app.screen is screen
+
+
+async def test_a_narrow_screen_shows_one_pane_and_escape_goes_back_through_them(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(80, 24)) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        assert (screen.change.is_on_screen, screen.pairs.is_on_screen) == (True, False)
+        await type_keys(pilot, screen, "escape")
+        assert (screen.change.is_on_screen, screen.pairs.is_on_screen) == (False, True)
+        await type_keys(pilot, screen, "k", "enter")
+        assert screen.pane == CHANGE
+        assert "step 3" in text_of(app)
+        await type_keys(pilot, screen, "3")
+        assert "Both runs" in text_of(app)
+        await type_keys(pilot, screen, "1", "escape")
+        assert app.screen is app.main
+
+
+async def test_it_can_be_resized_at_any_moment(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        for size in ((80, 24), (200, 60), (30, 8), (120, 20), (120, 40)):
+            await pilot.resize_terminal(*size)
+            await quiet(pilot, screen)
+            assert_harmless(app)
+        assert screen.change.place == "messages[0]"
+
+
+async def test_values_paths_and_addresses_are_copied(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[str] = []
+
+    def copy(self: TraceApp, text: str) -> int:
+        copied.append(text)
+        return len(text)
+
+    monkeypatch.setattr(TraceApp, "copy", copy)
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        await type_keys(pilot, screen, "2", "y", "y", "y", "p", "y", "l")
+        assert "Give at least two sources" in copied[0]
+        assert copied[1] == "messages[0]"
+        assert copied[2].startswith(run_like(app, MISMATCH).ref.address + "/")
+
+
+async def test_two_marked_runs_are_compared_whatever_their_formats(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await go_to(app, pilot, "appeal")
+        await press(pilot, "space")
+        assert "marked as A" in text_of(app)
+        await go_to(app, pilot, "8d7464ab")
+        await press(pilot, "space")
+        assert " A  insurance" in text_of(app)
+        assert app.main.comparing.marked == [run_like(app, "appeal").ref, app.main.runs.ref]
+        await pilot.press("d")
+        screen = await shown(app, pilot, DiffScreen)
+        assert screen.diff is not None
+        assert screen.diff.a.summary.id == "appeal"
+        await type_keys(pilot, screen, "q")
+        await press(pilot, "space")
+        assert len(app.main.comparing.marked) == 1
+        await press(pilot, "g", "G", "k", "k")
+        await pilot.press("d")
+        await shown(app, pilot, DiffScreen)
+
+
+async def test_without_marks_d_says_how_to_mark(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "d")
+        assert "Space marks a run" in text_of(app)
+
+
+async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        app.main.comparing.marked = [run_like(app, "appeal").ref, run_like(app, "coverage").ref]
+        await pilot.press("d")
+        screen = await shown(app, pilot, DiffScreen)
+        told = [screen.sides.rows.plain(i) for i in range(len(screen.sides.rows))]
+        assert any("not met" in line for line in told)
+        assert screen.diff is not None
+        assert len(told) > len(screen.diff.judged) > 0
+
+
+async def test_the_state_of_graphs_is_compared(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, "router-001-ck")
+        await pilot.press(">")
+        await until(pilot, lambda: _tab(screen) == "state", what="the state")
+        assert "accumulated state after superstep" in text_of(app)
+
+
+async def test_a_missing_original_is_said(opened: Opener, samples: Path, tmp_path: Path) -> None:
+    replay = next(path for path in (samples / "paprika").rglob("*.json") if path.name.startswith(MISMATCH))
+    shutil.copy(replay, tmp_path)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "D")
+        assert "d20b6eb4" in text_of(app).splitlines()[1]
+        assert "is not in this directory" in text_of(app)
+        assert "not here" in text_of(app)
+
+
+async def test_a_run_without_relations_says_so(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await go_to(app, pilot, "appeal")
+        await press(pilot, "D")
+        assert "no original and no replays" in text_of(app)
+
+
+@pytest.fixture
+def replayed(samples: Path, tmp_path: Path) -> Path:
+    """An original with three replays, one of which went differently."""
+    for path in (samples / "paprika").rglob("*.json"):
+        if path.name.startswith(("d20b6eb4", MISMATCH)):
+            shutil.copy(path, tmp_path)
+    original = next(tmp_path.glob("d20b6eb4*"))
+    for number in (1, 2):
+        record = json.loads(original.read_bytes())
+        record["replay_of"], record["record_id"] = record["record_id"], f"replay-{number}"
+        (tmp_path / f"replay-{number}.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+async def test_an_original_lists_its_replays_with_their_first_difference(opened: Opener, replayed: Path) -> None:
+    async with opened(replayed) as (app, pilot):
+        await go_to(app, pilot, "d20b6eb4")
+        await pilot.press("D")
+        screen = await shown(app, pilot, ReplaysScreen)
+        await until(pilot, lambda: "to go" not in text_of(app), what="all verdicts")
+        told = text_of(app)
+        assert "1 of 3 replays went differently" in told
+        assert told.count("went the same way") == 2
+        assert "step 4 gpt-4o · input≠ messages[0].content" in told
+        screen.list.move_to_key(run_like(app, MISMATCH).ref)
+        await pilot.press("enter")
+        diff = await shown(app, pilot, DiffScreen)
+        assert "first difference" in text_of(app)
+        await type_keys(pilot, diff, "escape")
+        assert app.screen is screen
+        await type_keys(pilot, screen, "escape")
+        await until(pilot, lambda: len(app.screen_stack) == 1)
+        await until(pilot, lambda: "↺×3 ≠1" in text_of(app))
+
+
+async def test_c_in_a_run_compares_a_model_call_with_the_one_before(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await go_to(app, pilot, "0690e0f0")
+        await press(pilot, "enter", "g", "c")
+        assert "first model call" in text_of(app)
+        await press(pilot, "j", "c")
+        assert "go to a model call first" in text_of(app)
+        await press(pilot, "]", "m")
+        await pilot.press("c")
+        screen = await shown(app, pilot, ContextScreen)
+        assert "since the call before: kept" in text_of(app)
+        first = screen.ask_of
+        await type_keys(pilot, screen, "]", "d")
+        assert screen.ask_of.a == first.b
+        await type_keys(pilot, screen, "[", "d")
+        assert screen.ask_of == first
+        await type_keys(pilot, screen, "s", "n", "w", "w", "2", "tab", "i", "c", "z", "z", "N", "escape")
+        assert app.screen is app.main
+
+
+@pytest.mark.parametrize("pane", sorted(DIFF))
+async def test_every_key_of_every_pane_does_something_without_breaking(
+    opened: Opener, samples: Path, pane: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TraceApp, "action_suspend_process", lambda self: None)
+    async with opened(samples) as (app, pilot):
+        for command in of_pane(pane, app.commands):
+            if command.id in ("palette", "help"):
+                continue
+            if not isinstance(app.screen, DiffScreen):
+                screen = await diff_of(app, pilot, MISMATCH)
+            screen.focus_pane(pane)
+            await quiet(pilot, screen)
+            assert pane in (screen.pane, pane)
+            screen.perform(command)
+            await pilot.pause()
+            if command.id == "search":
+                await pilot.press("escape")
+            if app.screen is screen:
+                await quiet(pilot, screen)
+            assert_harmless(app)
+
+
+async def test_help_shows_the_keys_of_a_comparison(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        await pilot.press("?")
+        await until(pilot, lambda: app.screen is not screen)
+        assert "Next step that differs" in text_of(app)
+        await pilot.press("escape")
+        await until(pilot, lambda: app.screen is screen)
+
+
+async def test_reading_again_finds_what_changed(opened: Opener, replayed: Path) -> None:
+    async with opened(replayed) as (app, pilot):
+        screen = await diff_of(app, pilot, "replay-1")
+        assert screen.diff is not None
+        assert screen.diff.same
+        path = replayed / "replay-1.json"
+        record = json.loads(path.read_bytes())
+        record["steps"][0]["output_data"] = {"choices": "changed"}
+        path.write_text(json.dumps(record))
+        await pilot.press("ctrl+r")
+        await until(pilot, lambda: "first difference: step 1" in text_of(app), what="the change")
+
+
+async def test_a_run_that_cannot_be_read_is_said(opened: Opener, replayed: Path) -> None:
+    async with opened(replayed) as (app, pilot):
+        await go_to(app, pilot, "replay-1")
+        ref = run_like(app, "replay-1").ref
+        gone = RunRef(ref.format, str(replayed / "gone.json"))
+        app.main.comparing.open(ref, gone)
+        await until(pilot, lambda: "cannot be read" in text_of(app), what="why not")
+
+
+@pytest.fixture(scope="module")
+def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Every sample and its hostile twin."""
+    folder = tmp_path_factory.mktemp("hostile")
+    hostile.write(folder, NOW)
+    return folder
+
+
+@pytest.mark.usefixtures("gate_holds")
+@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: Path, size: tuple[int, int]) -> None:
+    async with opened(attack, size=size) as (app, pilot):
+        refs = sorted(app.store.runs, key=lambda ref: os.path.basename(ref.path).encode("utf-8", "surrogatepass"))
+        by_format: dict[str, list[RunRef]] = {}
+        for ref in refs:
+            by_format.setdefault(ref.format, []).append(ref)
+        pairs = [(several[0], several[-1]) for several in by_format.values()]
+        pairs += [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
+        for a, b in pairs:
+            app.main.comparing.open(a, b)
+            screen = await shown(app, pilot, DiffScreen)
+            assert_harmless(app)
+            for keys in (
+                ("n", "n", "n"),
+                ("i",),
+                ("s",),
+                ("z", "R"),
+                ("2", "G"),
+                ("w",),
+                ("c",),
+                ("3", "G"),
+                ("1", "G"),
+            ):
+                await type_keys(pilot, screen, *keys)
+                assert_harmless(app)
+            await type_keys(pilot, screen, "q")
