@@ -258,3 +258,16 @@ async def test_the_cursor_goes_back_to_a_run_that_is_made_anew(opened: Opener, t
         Path(ref.path).write_bytes(data)
         await shows(app, pilot, "3 runs")
         assert app.main.runs.ref == ref
+
+
+async def test_a_quiet_run_stays_among_the_live_and_is_called_quiet_everywhere(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    os.utime(session.path, (time.time() - 60,) * 2)
+    other = session_of(tmp_path / "t.jsonl", 3)
+    os.utime(other.path, (time.time() - 90_000,) * 2)
+    async with opened(tmp_path) as (app, _):
+        lines = text_of(app).splitlines()
+        live = next(i for i, line in enumerate(lines) if line.startswith(" live "))
+        assert lines[live + 1].startswith("▌◐ claude-code    quiet")
+        assert lines[live + 2].startswith((" today", " last night"))
+        assert "claude-code quiet · 3 steps" in text_of(app)

@@ -96,3 +96,13 @@ def test_every_run_is_shown_exactly_once_however_it_is_arranged(
     items = arrange(runs, [], Arrangement(sort, reverse, group), now=NOW)
     shown = [item for item in items if isinstance(item, RunSummary)]
     assert sorted(one.ref for one in shown) == sorted(one.ref for one in runs)
+
+
+def test_what_a_dead_program_left_active_is_not_among_the_live() -> None:
+    killed, quiet = run("killed", age=90_000, status=Status.RUNNING), run("quiet", age=60, status=Status.UNKNOWN)
+    going = {"quiet"}.__contains__
+    shown = names(arrange([killed, quiet], [], Arrangement(), now=NOW, going=lambda one: going(one.name)))
+    assert shown[:2] == ["live", "quiet"]
+    assert shown[-1] == "killed"
+    by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, going=lambda one: False))
+    assert by_status == ["unknown", "killed"]

@@ -59,6 +59,7 @@ class Arranging:
             now=screen.app.clock(),
             total=len(store.runs),
             stands=screen.live.state_in_list,
+            going=screen.live.is_going,
             ties=screen.comparing.ties,
         )
         if not len(screen.runs.rows):

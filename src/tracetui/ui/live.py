@@ -36,6 +36,7 @@ class Live:
 
     def __init__(self, screen: MainScreen) -> None:
         self._screen = screen
+        screen.steps.stands = self.state_of
         self.watching = Watching()
         self.notify = False
         """Whether the terminal rings when a run fails."""
@@ -48,6 +49,7 @@ class Live:
         self._listed = False
         self._ticks = 0
         self._counted = (-1, 0)
+        self._stands: tuple[tuple[Run, int, float], Liveness] | None = None
         self._standing: Counter[State] = Counter()
 
     # ---- what arrives
@@ -176,15 +178,15 @@ class Live:
     # ---- silence
 
     def state_of(self, run: Run) -> Liveness:
-        """How an open run stands now."""
-        screen = self._screen
-        pulse = screen.store.pulses.get(run.summary.ref)
-        return liveness(
-            run,
-            now=screen.app.clock(),
-            arrivals=tuple(pulse.arrivals) if pulse is not None else (),
-            changed_at=screen.store.changed_at(run.summary),
-        )
+        """How an open run stands now. Found out once a second at most: it takes a look at every span."""
+        screen, now = self._screen, self._screen.app.clock()
+        changed_at = screen.store.changed_at(run.summary)
+        known = (run, int(now), changed_at)
+        if self._stands is None or self._stands[0] != known:
+            pulse = screen.store.pulses.get(run.summary.ref)
+            arrivals = tuple(pulse.arrivals) if pulse is not None else ()
+            self._stands = known, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+        return self._stands[1]
 
     def state_in_list(self, run: RunSummary) -> State:
         """How a run of the list stands now."""
@@ -205,14 +207,20 @@ class Live:
         store, now = self._screen.store, int(self._screen.app.clock())
         if self._counted != (store.revision, now):
             self._counted = store.revision, now
-            lately = now - UNKNOWN_MS / 1000
             runs = (store.runs[ref] for ref in store.unended)
             self._standing = Counter(
-                self.state_in_list(run)
-                for run in runs
-                if run.parent is None and (run.modified_at > lately or run.ref in store.pulses)
+                self.state_in_list(run) for run in runs if run.parent is None and self._may_go_on(run)
             )
         return self._standing
+
+    def _may_go_on(self, run: RunSummary) -> bool:
+        """False, at once, for a run of which nothing was heard for so long that nobody knows."""
+        store = self._screen.store
+        return run.modified_at > self._screen.app.clock() - UNKNOWN_MS / 1000 or run.ref in store.pulses
+
+    def is_going(self, run: RunSummary) -> bool:
+        """Whether a run of the list goes on, as far as anybody can tell."""
+        return self._may_go_on(run) and self.state_in_list(run) in GOING
 
     def show_strip(self) -> None:
         """Show how long the open run has been silent, where it is still going on; else no strip."""

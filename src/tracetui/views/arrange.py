@@ -20,6 +20,15 @@ GROUPS: Final = ("day", "agent", "format", "status", "none")
 """What the list can be grouped by."""
 
 
+Going = Callable[[RunSummary], bool]
+"""Whether a run is going on, as far as anybody can tell."""
+
+
+def told_going(run: RunSummary) -> bool:
+    """Whether a run goes on for all that its trace tells: a program that was killed leaves it so for ever."""
+    return run.status is Status.RUNNING
+
+
 class Arrangement(msgspec.Struct, frozen=True):
     """How the list is arranged."""
 
@@ -57,6 +66,7 @@ def arrange(
     arrangement: Arrangement,
     *,
     now: float,
+    going: Going = told_going,
 ) -> list[Item]:
     """The rows of the list: filtered, sorted and grouped. Children follow the run that started them."""
     wanted = filter_of(arrangement)
@@ -69,7 +79,7 @@ def arrange(
     nested = _nest(kept)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
-    return _grouped(nested, broken, arrangement, now)
+    return _grouped(nested, broken, _group_label(arrangement.group, now, going))
 
 
 def _nest(runs: list[RunSummary]) -> list[RunSummary]:
@@ -102,8 +112,7 @@ def _nest(runs: list[RunSummary]) -> list[RunSummary]:
     return nested
 
 
-def _grouped(runs: list[RunSummary], problems: list[Problem], arrangement: Arrangement, now: float) -> list[Item]:
-    label_of = _group_label(arrangement.group, now)
+def _grouped(runs: list[RunSummary], problems: list[Problem], label_of: Callable[[RunSummary], str]) -> list[Item]:
     groups: dict[str, list[RunSummary | Problem]] = {}
     children: Counter[str] = Counter()
     label, group = "", groups.setdefault("", [])
@@ -129,17 +138,23 @@ def _grouped(runs: list[RunSummary], problems: list[Problem], arrangement: Arran
     return items
 
 
-def _group_label(group: str, now: float) -> Callable[[RunSummary], str]:
+def _group_label(group: str, now: float, going: Going) -> Callable[[RunSummary], str]:
     if group == "agent":
         return lambda run: run.agent or run.name
     if group == "format":
         return lambda run: run.ref.format
     if group == "status":
-        return lambda run: run.status.value
-    return _day_label(now)
+        return lambda run: _status_label(run, going)
+    return _day_label(now, going)
 
 
-def _day_label(now: float) -> Callable[[RunSummary], str]:
+def _status_label(run: RunSummary, going: Going) -> str:
+    if run.status not in (Status.RUNNING, Status.UNKNOWN):
+        return run.status.value
+    return (Status.RUNNING if going(run) else Status.UNKNOWN).value
+
+
+def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
     """``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00), then the date; all in local time."""
     here = datetime.fromtimestamp(now)
     morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
@@ -150,7 +165,7 @@ def _day_label(now: float) -> Callable[[RunSummary], str]:
 
     def label(run: RunSummary) -> str:
         nonlocal begin, end, date
-        if run.status is Status.RUNNING:
+        if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
             return "live"
         when = moment(run)
         if when >= today:

@@ -8,14 +8,25 @@ from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.text import Clean, age, clean, cost, duration, grouped, one_line, tokens
 from tracetui.views.chart import tokens_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.liveness import State
 from tracetui.views.rows import Line, Piece, fit, width_of
+from tracetui.views.runs import status_now
 
 
 def heading(
-    run: Run, width: int, *, now: float | None = None, zone: tzinfo = UTC, glyphs: Glyphs = UNICODE
+    run: Run,
+    width: int,
+    *,
+    now: float | None = None,
+    zone: tzinfo = UTC,
+    glyphs: Glyphs = UNICODE,
+    state: State = State.ENDED,
 ) -> list[Line]:
-    """Two lines: how the run ended and where; model, time, tokens, cost, and at the right when it was."""
-    return [tuple(fit(_verdict(run, glyphs), width)), _facts(run.summary, width, now, zone, glyphs)]
+    """Two lines: how the run ended and where; model, time, tokens, cost, and at the right when it was.
+
+    `state` is how it stands if the trace tells no end.
+    """
+    return [tuple(fit(_verdict(run, glyphs, state), width)), _facts(run.summary, width, now, zone, glyphs)]
 
 
 def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
@@ -69,15 +80,16 @@ def number(value: float | int | None, glyphs: Glyphs = UNICODE) -> Clean:
     return Clean(f"{value:.4g}")
 
 
-def _verdict(run: Run, glyphs: Glyphs) -> list[Piece]:
+def _verdict(run: Run, glyphs: Glyphs, state: State) -> list[Piece]:
     summary = run.summary
-    sign, style = status_glyph(summary.status, glyphs)
-    loud = summary.status in (Status.ERROR, Status.RUNNING)
+    status = status_now(summary, state)
+    sign, style = status_glyph(status, glyphs)
+    loud = status in (Status.ERROR, Status.RUNNING)
     name = one_line(summary.agent or summary.name or summary.id, 60)
     pieces = [Piece(sign, style), Piece(Clean(f" {name}"), f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
-    pieces.append(Piece(Clean(f" {summary.status.value}"), style))
+    pieces.append(Piece(Clean(f" {status.value if state is State.ENDED else state.value}"), style))
     if summary.status_word and summary.status_word.lower() != summary.status.value:
         pieces.append(Piece(Clean(f" ({_word(summary)})"), "dim"))
     if summary.steps is not None:

@@ -11,7 +11,7 @@ from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
-from tracetui.views.arrange import Arrangement, Item, arrange
+from tracetui.views.arrange import Arrangement, Going, Item, arrange, told_going
 from tracetui.views.rows import Line, ListRows, Piece
 
 REUNION_SECONDS: Final = 5.0
@@ -48,12 +48,13 @@ class RunList(LineView):
         now: float,
         total: int,
         stands: runs.Stands = runs.as_told,
+        going: Going = told_going,
         ties: runs.Ties = runs.no_ties,
     ) -> None:
-        """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `ties` how one is
-        tied to others.
+        """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `going` whether
+        it goes on, `ties` how one is tied to others.
         """
-        items = arrange(summaries, problems, self.arrangement, now=now)
+        items = arrange(summaries, problems, self.arrangement, now=now, going=going)
         everything = self.arrangement.all_columns
         rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)
         before = self.rows

@@ -10,6 +10,7 @@ from tracetui.text import Clean, clean, grouped, one_line, wrap
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
 from tracetui.views.glyphs import status_glyph
+from tracetui.views.liveness import Liveness, State
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 
 
@@ -22,6 +23,9 @@ class Steps(LineView):
     def __init__(self) -> None:
         super().__init__(id="steps")
         self.run: Run | None = None
+        self.stands: Callable[[Run], Liveness] | None = None
+        """Tells how a run stands of which the trace tells no end."""
+        self._state = State.ENDED
         self.as_tree = False
         self.headline = True
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
@@ -63,6 +67,16 @@ class Steps(LineView):
             self._came = max(0, below)
             self._name_it()
 
+    def move_to(self, position: int, *, center: bool = False) -> None:
+        super().move_to(position, center=center)
+        if self.following and not self.at_newest:  # now: a step that comes meanwhile must not take the cursor back
+            self.detach()
+
+    def action_page(self, pages: float) -> None:
+        super().action_page(pages)
+        if self.following and not self.at_newest:
+            self.detach()
+
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)
         if self.following and self.top + self.page < len(self.rows):
@@ -73,11 +87,17 @@ class Steps(LineView):
     def tick(self, now: float) -> None:
         """Draw anew how long open spans have lasted."""
         rows = self.rows
-        if isinstance(rows, spans.SpanRows) and any(
+        if not isinstance(rows, spans.SpanRows):
+            return
+        before, self._state = self._state, self._state_of(rows.run)
+        if self._state is not before or any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
             for index in range(self.top, min(len(rows), self.top + self.page))
         ):
-            self.show(rows.grown(rows.run, now=now))
+            self.show(rows.grown(rows.run, now=now), heading=self._heading_of(rows.run, rows, now))
+
+    def _state_of(self, run: Run) -> State:
+        return self.stands(run).state if self.stands is not None else State.ENDED
 
     def _name_it(self) -> None:
         if self.run is not None:
@@ -104,6 +124,7 @@ class Steps(LineView):
             self.folded = frozenset()
             self.following, self._newest, self._came = False, None, None
         before, self.run = self.run if same else None, run
+        self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
         if self._newest not in run.index:  # the run began anew, and is shorter than it was
             self._newest = run.spans[-1].id if run.spans else None
@@ -179,7 +200,8 @@ class Steps(LineView):
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
-                above = [*headline.heading(run, width, now=now, zone=look.zone, glyphs=look.glyphs), ()]
+                state = self._state
+                above = [*headline.heading(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state), ()]
                 if width > 90 and (whole := rows.overview(width)):
                     above += [whole, ()]
             return [*above, rows.header(width)] if len(rows) else above
