@@ -7,12 +7,12 @@ from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from tracetui.live.agenda import Agenda
+from tracetui.live.agenda import Agenda, running_for
 from tracetui.live.place import Place
 from tracetui.live.track import ENDED, TREE, Known, Track, plain, same_but_for_time
-from tracetui.model import Problem, Run, RunRef, RunSummary, Status, StatusSource
+from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.model.event import Event, RunChanged, RunEnded, RunReset, SpanChanged
-from tracetui.sources.base import MOVING_SECONDS, Source
+from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 
 READERS: Final = 256
@@ -166,9 +166,9 @@ class Followed:
         if ended is not None and ended is not known.ended:
             yield RunEnded(known.summary)
         known.ended = ended
-        if summary.status is Status.RUNNING and summary.status_source is StatusSource.DERIVED:
-            left = summary.modified_at + MOVING_SECONDS - time.time()
-            self._agenda.add(place.entry.path, time.monotonic() + max(1.0, min(left, MOVING_SECONDS) + 0.01))
+        if summary.seems_running:
+            now = time.monotonic()
+            self._agenda.add(place.entry.path, now + running_for(now - place.changed))
 
     def _keep(self, track: Track) -> None:
         self._tracks[track.ref] = track

@@ -7,29 +7,25 @@ from __future__ import annotations
 import gc
 import threading
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tracetui.formats import registry
 from tracetui.formats.base import Format
+from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
 from tracetui.live.hot import Hot
 from tracetui.live.mail import Mailbox, Watching
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.traffic import Traffic
 from tracetui.live.watch import Change, Watch
-from tracetui.model import Status, StatusSource
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
 BATCH: Final = 256
-STILL_SECONDS: Final = 2.0
-"""A file that cannot be read may be half written: it counts as broken once it was still for so long."""
 SHARE: Final = 2
 """After work of one second on what changed follow so many seconds of rest, if there is more to do."""
 LONGEST_REST: Final = 1.0
-RETRY_SECONDS: Final = 1.0
-"""Before another attempt where the source could not be reached."""
 LOOK_UP_SECONDS: Final = 0.25
 """How often a thread that waits for changes looks up to see whether something else is wanted."""
 
@@ -58,8 +54,8 @@ class Lister:
         self._shallow: list[tuple[Entry, str]] = []
         """Files of which only the list stage was done, oldest first."""
         self._counted = 0
-        self._due: dict[str, float] = {}
-        """Files to look at again, and when (monotonic): they cannot be read yet, or may be found to stand still."""
+        self._agenda = Agenda()
+        """Files that cannot be read yet, or may be found to stand still."""
         self._events = events
 
     def rescan(self) -> None:
@@ -170,7 +166,7 @@ class Lister:
     def _keep_up(self) -> None:
         told = Watching()
         while not self._over and self._watch is not None:
-            changes = self._watch.changes(0.0 if self._shallow else self._patience())
+            changes = self._watch.changes(0.0 if self._shallow else self._agenda.wait(LOOK_UP_SECONDS))
             began = time.perf_counter()
             self._look_again(changes, 0.0)
             self._look_again(self._fallen_due(), MOVING_SECONDS)
@@ -187,20 +183,12 @@ class Lister:
         with self._mailbox.open() as mail:
             mail.watching = now
 
-    def _patience(self) -> float:
-        soonest = min(self._due.values(), default=time.monotonic() + LOOK_UP_SECONDS)
-        return max(0.0, min(LOOK_UP_SECONDS, soonest - time.monotonic()))
-
-    def _fallen_due(self) -> list[Change]:
-        now = time.monotonic()
-        fallen: list[Change] = []
-        for path in [path for path, due in self._due.items() if due <= now]:
+    def _fallen_due(self) -> Iterator[Change]:
+        for path in self._agenda.due():
             try:
-                fallen.append(Change(path, self._entry(path)))
-                del self._due[path]
+                yield Change(path, self._entry(path))
             except LinkLost:
-                self._due[path] = now + RETRY_SECONDS
-        return fallen
+                self._agenda.move(path, time.monotonic() + RETRY_SECONDS)
 
     def _entry(self, path: str) -> Entry | None:
         """The file as it is now, None if it is gone. Raises `LinkLost`."""
@@ -220,7 +208,7 @@ class Lister:
             try:
                 one = self._look(change, still)
             except LinkLost:
-                self._due[change.path] = time.monotonic() + RETRY_SECONDS
+                self._agenda.move(change.path, time.monotonic() + RETRY_SECONDS)
                 continue
             if one is not None:
                 found.append(one)
@@ -231,7 +219,7 @@ class Lister:
     def _look(self, change: Change, still: float) -> Found | None:
         path, entry = change.path, change.entry
         if entry is None:
-            self._due.pop(path, None)
+            self._agenda.drop(path)
             self._hot.forget(path)
             return Found(path=path, gone=True)
         found = self._hot.look(path)
@@ -241,19 +229,16 @@ class Lister:
         return None if self._wait_for(found, entry, still) else found
 
     def _wait_for(self, found: Found, entry: Entry, still: float) -> bool:
-        """Whether nothing is to be said of this file yet; it is looked at again when there will be.
-
-        An empty file is given longer: writers that buffer leave it empty until they have something to write.
-        """
+        """Whether nothing is to be said of this file yet; it is looked at again when there will be."""
         now = time.monotonic()
-        patience = STILL_SECONDS if entry.stat is None or entry.stat.size else MOVING_SECONDS
-        if found.kind == "problem" and still < patience:
-            self._due[found.path] = now + patience - still
+        left = patience(entry.stat) - still
+        if found.kind == "problem" and left > 0:
+            self._agenda.move(found.path, now + left)
             return True
-        if any(run.status is Status.RUNNING and run.status_source is StatusSource.DERIVED for run in found.runs):
-            self._due[found.path] = now + max(STILL_SECONDS, MOVING_SECONDS - still)
+        if any(run.seems_running for run in found.runs):
+            self._agenda.move(found.path, now + running_for(still))
         else:
-            self._due.pop(found.path, None)
+            self._agenda.drop(found.path)
         return False
 
 

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from typing import Final
 
 import msgspec
 
+from tracetui.live.agenda import patience
 from tracetui.model import Problem, RunRef
 from tracetui.model.event import Event, ProblemMet
 from tracetui.sources.base import Entry, Stat
-
-STILL_SECONDS: Final = 2.0
-"""How long a file must not have changed before what is wrong with it is told."""
 
 
 class Place(msgspec.Struct):
@@ -39,12 +36,12 @@ class Place(msgspec.Struct):
 
     @property
     def still_at(self) -> float:
-        """From when on it counts as still, if it does not change before."""
-        return self.changed + STILL_SECONDS
+        """From when on (monotonic) what is wrong with it is told, if it does not change before."""
+        return self.changed + patience(self.entry.stat)
 
     @property
     def still(self) -> bool:
-        """Whether it has not changed for a while."""
+        """Whether it has not changed for so long that what is wrong with it is told."""
         return time.monotonic() >= self.still_at
 
     @property

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from tracetui.formats.base import Format
-from tracetui.live.agenda import Agenda
+from tracetui.live.agenda import RETRY_SECONDS, Agenda
 from tracetui.live.followed import Followed
 from tracetui.live.place import Place
 from tracetui.live.scan import Found, entries, look
@@ -24,8 +24,6 @@ from tracetui.sources.base import Entry, LinkLost, Source
 READ_AHEAD: Final = 64 << 20
 """Bytes of files that are read at the start, so that it is known which spans they hold already."""
 LONGEST_REST: Final = 0.25
-RETRY_SECONDS: Final = 1.0
-"""Before another attempt where the source could not be reached."""
 LOOK_SHARE: Final = 4
 """A file is not looked into again before so many times as long as that took last have gone by."""
 
@@ -126,10 +124,8 @@ class Tail:
             return
         if place is None:
             place = self._places[change.path] = Place(entry=entry, changed=_changed_at(entry))
-        elif place.entry.stat == entry.stat:  # of a database only its log changed
+        else:  # by our clock: that of another machine may be wrong, and of a database only the log may have changed
             place.changed = time.monotonic()
-        else:
-            place.changed = _changed_at(entry)
         place.entry = entry
         yield from self._read(change.path)
 

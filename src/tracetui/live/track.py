@@ -8,7 +8,7 @@ import msgspec
 
 from tracetui.live.load import Reader
 from tracetui.live.prefix import Prefix
-from tracetui.model import Problem, Run, RunRef, RunSummary, Status, StatusSource
+from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.sources.base import Source
 
 ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
@@ -41,8 +41,8 @@ def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
 
 
 def _settled(summary: RunSummary) -> RunSummary:
-    waiting = summary.status_source is StatusSource.DERIVED and summary.status is Status.RUNNING
-    return msgspec.structs.replace(summary, modified_at=0.0, status=Status.UNKNOWN if waiting else summary.status)
+    status = Status.UNKNOWN if summary.seems_running else summary.status
+    return msgspec.structs.replace(summary, modified_at=0.0, status=status)
 
 
 class Track:

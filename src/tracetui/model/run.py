@@ -135,6 +135,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Modification time of the file: the order until start times are known, and for runs without one."""
     deep: bool = False
 
+    @property
+    def seems_running(self) -> bool:
+        """Whether it counts as running only because its file has changed lately."""
+        return self.status is Status.RUNNING and self.status_source is StatusSource.DERIVED
+
 
 class Limit(msgspec.Struct, frozen=True, gc=False):
     """A policy's limit and how far the run came; `violated` where the trace says so."""
