@@ -56,8 +56,9 @@ class FileWatch:
     def wake(self) -> None:
         """End `wait` now, or the next one, from another thread."""
         self._woken.set()
-        if self._inotify is not None:
-            self._inotify.wake()
+        inotify = self._inotify  # the other thread may let go of it meanwhile
+        if inotify is not None:
+            inotify.wake()
 
     def close(self) -> None:
         """Give everything back."""

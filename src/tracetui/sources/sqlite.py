@@ -25,6 +25,7 @@ import weakref
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from functools import cache
+from threading import Lock
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -172,17 +173,20 @@ class _Copy:
 
 
 _copies: dict[str, tuple[_State, _Copy]] = {}
+_copies_lock = Lock()
 
 
 def _copy_of(path: str, state: _State) -> _Copy:
     """The copy of that state: the one at hand if there is one, so that many reads in a row copy once."""
     key = os.path.abspath(path)
-    known = _copies.pop(key, None)
+    with _copies_lock:
+        known = _copies.pop(key, None)
     if known is None or known[0] != state or not os.path.exists(known[1].path):  # something may tidy up the folder
         known = _taken(path, state)
-    _copies[key] = known  # at the end: the oldest goes first
-    while len(_copies) > KEPT_COPIES:
-        _copies.pop(next(iter(_copies)), None)
+    with _copies_lock:
+        _copies[key] = known  # at the end: the oldest goes first
+        while len(_copies) > KEPT_COPIES:
+            del _copies[next(iter(_copies))]
     return known[1]
 
 
