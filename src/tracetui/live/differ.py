@@ -101,7 +101,7 @@ class Differ:
         return False
 
     def _answer(self, ask: Ask, answer: Answer) -> None:
-        with self._mailbox.open() as mail:
+        with self._mailbox.open(asked=True) as mail:
             mail.diffs[ask] = answer
 
     # ---- whole runs

@@ -85,6 +85,11 @@ class Engine:
         """Everything that arrived since the last call."""
         return self._mailbox.collect()
 
+    @property
+    def urgent(self) -> bool:
+        """Whether there is mail that was asked for."""
+        return self._mailbox.urgent
+
     def wait(self, seconds: float) -> bool:
         """Wait at most so long for mail; True if there is some."""
         return self._mailbox.wait(seconds)

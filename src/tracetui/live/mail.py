@@ -45,6 +45,8 @@ class Mail(msgspec.Struct):
     """Files looked at so far by the current stage."""
     total: int | None = None
     """Files to look at in all; None while the walk still goes on."""
+    asked: bool = False
+    """Something in it was asked for: the reader waits."""
     stage: str = ""
     """``list``, ``deep``, or empty when everything is known."""
     listed: bool = False
@@ -74,11 +76,12 @@ class Mailbox:
             notify()
 
     @contextmanager
-    def open(self) -> Iterator[Mail]:
-        """Put something in."""
+    def open(self, *, asked: bool = False) -> Iterator[Mail]:
+        """Put something in; `asked` if somebody waits for it: that rings in any case."""
         with self._lock:
             yield self._mail
-            ring, self._full = not self._full, True
+            ring, self._full = asked or not self._full, True
+            self._mail.asked |= asked
             self._arrived.set()
             self._taken.clear()
             notify = self._notify
@@ -92,6 +95,12 @@ class Mailbox:
             self._arrived.clear()
             self._taken.set()
         return mail
+
+    @property
+    def urgent(self) -> bool:
+        """Whether it holds what somebody waits for."""
+        with self._lock:
+            return self._mail.asked
 
     def wait(self, seconds: float) -> bool:
         """Wait at most so long until there is something; True if there is."""

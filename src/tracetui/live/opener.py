@@ -9,6 +9,7 @@ import time
 from collections import OrderedDict
 from typing import Final
 
+from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.excerpt import read_excerpt
 from tracetui.live.follow import FileWatch
 from tracetui.live.load import Reader
@@ -24,8 +25,6 @@ OPEN_RUNS: Final = 8
 """Runs that were read and are kept, so that reading on costs only what is new."""
 LOOK_UP_SECONDS: Final = 1.0
 """How often a run that is looked at is read on although nothing told that it grew."""
-STILL_SECONDS: Final = 2.0
-"""A file that cannot be read may be half written: what was read before is shown for so long."""
 SCREEN_SECONDS: Final = 0.1
 """How long reading on waits for a screen that has not yet taken what was read before."""
 
@@ -116,9 +115,9 @@ class Opener:
     def _read_all(self, reader: Reader) -> bool:
         """Read to the end; False if another run is wanted before."""
         if not reader.more:
-            self._deliver(reader.build(), None)
+            self._deliver(reader.build(), None, asked=True)
         for run in reader.steps():
-            self._deliver(run, starting_span(run))
+            self._deliver(run, starting_span(run), asked=True)
             self._traffic.let_it_paint()
             if not self._hold(reader, run):
                 return False
@@ -160,11 +159,11 @@ class Opener:
         self._deliver(run, run.spans[-1].id if self._newest and run.spans else None)
         self._mailbox.wait_taken(SCREEN_SECONDS)
 
-    def _deliver(self, run: Run, span_id: str | None) -> None:
+    def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
         """Put a run in the box, with the body of what is looked at: one paint shows both."""
         span = run.span(span_id) if span_id is not None else None
         body = run.load(span) if span is not None else None
-        with self._mailbox.open() as mail:
+        with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run
             if span is not None and body is not None:
                 mail.bodies[run.summary.ref, span.id] = span, body
@@ -178,10 +177,10 @@ class Opener:
             wanted = self._body
             if isinstance(wanted, Problem):
                 excerpt = read_excerpt(self._source, wanted)
-                with self._mailbox.open() as mail:
+                with self._mailbox.open(asked=True) as mail:
                     mail.excerpts[wanted.path] = excerpt
             elif wanted is not None:
                 run, span = wanted
                 body: Body = run.load(span)
-                with self._mailbox.open() as mail:
+                with self._mailbox.open(asked=True) as mail:
                     mail.bodies[run.summary.ref, span.id] = span, body

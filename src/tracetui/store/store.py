@@ -22,17 +22,11 @@ class Looked(Protocol):
     @property
     def path(self) -> str: ...
     @property
-    def format(self) -> str | None: ...
-    @property
     def runs(self) -> tuple[RunSummary, ...]: ...
     @property
     def problems(self) -> tuple[Problem, ...]: ...
     @property
-    def kind(self) -> str: ...
-    @property
     def whole(self) -> bool: ...
-    @property
-    def gone(self) -> bool: ...
 
 
 class Overview(msgspec.Struct, frozen=True):
@@ -62,12 +56,13 @@ class Store:
         self.unended: set[RunRef] = set()
         """Runs of which the trace tells no end."""
         self._failed: list[RunRef] = []
+        self._touched: set[RunRef] = set()
         self.revision = 0
         self._counts = _Counts()
         self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
         """The runs of each file: most hold one, and that one alone takes half the room."""
         self._unseen: set[str] = set()
-        self._relations: tuple[int, Relations] | None = None
+        self._relations: Relations | None = None
         self._open: OrderedDict[RunRef, Run] = OrderedDict()
         self._bodies: OrderedDict[tuple[RunRef, str], tuple[Span, Body]] = OrderedDict()
 
@@ -133,8 +128,17 @@ class Store:
             self.unended.add(run.ref)
         elif before is not None:
             self.unended.discard(run.ref)
+        if before is None or _ties(before) != _ties(run):
+            self._relations = None
+        if before is not None:
+            self._touched.add(run.ref)
         self.runs[run.ref] = run
         self._counts.add(run, 1)
+
+    def touched(self) -> list[RunSummary]:
+        """Runs that are other than they were at the last call, as they are now."""
+        touched, self._touched = self._touched, set()
+        return [self.runs[ref] for ref in touched if ref in self.runs]
 
     def newly_failed(self) -> list[RunRef]:
         """Runs that were found to have failed since the last call."""
@@ -147,6 +151,7 @@ class Store:
             self._counts.add(run, -1)
         self.pulses.pop(ref, None)
         self.unended.discard(ref)
+        self._relations = None
 
     def _pulse(self, run: RunSummary) -> Pulse:
         pulse = self.pulses.get(run.ref)
@@ -172,10 +177,10 @@ class Store:
 
     @property
     def relations(self) -> Relations:
-        """Found out once for each revision, when first asked for."""
-        if self._relations is None or self._relations[0] != self.revision:
-            self._relations = self.revision, Relations(self.runs.values())
-        return self._relations[1]
+        """Found out when first asked for, and anew once a run came, went or tells another original."""
+        if self._relations is None:
+            self._relations = Relations(self.runs.values())
+        return self._relations
 
     def keep(self, run: Run) -> None:
         """Keep a run that was opened, and its summary, which knows more than the list does."""
@@ -205,6 +210,11 @@ class Store:
         self._open.pop(ref, None)
         for key in [key for key in self._bodies if key[0] == ref]:
             del self._bodies[key]
+
+
+def _ties(run: RunSummary) -> tuple[str | None, ...]:
+    """What ties a run to others."""
+    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:

@@ -48,10 +48,6 @@ OPENING_SECONDS: Final = 0.05
 """After the first layout: until then panes still learn their sizes."""
 
 
-KEY_SECONDS: Final = 0.4
-"""For how long after a key what arrives is taken for what the key asked for."""
-
-
 TERMINAL_GONE: Final = 129
 """Exit status as after a hang-up."""
 BUG: Final = 70
@@ -100,7 +96,6 @@ class TraceApp(App[int]):
     ) -> None:
         super().__init__()
         self.pace = Pace(slow=slow)
-        self._key_at = float("-inf")
         self._mail_due = False
         self.engine = engine
         self.roots = list(roots)
@@ -174,9 +169,9 @@ class TraceApp(App[int]):
                 break
 
     def on_mail_waiting(self) -> None:
-        """Take in what the engine left: at once if a key was pressed just now, else as often as the terminal bears."""
-        now = time.monotonic()
-        wait = 0.0 if now - self._key_at < KEY_SECONDS else self.pace.delay(now, self._driver_says("lag_seconds"))
+        """Take in what the engine left: at once what a key asked for, the rest as often as the terminal bears."""
+        lag = self._driver_says("lag_seconds")
+        wait = 0.0 if self.engine.urgent else self.pace.delay(time.monotonic(), lag)
         if wait <= 0:
             self._take_mail()
         elif not self._mail_due:
@@ -218,10 +213,6 @@ class TraceApp(App[int]):
         from tracetui.ui.screens.help import HelpScreen
 
         self.push_screen(HelpScreen(pane, self.commands))
-
-    def pressed(self) -> None:
-        """The reader pressed a key: what comes of it is shown at once."""
-        self._key_at = time.monotonic()
 
     def send(self, sequence: str) -> None:
         """Write a sequence that draws nothing to the terminal."""

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 REST_SECONDS: Final = 0.1
 """While files arrive, the list changes no oftener than people read."""
+SHARE: Final = 20
+"""Arranging takes at most one part in so many of the loop: the rest is for keys."""
 
 
 class Arranging:
@@ -29,20 +31,29 @@ class Arranging:
         return self._arranged != self._screen.store.revision or self._arranged < 0
 
     def changed(self, *, last: bool) -> None:
-        """Show the list and what is said of it anew — now if it was not just now, else soon: while thousands of files
-        arrive, ten times as much of the loop is left for the reader as is spent on arranging.
+        """Show the list and what is said of it anew: the rows that are there at once, where they belong now if that was
+        not found out just now, else soon. A list that is not on the screen waits until it is.
         """
+        screen = self._screen
         wait = 0.0 if last or self._arranged < 0 else self._after - time.monotonic()
+        if wait <= 0 and self._arranged >= 0 and not screen.runs.is_on_screen:
+            return
         if wait <= 0:
             self.now()
-            self._screen.refresh_frame()
-        elif not self._behind:
-            self._behind = True
-            self._screen.set_timer(wait, self._catch_up)
+        else:
+            screen.runs.renew(screen.store.touched())
+            if not self._behind:
+                self._behind = True
+                screen.set_timer(wait, self._catch_up)
+        screen.refresh_frame()
 
     def _catch_up(self) -> None:
         self._behind = False
-        if self.due:
+        self.shown()
+
+    def shown(self) -> None:
+        """The list is on the screen, perhaps again: show it as it is now."""
+        if self.due and self._screen.runs.is_on_screen:
             with self._screen.app.engine.pause(), self._screen.app.batch_update():
                 self.now()
                 self._screen.refresh_frame()
@@ -52,6 +63,7 @@ class Arranging:
         screen, store = self._screen, self._screen.store
         began = time.monotonic()
         self._arranged = store.revision
+        store.touched()
         problems = [one for several in store.problems.values() for one in several[:1]]
         screen.runs.list_runs(
             store.runs.values(),
@@ -67,4 +79,4 @@ class Arranging:
             screen.runs.nothing(states.empty(screen.app.roots, screen.app.stage, words, bool(store.runs)))
         screen.listed()
         now = time.monotonic()
-        self._after = now + max(REST_SECONDS, 10 * (now - began))
+        self._after = now + max(REST_SECONDS, SHARE * (now - began))

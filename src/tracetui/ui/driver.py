@@ -30,6 +30,7 @@ from textual.messages import InBandWindowResize
 
 from tracetui.ui.outlet import Outlet
 from tracetui.ui.pace import Probe
+from tracetui.ui.sgr import Shortener
 
 HOLD_BYTES: Final = 4096
 """More than this not yet taken by the terminal: painting waits."""
@@ -49,6 +50,7 @@ class QuickDriver(LinuxDriver):
         self._bell: int | None = None
         """The end of the pipe to write to, while the thread runs."""
         self._outlet: Outlet | None = None
+        self._shortener = Shortener()
         self._probe = Probe()
         self._answered = threading.Event()
         self._may_ask = False
@@ -148,7 +150,8 @@ class QuickDriver(LinuxDriver):
 
     def write(self, data: str) -> None:
         assert self._outlet is not None, "the driver must be in application mode"
-        self._outlet.write(data.encode(self._screen_file.encoding, "backslashreplace"))
+        short = self._shortener.shorten(data)
+        self._outlet.write(short.encode(self._screen_file.encoding, "backslashreplace"))
 
     def _query_in_band_window_resize(self) -> None:
         self._ask()

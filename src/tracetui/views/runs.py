@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable
 from os.path import basename
 from typing import Final, NamedTuple
 
@@ -67,7 +67,7 @@ class RunRows:
 
     def __init__(
         self,
-        items: Sequence[Item],
+        items: list[Item],
         *,
         now: float,
         glyphs: Glyphs = UNICODE,
@@ -99,6 +99,13 @@ class RunRows:
             items = self._items
             self._index = {one.ref if isinstance(one, RunSummary) else self.key(i): i for i, one in enumerate(items)}
         return self._index.get(key)
+
+    def renew(self, run: RunSummary) -> int | None:
+        """Take in what a run is now, in the row that it has; None if it has none."""
+        index = self.index(run.ref)
+        if index is not None:
+            self._items[index] = run
+        return index
 
     def selectable(self, index: int) -> bool:
         return not isinstance(self._items[index], tuple)

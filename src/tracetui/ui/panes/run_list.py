@@ -67,6 +67,16 @@ class RunList(LineView):
             above = (rows.key(i) for i in range(self.top))
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
 
+    def renew(self, changed: Iterable[RunSummary]) -> None:
+        """Show what these runs are now, each in the row that it has."""
+        rows = self.rows
+        if not isinstance(rows, runs.RunRows):
+            return
+        for run in changed:
+            index = rows.renew(run)
+            if index is not None:
+                self.redraw(index)
+
     def move_to(self, position: int, *, center: bool = False) -> None:
         self._lost = None
         super().move_to(position, center=center)

@@ -73,7 +73,6 @@ class FramedScreen(Screen[None]):
         """Every key that no prompt took: look it up in the table of commands."""
         if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
             return
-        self.app.pressed()
         command = self.keys.press(typed(event.key, event.character), self.pane)
         if command is not None or self.keys.pending:
             event.stop()

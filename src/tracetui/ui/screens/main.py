@@ -163,7 +163,7 @@ class MainScreen(FramedScreen):
                 self.target = None
             if wrong and run.complete:
                 self.say(wrong, "status.warn")
-        self.steps.headline = not self.has_class("narrow") and (not self.level or self.has_class("wide"))
+        self.steps.headline = self._needs_headline
         self.steps.show_run(run, now=self.app.clock(), span=span)
         self.facts.show_run(run)
         self._share_height()
@@ -171,6 +171,11 @@ class MainScreen(FramedScreen):
         self.show_detail()
         self.live.show_strip()
         self.refresh_frame()
+
+    @property
+    def _needs_headline(self) -> bool:
+        """Whether the steps say how the run ended: where no other part of the screen does."""
+        return not self.has_class("narrow") and (not self.level or self.has_class("wide"))
 
     def show_detail(self) -> None:
         """Show the span under the cursor of the steps; ask for its body where it is not there yet."""
@@ -225,8 +230,11 @@ class MainScreen(FramedScreen):
     def arrange_panes(self) -> None:
         """Lay the panes out for the level, the zoom and the size."""
         self._classify()
+        if self.ref is not None and self.steps.headline is not self._needs_headline:
+            self.show_run(self.ref)
         self._share_height()
         self.live.show_strip()
+        self.arranging.shown()
         self.call_after_refresh(self.refresh_frame)
 
     def _share_height(self) -> None:
