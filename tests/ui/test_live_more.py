@@ -271,3 +271,16 @@ async def test_a_quiet_run_stays_among_the_live_and_is_called_quiet_everywhere(o
         assert lines[live + 1].startswith("▌◐ claude-code    quiet")
         assert lines[live + 2].startswith((" today", " last night"))
         assert "claude-code quiet · 3 steps" in text_of(app)
+
+
+async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        before = text_of(app).splitlines()[3:6]
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        await press(pilot, "escape")
+        await until(pilot, lambda: text_of(app).splitlines()[3:6] == before)
+        session.step()
+        await shows(app, pilot, "make 4")
+        assert "claude-code running · 4 steps" in text_of(app)
