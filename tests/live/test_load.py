@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import tracemalloc
 from pathlib import Path
 from typing import Any
@@ -96,6 +97,19 @@ def test_a_half_written_file_heals(tmp_path: Path) -> None:
     assert reader.read()
     assert (why(reader), reader.build().problems) == ("", ())
     same(reader)
+
+
+def test_a_file_that_cannot_be_read_is_still_seen_to_be_written_to(tmp_path: Path) -> None:
+    path = tmp_path / "plan-7.json"
+    path.write_bytes(WHOLE[:-100])
+    reader = Reader(SOURCE, RunRef("paprika", str(path)))
+    assert reader.read()
+    assert not reader.read()
+    path.write_bytes(WHOLE[:-50])
+    os.utime(path, ns=(0, path.stat().st_mtime_ns + 1_000_000))
+    assert reader.read()
+    assert reader.failure is not None
+    assert not reader.read()
 
 
 def test_while_a_file_is_broken_what_was_read_stays(tmp_path: Path) -> None:

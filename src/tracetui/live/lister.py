@@ -23,6 +23,8 @@ from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
 BATCH: Final = 256
+CROWD: Final = 4096
+"""Files told and not taken, after which no more changes are looked for: the app may be away while an editor runs."""
 SHARE: Final = 2
 """After work of one second on what changed follow so many seconds of rest, if there is more to do."""
 LONGEST_REST: Final = 1.0
@@ -215,6 +217,9 @@ class Lister:
         if found:
             with self._mailbox.open() as mail:
                 mail.found.extend(found)
+                crowded = len(mail.found) > CROWD
+            while crowded and not self._over and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
+                pass
 
     def _look(self, change: Change, still: float) -> Found | None:
         path, entry = change.path, change.entry

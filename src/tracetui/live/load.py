@@ -53,8 +53,10 @@ class Reader:
         self.fresh, self.reset = [], False
         try:
             with self._open() as file:
-                chunk = self._format.read(file, self.ref, self._cursor)
-                self._file = file.stat.mtime, file.moving
+                try:
+                    chunk = self._format.read(file, self.ref, self._cursor)
+                finally:  # also of a file that cannot be read it is to be known whether somebody writes to it
+                    self._file = file.stat.mtime, file.moving
         except LinkLost as lost:  # says nothing about the file: what was read stays
             self.lost = str(lost)
             return False

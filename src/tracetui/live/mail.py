@@ -12,6 +12,7 @@ from tracetui.live.compared import Answer, Ask
 from tracetui.live.excerpt import Excerpt
 from tracetui.live.scan import Found
 from tracetui.model import Body, Run, RunRef, Span
+from tracetui.store.store import OPEN_BODIES
 
 
 class Watching(msgspec.Struct, frozen=True):
@@ -53,6 +54,12 @@ class Mail(msgspec.Struct):
     """The list stage ended: what it did not find is not there."""
     failure: BaseException | None = None
     """A bug in a worker, to be raised by the app."""
+
+    def put_body(self, ref: RunRef, span: Span, body: Body) -> None:
+        """Add a body. No more are kept than the store would, however long nobody collects them."""
+        self.bodies[ref, span.id] = span, body
+        while len(self.bodies) > OPEN_BODIES:
+            del self.bodies[next(iter(self.bodies))]
 
 
 class Mailbox:
@@ -106,6 +113,6 @@ class Mailbox:
         """Wait at most so long until there is something; True if there is."""
         return seconds > 0 and self._arrived.wait(seconds)
 
-    def wait_taken(self, seconds: float) -> None:
-        """Wait at most so long until it was emptied: a worker that is faster than the screen need not be."""
-        self._taken.wait(seconds)
+    def wait_taken(self, seconds: float) -> bool:
+        """Wait at most so long until it was emptied, True if it was: no worker need be faster than the screen."""
+        return self._taken.wait(seconds)

@@ -17,12 +17,11 @@ from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.sources.base import Source
+from tracetui.store.store import OPEN_RUNS
 from tracetui.views.walk import starting_span
 
 PREVIEW_SPANS: Final = 30_000
 """Spans of a run that are read for a preview; the rest is read when the run is entered."""
-OPEN_RUNS: Final = 8
-"""Runs that were read and are kept, so that reading on costs only what is new."""
 LOOK_UP_SECONDS: Final = 1.0
 """How often a run that is looked at is read on although nothing told that it grew."""
 SCREEN_SECONDS: Final = 0.1
@@ -36,11 +35,12 @@ class Opener:
         self._source = source
         self._mailbox = mailbox
         self._traffic = traffic
-        self._run: RunRef | None = None
+        self._run: tuple[RunRef, bool] | None = None
+        """The run to read, and whether from its start."""
         self._entered: RunRef | None = None
         self._newest = False
-        self._anew = False
         self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
+        """Runs that were read, so that reading on costs only what is new; used by the first thread alone."""
         self._body: tuple[Run, Span] | Problem | None = None
         self._run_bell = threading.Event()
         self._read_on = threading.Event()
@@ -51,8 +51,7 @@ class Opener:
 
     def open(self, ref: RunRef, *, anew: bool = False) -> None:
         """Read that run, and read on as it grows, in place of the one before; from its start if `anew`."""
-        self._anew = anew
-        self._run = ref
+        self._run = ref, anew
         self._run_bell.set()
         self._wake()
 
@@ -93,16 +92,15 @@ class Opener:
         """Read one run after the other, until everything is to end."""
         while self._run_bell.wait() and not self._traffic.stopped:
             self._run_bell.clear()
-            ref = self._run
-            if ref is not None:
-                reader = self._reader(ref)
+            if self._run is not None:
+                reader = self._reader(*self._run)
                 if self._read_all(reader):
                     self._keep_up(reader)
 
-    def _reader(self, ref: RunRef) -> Reader:
+    def _reader(self, ref: RunRef, anew: bool) -> Reader:
         """The reader of that run: the one at hand, which has read much of it already, if there is one."""
         known = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref, follow=True) if known is None or self._anew else known
+        reader = Reader(self._source, ref, follow=True) if known is None or anew else known
         self._readers[ref] = reader
         while len(self._readers) > OPEN_RUNS:
             self._readers.popitem(last=False)
@@ -134,12 +132,12 @@ class Opener:
         """Read on whenever the file changes, until another run is wanted."""
         path = self._source.local_path(reader.ref.path)
         self._ear = FileWatch(path or reader.ref.path, local=path is not None)
-        new, fails_since = False, 0.0
+        new, changed_at = False, time.monotonic()
         try:
             while self._wanted():
-                new |= self._read_new(reader)
-                fails_since = 0.0 if reader.failure is None else fails_since or time.monotonic()
-                if new and (not fails_since or time.monotonic() - fails_since >= STILL_SECONDS):
+                if self._read_new(reader):
+                    new, changed_at = True, time.monotonic()
+                if new and (reader.failure is None or time.monotonic() - changed_at >= STILL_SECONDS):
                     new = False
                     self._deliver_new(reader)
                 else:
@@ -166,7 +164,7 @@ class Opener:
         with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run
             if span is not None and body is not None:
-                mail.bodies[run.summary.ref, span.id] = span, body
+                mail.put_body(run.summary.ref, span, body)
 
     # ---- a thread that loads bodies
 
@@ -183,4 +181,4 @@ class Opener:
                 run, span = wanted
                 body: Body = run.load(span)
                 with self._mailbox.open(asked=True) as mail:
-                    mail.bodies[run.summary.ref, span.id] = span, body
+                    mail.put_body(run.summary.ref, span, body)

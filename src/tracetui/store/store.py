@@ -14,6 +14,8 @@ from tracetui.store.relations import Relations
 
 OPEN_RUNS: Final = 8
 """Whole runs kept after they were looked at."""
+OPEN_BODIES: Final = 32
+"""Bodies of spans kept after they were looked at."""
 
 
 class Looked(Protocol):
@@ -197,7 +199,7 @@ class Store:
         """Keep the body of a span that was looked at."""
         self._bodies[ref, span.id] = span, body
         self._bodies.move_to_end((ref, span.id))
-        while len(self._bodies) > 4 * OPEN_RUNS:
+        while len(self._bodies) > OPEN_BODIES:
             self._bodies.popitem(last=False)
 
     def body(self, ref: RunRef, span: Span) -> Body | None:
