@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections import Counter
 from pathlib import Path
 
 from textual import events
@@ -13,9 +14,14 @@ from tests.live.sessions import Session, paprika
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
 from tests.views.build import make_run, make_span
+from tracetui.live.mail import Watching
 from tracetui.model import Operation, Run
 from tracetui.store import address
+from tracetui.store.store import Store
+from tracetui.ui.frame import Vitals, header
 from tracetui.ui.line_view import LineView
+from tracetui.views.glyphs import UNICODE
+from tracetui.views.liveness import State
 
 __all__ = ["real_time"]
 
@@ -210,6 +216,20 @@ async def test_reading_the_detail_stops_following(opened: Opener, tmp_path: Path
         assert app.main.detail.top == top > 0
         await press(pilot, "F")
         await shows(app, pilot, "FOLLOW")
+
+
+# ---- the header
+
+
+def test_the_header_says_how_it_watches_and_what() -> None:
+    def right(watching: Watching, width: int) -> str:
+        vitals = Vitals(watching, Counter(), State.ENDED)
+        return "".join(piece.text for piece in header(["/d"], Store(), UNICODE, vitals, None, width)[1])
+
+    assert right(Watching("events", "", 3, 40), 120).endswith("● live 3 folders")
+    assert right(Watching("polling", "no watches left (ENOSPC)", 3, 40), 120).endswith("● live 3 folders polling")
+    assert right(Watching("polling", "a network", 1, 40), 200).endswith("● live 1 folder polling (a network)")
+    assert right(Watching("polling", "a network", 1, 40), 80).endswith("● live")
 
 
 # ---- the list

@@ -64,7 +64,10 @@ def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
         what = f" {text.grouped(number)} {word}{'s' if number != 1 else ''}"
-        words.append(Piece(Clean(what if watching.how == "events" else f" {watching.how}"), "dim"))
+        words.append(Piece(Clean(what), "dim"))
+        if watching.how != "events":
+            why = f" ({watching.why})" if watching.why and width >= WIDE_HEADER else ""
+            words.append(Piece(Clean(" " + one_line(watching.how + why, 80)), "dim"))
     return tuple(words)
 
 
@@ -105,6 +108,10 @@ def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Li
     return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
 
 
+def _runs(number: int) -> str:
+    return f"{text.grouped(number)} run{'' if number == 1 else 's'}"
+
+
 def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: int) -> Line:
     overview = store.overview
     if width >= WIDE_HEADER:
@@ -113,7 +120,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         if len(most) > 5:
             words.append(f"+{len(most) - 5} formats")
     else:
-        words = [f"{text.grouped(overview.runs)} runs"]
+        words = [_runs(overview.runs)]
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             words.append(f"{len(overview.by_format)} formats")
     if store.problems and width >= NARROW_HEADER:
@@ -150,7 +157,7 @@ def sentence(
     elif runs:
         words = "nothing failed" if not progress.stage else "nothing failed so far"
         pieces += [
-            Piece(Clean(f"{text.grouped(runs)} runs, {words}"), "text"),
+            Piece(Clean(f"{_runs(runs)}, {words}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
