@@ -34,6 +34,12 @@ def test_the_grid_shows_where_the_bar_leaves_it_free() -> None:
     assert text_of_line(tuple(on_grid(Bar(2, "██"), "bar.tool", (1, 3, 5), 7))) == " ┊██ ┊ "
 
 
+def test_ticks_of_months_are_days() -> None:
+    """A run that somebody left open since winter."""
+    heading = "".join(piece.text for piece in axis(265 * 86_400_000.0, 60).heading)
+    assert heading.split() == ["0", "53d", "106d", "159d", "265d"]
+
+
 def test_ticks_are_round_and_keep_away_from_the_total() -> None:
     assert text_of_line(axis(42_900, 28).heading) == "0     10s    20s       42.9s"
     assert text_of_line(axis(84_000, 50).heading).split() == ["0", "20s", "40s", "60s", "1m24s"]

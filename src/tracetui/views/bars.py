@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Iterable, Sequence
-from math import inf, isfinite
+from math import ceil, inf, isfinite
 from typing import Final, NamedTuple
 
 from tracetui.text import Clean, duration
@@ -21,6 +21,8 @@ _ROUND_MS: Final = tuple(
         | {h * 3_600_000.0 for h in (1, 2, 5, 6, 12, 24, 48, 120, 240)}
     )
 )
+_DAY_MS: Final = 86_400_000.0
+_LONGEST_MS: Final = 1e15
 _MAX_TICKS: Final = 5
 _NEAR_TOTAL: Final = 5
 
@@ -116,7 +118,8 @@ def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE, *, note: str = "
     """
     if width <= 0:
         return Axis((), ())
-    step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), total_ms / 4)
+    days = ceil(min(total_ms, _LONGEST_MS) / _MAX_TICKS / _DAY_MS)
+    step = next((s for s in _ROUND_MS if total_ms / s <= _MAX_TICKS), days * _DAY_MS)
     marks = [(int(i * step / total_ms * width), i * step) for i in range(1, _MAX_TICKS + 1) if i * step < total_ms]
     end = duration(total_ms)
     cells = [" "] * width
@@ -139,6 +142,8 @@ def _write(cells: list[str], at: int, text: str, free: int) -> int:
 
 
 def _tick_label(ms: float) -> str:
+    if ms >= 5 * _DAY_MS and ms % _DAY_MS == 0:
+        return f"{ms / _DAY_MS:.0f}d"
     for unit, size in (("h", 3_600_000), ("m", 60_000)):
         if ms >= size * (1 if unit == "h" else 2) and ms % size == 0:
             return f"{ms / size:.0f}{unit}"
