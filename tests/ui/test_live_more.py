@@ -15,7 +15,7 @@ from tests.ui.conftest import Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
 from tests.views.build import make_run, make_span
 from tracetui.live.mail import Watching
-from tracetui.model import Operation, Run
+from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.ui.frame import Vitals, header
@@ -304,3 +304,26 @@ async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Op
         session.step()
         await shows(app, pilot, "make 4")
         assert "claude-code running · 4 steps" in text_of(app)
+
+
+async def test_what_a_key_said_does_not_hide_that_the_file_is_gone(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter", "e")
+        await shows(app, pilot, "no more errors")
+        session.path.unlink()
+        await shows(app, pilot, "its file is gone")
+        await press(pilot, "escape")
+        await shows(app, pilot, "No traces in")
+        assert "FOLLOW" not in text_of(app)
+
+
+async def test_the_error_walk_unfolds_what_hides_an_error(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 2)
+    session.step("it broke", ok=False)
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter", "z", "M", "g", "e")
+        assert app.main.steps.span is not None
+        assert app.main.steps.span.status is Status.ERROR
+        await press(pilot, "e")
+        await shows(app, pilot, "no more errors")

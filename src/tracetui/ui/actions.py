@@ -205,6 +205,7 @@ class Actions(CommonActions):
             order = errors if step > 0 else list(reversed(errors))
             for error in order:
                 if (run.index[error] - here) * step > 0:
+                    self._screen.steps.unfold_to(error, self._screen.app.clock())
                     self._screen.steps.move_to_key(error)
                     self._screen.say(f"error {errors.index(error) + 1} of {len(errors)} in this run", "status.error")
                     return

@@ -47,6 +47,8 @@ class Live:
         self._explained: Line | None = None
         """What was said of the state of the open run; it is kept true."""
         self._listed = False
+        self._missing = False
+        """Whether the open run is not listed any more."""
         self._ticks = 0
         self._counted = (-1, 0)
         self._stands: tuple[tuple[Run, int, float], Liveness] | None = None
@@ -74,6 +76,10 @@ class Live:
         self._listed |= not screen.app.stage
         if screen.said is self._explained:
             self.explain()
+        missing = bool(screen.level) and screen.ref is not None and screen.ref not in store.runs
+        if missing and not self._missing:
+            screen.said = ()  # what a key said before must not hide it
+        self._missing = missing
 
     def _tell(self, failed: list[RunRef]) -> None:
         """A run failed: ring, if that is wanted."""

@@ -155,7 +155,7 @@ class Steps(LineView):
 
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is no run to show."""
-        self.run = None
+        self.run, self.following, self._came = None, False, None
         self.pane_name = "Steps"
         self.show(
             ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=(), keep=False
@@ -172,6 +172,16 @@ class Steps(LineView):
         if self.run is not None:
             self.folded = folded
             self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
+
+    def unfold_to(self, span_id: str, now: float) -> None:
+        """Unfold what hides a span."""
+        if self.run is not None and self.folded:
+            above, at = set(), self.run.parent(self.run.index[span_id])
+            while at is not None:
+                above.add(self.run.spans[at].id)
+                at = self.run.parent(at)
+            if self.folded & above:
+                self.set_folded(self.folded - above, now)
 
     @property
     def wanted_height(self) -> int:
