@@ -10,7 +10,7 @@ from tracetui.formats import registry
 from tracetui.formats.base import START, Chunk, Format
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.sources.base import FOLLOWED, File, LinkLost, Source
+from tracetui.sources.base import FOLLOWED, File, LinkLost, Source, reason_of
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
@@ -131,5 +131,5 @@ def problem_of(path: str, error: Exception) -> Problem:
     if isinstance(error, FormatError):
         return Problem(path, error.where, error.reason)
     if isinstance(error, OSError):
-        return Problem(path, "", error.strerror or str(error) or type(error).__name__)
+        return Problem(path, "", reason_of(error))
     return Problem(path, "", f"{type(error).__name__}: {error}")

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
 from tracetui.live import inotify
+from tracetui.sources.base import reason_of
 
 if TYPE_CHECKING:
     from watchfiles._rust_notify import RustNotify
@@ -170,4 +171,4 @@ def reason(error: OSError) -> str:
         return "no watches left (ENOSPC)"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return f"no descriptors or inotify instances left ({errno.errorcode[error.errno]})"
-    return error.strerror or str(error)
+    return reason_of(error)

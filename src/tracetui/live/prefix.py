@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tracetui.sources.base import Entry, File, Folder, Source, Stat
+from tracetui.sources.base import Closing, Entry, File, Folder, Source, Stat
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -42,7 +41,7 @@ class Prefix:
         return file if self.size is None else _Beginning(file, self.size)
 
 
-class _Beginning:
+class _Beginning(Closing):
     """The first bytes of a file; see `tracetui.sources.base.File`."""
 
     def __init__(self, file: File, size: int) -> None:
@@ -51,14 +50,6 @@ class _Beginning:
         self.path = file.path
         self.name = file.name
         self.memo: dict[str, Any] = {}
-
-    def __enter__(self) -> _Beginning:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def stat(self) -> Stat:

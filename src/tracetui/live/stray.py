@@ -12,12 +12,11 @@ from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.sources.base import HEAD_SIZE, File
+from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
 
 PROBE_LIMIT: Final = 64 << 20
 """Bytes of a JSON document up to which it is decoded to tell whether it is broken."""
 PROBE_LINES: Final = 20
-_DATABASE: Final = b"SQLite format 3\0"
 
 
 def why(file: File) -> str:
@@ -73,7 +72,7 @@ def _lines(file: File) -> None:
 
 
 def _database(file: File) -> None:
-    if not file.head.startswith(_DATABASE):
+    if not file.head.startswith(SQLITE_MAGIC):
         raise FormatError("not a SQLite database", "byte 0")
     try:
         with file.database() as connection:

@@ -15,7 +15,7 @@ import msgspec
 
 from tracetui.live.notify import Notify
 from tracetui.live.roots import Roots
-from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat
+from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat, reason_of
 
 _WAL: Final = "-wal"
 _GONE: Final = (FileNotFoundError, NotADirectoryError, PermissionError)
@@ -209,7 +209,7 @@ class Tree:
         """What a folder holds that cannot be listed: the reason; where that may pass, also what it held before."""
         if self.notify is not None:
             self.notify.remove(path)
-        reason = Entry(path, skipped=error.strerror or str(error) or type(error).__name__, failed=True)
+        reason = Entry(path, skipped=reason_of(error), failed=True)
         if held is None or isinstance(error, _GONE):
             return Folder([reason], [])
         return Folder([*(entry for entry in held.entries.values() if entry.path != path), reason], list(held.folders))

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol, Self
 
 import msgspec
 
@@ -15,6 +16,10 @@ HEAD_SIZE: Final = 65_536
 """Bytes of a file that detection may look at."""
 MOVING_SECONDS: Final = 30.0
 """A file that changed so recently counts as moving: a run in it without an end is `running`."""
+
+
+SQLITE_MAGIC: Final = b"SQLite format 3\0"
+"""How a SQLite file begins."""
 
 
 class LinkLost(OSError):
@@ -63,6 +68,11 @@ class Folder(msgspec.Struct, frozen=True, gc=False):
     folders: list[str]
 
 
+def reason_of(error: Exception) -> str:
+    """Why something could not be read, in a few words; not cleaned."""
+    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
 def left_out(name: str) -> str | None:
     """Why a regular file of that name is not read; None if it is."""
     if name.startswith("."):
@@ -70,6 +80,24 @@ def left_out(name: str) -> str | None:
     if name.endswith(("-wal", "-shm", "-journal")):
         return "belongs to a database"
     return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None
+
+
+class Closing:
+    """To be used in a ``with``, at the end of which it is closed."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give everything back."""
+        raise NotImplementedError
 
 
 class File(AbstractContextManager["File"], Protocol):
@@ -143,6 +171,10 @@ class Source(Protocol):
 
         `walk` is this, folder by folder. Watching lists again and again and compares.
         """
+        ...
+
+    def expect(self, paths: Sequence[str]) -> None:
+        """These folders are listed next, in that order: they may be asked for ahead. Raises `LinkLost`."""
         ...
 
     def is_file(self, path: str) -> bool:

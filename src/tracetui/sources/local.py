@@ -5,22 +5,31 @@ from __future__ import annotations
 import os
 import stat as modes
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import FOLLOWED, HEAD_SIZE, MOVING_SECONDS, Entry, Folder, Stat, left_out
+from tracetui.sources.base import (
+    FOLLOWED,
+    HEAD_SIZE,
+    MOVING_SECONDS,
+    SQLITE_MAGIC,
+    Closing,
+    Entry,
+    Folder,
+    Stat,
+    left_out,
+    reason_of,
+)
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC  # a FIFO must not block, a link not lead out
 _CHUNK: Final = 1 << 20
-_SQLITE_MAGIC: Final = b"SQLite format 3\0"
 
 
-class LocalFile:
+class LocalFile(Closing):
     """A regular file; see `tracetui.sources.base.File`."""
 
     __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_stat", "_tables", "path")
@@ -35,14 +44,6 @@ class LocalFile:
         self._head: bytes | None = None
         self._memo: dict[str, Any] | None = None
         self._tables: frozenset[str] | None = None
-
-    def __enter__(self) -> LocalFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def name(self) -> str:
@@ -64,7 +65,7 @@ class LocalFile:
     @property
     def moving(self) -> bool:
         changed = self.stat.mtime
-        if self.head.startswith(_SQLITE_MAGIC):  # a live database grows in its log
+        if self.head.startswith(SQLITE_MAGIC):  # a live database grows in its log
             changed = max(changed, _mtime(self._at + "-wal"))
         return time.time() - changed < MOVING_SECONDS
 
@@ -105,7 +106,7 @@ class LocalFile:
         if self._tables is None:
             from tracetui.sources import sqlite
 
-            is_database = self.head.startswith(_SQLITE_MAGIC)
+            is_database = self.head.startswith(SQLITE_MAGIC)
             follow = FOLLOWED in self.memo
             self._tables = sqlite.tables(self._at, follow=follow) if is_database else frozenset()
         return self._tables
@@ -146,6 +147,9 @@ class LocalSource:
     def is_folder(self, path: str) -> bool:
         return os.path.isdir(path)
 
+    def expect(self, paths: Sequence[str]) -> None:
+        """Nothing is far away here."""
+
     def local_path(self, path: str) -> str | None:
         return path
 
@@ -168,7 +172,7 @@ class LocalSource:
         try:
             found = os.stat(root)  # the user named it: a link is followed here, and only here
         except (OSError, ValueError) as error:
-            yield Entry(root, skipped=_reason(error), failed=True)
+            yield Entry(root, skipped=reason_of(error), failed=True)
             return
         if not modes.S_ISDIR(found.st_mode):
             yield _named(root, found)
@@ -186,7 +190,7 @@ class LocalSource:
                         elif entry is not None:
                             yield entry
             except OSError as error:
-                yield Entry(folder, skipped=_reason(error), failed=True)
+                yield Entry(folder, skipped=reason_of(error), failed=True)
             folders.extend(sorted(below, reverse=True))
 
 
@@ -203,7 +207,7 @@ def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
             return Entry(item.path, skipped="not a regular file"), False
         return _entry(item.path, item.stat(follow_symlinks=False), skipped=left_out(item.name)), False
     except OSError as error:
-        return Entry(item.path, skipped=_reason(error), failed=True), False
+        return Entry(item.path, skipped=reason_of(error), failed=True), False
 
 
 def _mtime(path: str) -> float:
@@ -222,7 +226,3 @@ def _named(path: str, found: os.stat_result) -> Entry:
 def _entry(path: str, found: os.stat_result, skipped: str | None = None) -> Entry:
     stat = Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
     return Entry(path, stat, skipped)
-
-
-def _reason(error: Exception) -> str:
-    return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__

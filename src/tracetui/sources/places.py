@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from types import TracebackType
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tracetui.errors import NothingReadable
-from tracetui.sources.base import Entry, File, Folder, LinkLost, Source, Stat
+from tracetui.sources.base import Closing, Entry, File, Folder, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
 from tracetui.sources.ssh import Host, place_of
 from tracetui.sources.ssh import parent as remote_parent
@@ -48,7 +48,7 @@ def parent(path: str) -> str:
     return remote_parent(path) if host_of(path) is not None else os.path.dirname(path) or os.curdir
 
 
-class Places:
+class Places(Closing):
     """Several machines as one source; each path goes where it belongs. A context manager: it ends the connections.
 
     Only the machines of `roots` are ever spoken to: what a trace names leads to no other.
@@ -65,14 +65,6 @@ class Places:
                 from tracetui.sources.remote import SshSource
 
                 self._hosts[host] = SshSource(host)
-
-    def __enter__(self) -> Places:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def received(self) -> int:
@@ -103,6 +95,12 @@ class Places:
 
     def list(self, path: str) -> Folder:
         return self._source(path).list(path)
+
+    def expect(self, paths: Sequence[str]) -> None:
+        for there, group in groupby(paths, self._there):
+            if there is not None:
+                there.expect(list(group))
+            return  # those of the next machine are expected when it is their turn
 
     def local_path(self, path: str) -> str | None:
         return self._source(path).local_path(path)

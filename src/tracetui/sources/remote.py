@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import HEAD_SIZE, Entry, Folder, LinkLost, Stat, left_out
+from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, Closing, Entry, Folder, LinkLost, Stat, reason_of
+from tracetui.sources.folders import AT_ONCE, Folders, answer
 from tracetui.sources.mirror import Copy, Mirror
 from tracetui.sources.recall import EDGE, Recall
 from tracetui.sources.sftp import Attributes, Client
@@ -24,11 +24,9 @@ BATCH_BYTES: Final = 2 << 20
 """So much may be on the way before what another thread asks for."""
 FRESH_SECONDS: Final = 3.0
 """How long the stat that came with such a batch is good for the one who opens the file next."""
-_SQLITE_MAGIC: Final = b"SQLite format 3\0"
-_T = TypeVar("_T")
 
 
-class RemoteFile:
+class RemoteFile(Closing):
     """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says: what grows later is left out."""
 
     __slots__ = ("_handle", "_head", "_memo", "_source", "_stat", "_tables", "path")
@@ -41,14 +39,6 @@ class RemoteFile:
         self._head: bytes | None = None
         self._memo: dict[str, Any] | None = None
         self._tables: frozenset[str] | None = None
-
-    def __enter__(self) -> RemoteFile:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     @property
     def name(self) -> str:
@@ -71,7 +61,7 @@ class RemoteFile:
         recall = self._source.recall
         if recall.is_moving(self.path, self.stat.mtime):
             return True
-        if not self.head.startswith(_SQLITE_MAGIC):
+        if not self.head.startswith(SQLITE_MAGIC):
             return False
         with suppress(FileNotFoundError):  # a live database grows in its log
             return recall.is_moving(self.path + "-wal", self._source.stat(self.path + "-wal").mtime)
@@ -114,7 +104,7 @@ class RemoteFile:
         if self._tables is None:
             from tracetui.sources import sqlite
 
-            is_database = self.head.startswith(_SQLITE_MAGIC)
+            is_database = self.head.startswith(SQLITE_MAGIC)
             self._tables = frozenset()
             if is_database:
                 copy = self._source.copy(self.path)
@@ -177,6 +167,7 @@ class SshSource:
         self._mirror = Mirror()
         self._fresh: dict[str, tuple[Stat, float]] = {}
         self.recall = Recall()
+        self._folders = Folders(self.recall)
 
     @property
     def received(self) -> int:
@@ -229,10 +220,12 @@ class SshSource:
         return RemoteFile(self, path, stat)
 
     def list(self, path: str) -> Folder:
-        client, there = self.client(), path_there(path)
-        asked = client.look(there, follow=True)
+        client = self.client()
+        if self._folders.is_expected(path):
+            return self._folders.list(client, path, watched=True)
+        asked = client.look(path_there(path), follow=True)
         try:
-            folder = self._folder(client, path, watched=True)
+            folder = self._folders.list(client, path, watched=True)
         except LinkLost:
             raise
         except OSError:
@@ -244,13 +237,16 @@ class SshSource:
         asked()
         return folder
 
+    def expect(self, paths: Sequence[str]) -> None:
+        self._folders.expect(self.client(), paths)
+
     def walk(self, root: str) -> Iterator[Entry]:
         try:
             found = self.client().look(path_there(root), follow=True)()
         except LinkLost:
             raise
         except OSError as error:
-            yield Entry(root, skipped=_reason(error), failed=True)
+            yield Entry(root, skipped=reason_of(error), failed=True)
             return
         if not found.is_folder:
             yield self._named(root, found)
@@ -258,41 +254,24 @@ class SshSource:
         folders = [root]
         size = FIRST_BATCH
         while folders:
-            path = folders.pop()
-            try:
-                folder = self._folder(self.client(), path, watched=False)
-            except LinkLost:
-                raise
-            except OSError as error:
-                yield Entry(path, skipped=_reason(error), failed=True)
-                continue
-            for batch in _batches(folder.entries, size):
+            group, folders = folders[: -AT_ONCE - 1 : -1], folders[:-AT_ONCE]
+            entries: list[Entry] = []
+            below: list[str] = []
+            self.expect(group)
+            for path in group:
+                try:
+                    folder = self._folders.list(self.client(), path)
+                except LinkLost:
+                    raise
+                except OSError as error:
+                    yield Entry(path, skipped=reason_of(error), failed=True)
+                    continue
+                entries.extend(folder.entries)
+                below.extend(sorted(folder.folders))
+            for batch in _batches(entries, size):
                 yield from self._ready(batch)
                 size = BATCH
-            folders.extend(sorted(folder.folders, reverse=True))
-
-    def _folder(self, client: Client, path: str, *, watched: bool) -> Folder:
-        entries: list[Entry] = []
-        folders: list[str] = []
-        links = []
-        for name, found in client.names(path_there(path)):
-            below = join(path, name)
-            if "/" in name or "\0" in name:
-                entries.append(Entry(below, skipped="a name that cannot be", failed=True))
-            elif found.is_folder:
-                if not name.startswith("."):
-                    folders.append(below)
-            elif name.startswith("."):
-                entries.append(Entry(below, skipped="hidden"))
-            elif found.is_link:
-                links.append((below, client.look(path_there(below), follow=True)))
-            elif not found.is_file:
-                entries.append(Entry(below, skipped="not a regular file"))
-            else:
-                entries.append(Entry(below, self._saw(below, found, watched=watched), left_out(name)))
-        for below, asked in links:
-            entries.append(Entry(below, skipped="symbolic link, not followed", failed=_leads_to_file(asked)))
-        return Folder(entries, folders)
+            folders.extend(reversed(below))
 
     def _saw(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
         return self.recall.saw(path, found.size, found.mtime, watched=watched)
@@ -308,7 +287,7 @@ class SshSource:
         client = self.client()
         asked = []
         for i, opened in [(i, client.open(path_there(one.path))) for i, one in enumerate(entries) if self._lacks(one)]:
-            handle = _answer(opened)
+            handle = answer(opened)
             if handle is not None:
                 edges = [(offset, client.read(handle, offset, size)) for offset, size in _edges(entries[i])]
                 asked.append((i, client.look_at(handle), edges))
@@ -316,12 +295,12 @@ class SshSource:
         self._fresh.clear()
         ready = dict(enumerate(entries))
         for i, look, edges in asked:
-            found, path = _answer(look), entries[i].path
+            found, path = answer(look), entries[i].path
             if found is None or not found.is_file:
                 continue
             stat = self._saw(path, found)
-            for offset, answer in edges:
-                self.recall.keep(path, stat, offset, _answer(answer) or b"")
+            for offset, read in edges:
+                self.recall.keep(path, stat, offset, answer(read) or b"")
             ready[i] = Entry(path, stat)
             self._fresh[path] = stat, time.monotonic()
         yield from ready.values()
@@ -374,22 +353,3 @@ def _unbroken(parts: list[tuple[int, bytes]], offset: int) -> Iterator[bytes]:
             return
         yield data
         offset += len(data)
-
-
-def _answer(asked: Callable[[], _T]) -> _T | None:
-    """What was asked for; None if it is refused. Raises `LinkLost`."""
-    try:
-        return asked()
-    except LinkLost:
-        raise
-    except OSError:
-        return None
-
-
-def _leads_to_file(asked: Callable[[], Attributes]) -> bool:
-    found = _answer(asked)
-    return found is not None and found.is_file
-
-
-def _reason(error: OSError) -> str:
-    return error.strerror or str(error) or type(error).__name__

@@ -8,9 +8,8 @@ from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.hypergraph import db as database
 from tracetui.formats.hypergraph import runlog
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.sources.base import File
+from tracetui.sources.base import SQLITE_MAGIC, File
 
-_MAGIC = b"SQLite format 3\0"
 _UNREADABLE = 1
 """A database that names no table cannot be told from ours: claimed weakly, so that its fault is reported."""
 
@@ -48,4 +47,4 @@ class Hypergraph:
 
 
 def _is_database(file: File) -> bool:
-    return file.read(0, len(_MAGIC)) == _MAGIC
+    return file.read(0, len(SQLITE_MAGIC)) == SQLITE_MAGIC
