@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.trees import collect, rewrite_in_secret, settled, walked
-from tracetui.live.notify import Hub, open_notify
+from tracetui.live.notify import WatchfilesNotify, open_notify
 from tracetui.live.watch import Watch
 from tracetui.sources.base import Stat
 from tracetui.sources.local import LocalSource
@@ -32,7 +32,7 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
 
     def start(*roots: Path, known: dict[str, Stat] | None = None) -> Watch:
         names = [str(root) for root in roots]
-        notify = Hub if request.param == "watchfiles" else open_notify
+        notify = WatchfilesNotify if request.param == "watchfiles" else open_notify
         watch = Watch(LocalSource(), names, known=known or {}, events=request.param != "polling", notify=notify)
         assert watch.how == ("polling" if request.param == "polling" else "events"), watch.why
         watches.append(watch)

@@ -62,10 +62,10 @@ class Notify(Protocol):
 
 def open_notify() -> Notify:
     """What this system has. Raises `OSError` if that is used up."""
-    return inotify.Inotify(GATHER_SECONDS) if inotify.AVAILABLE else Hub()
+    return inotify.Inotify(GATHER_SECONDS) if inotify.AVAILABLE else WatchfilesNotify()
 
 
-class Hub:
+class WatchfilesNotify:
     """`Notify` on every system, by watchfiles: its set of folders is fixed, so that a new one needs a new instance."""
 
     def __init__(self) -> None:

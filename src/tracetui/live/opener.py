@@ -11,7 +11,7 @@ from typing import Final
 
 from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.excerpt import read_excerpt
-from tracetui.live.follow import FileWatch
+from tracetui.live.file_watch import FileWatch
 from tracetui.live.load import Reader
 from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.live import follow
-from tracetui.live.follow import FileWatch
+from tracetui.live import file_watch
+from tracetui.live.file_watch import FileWatch
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
 
@@ -24,7 +24,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc ar
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """With inotify, and as where there is none."""
     if request.param == "polling":
-        monkeypatch.setattr(follow, "AVAILABLE", False)
+        monkeypatch.setattr(file_watch, "AVAILABLE", False)
     return str(request.param)
 
 
@@ -118,7 +118,7 @@ def test_a_link_is_followed_to_the_file_that_it_names(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("local", [True, False])
 def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, local: bool) -> None:
-    monkeypatch.setattr(follow, "REMOTE_SECONDS", 60.0)
+    monkeypatch.setattr(file_watch, "REMOTE_SECONDS", 60.0)
     watch = FileWatch(str(tmp_path / "a.jsonl"), local=local)
     woken: list[bool] = []
     thread = threading.Thread(target=lambda: woken.append(watch.wait(60.0)))
