@@ -285,12 +285,15 @@ async def test_a_quiet_run_stays_among_the_live_and_is_called_quiet_everywhere(o
     os.utime(session.path, (time.time() - 60,) * 2)
     other = session_of(tmp_path / "t.jsonl", 3)
     os.utime(other.path, (time.time() - 90_000,) * 2)
-    async with opened(tmp_path) as (app, _):
+    async with opened(tmp_path) as (app, pilot):
         lines = text_of(app).splitlines()
         live = next(i for i, line in enumerate(lines) if line.startswith(" live "))
         assert lines[live + 1].startswith("▌◐ claude-code    quiet")
         assert lines[live + 2].startswith((" today", " last night"))
         assert "claude-code quiet · 3 steps" in text_of(app)
+        await press(pilot, "enter")
+        await shows(app, pilot, "i why quiet")
+        assert "status unknown" not in text_of(app)
 
 
 async def test_the_preview_of_a_run_that_was_left_does_not_jump_later(opened: Opener, tmp_path: Path) -> None:

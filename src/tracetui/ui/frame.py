@@ -137,11 +137,11 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
 
 
 def sentence(
-    store: Store, progress: Progress, standing: Counter[State], run: RunSummary | None, opened: Run | None, width: int
+    store: Store, progress: Progress, vitals: Vitals, run: RunSummary | None, opened: Run | None, width: int
 ) -> Line:
     """The conclusion, and the next key."""
     if run is not None:
-        return _run_sentence(run, opened, width)
+        return _run_sentence(run, opened, vitals.state)
     runs, failed = store.overview.runs, store.overview.failed
     pieces: list[Piece] = []
     if failed:
@@ -161,8 +161,8 @@ def sentence(
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
-    if standing[State.STALLED]:
-        words = f"{text.grouped(standing[State.STALLED])} stalled?"
+    if vitals.standing[State.STALLED]:
+        words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
     if store.problems:
         word = "file" if len(store.problems) == 1 else "files"
@@ -188,7 +188,7 @@ def _causes(causes: dict[str, int], width: int) -> list[Piece]:
     return [*words, Piece(Clean(f" {causes[name]}×"), "sec")]
 
 
-def _run_sentence(run: RunSummary, opened: Run | None, width: int) -> Line:
+def _run_sentence(run: RunSummary, opened: Run | None, state: State) -> Line:
     pieces: list[Piece] = []
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
@@ -205,12 +205,11 @@ def _run_sentence(run: RunSummary, opened: Run | None, width: int) -> Line:
         facts.append(text.cost(run.usage.cost_usd))
     if opened is not None and opened.problems:
         facts.append(f"{len(opened.problems)} notes in run")
+    pieces += [Piece(Clean("  ·  " + " · ".join(facts)), "sec"), Piece(Clean("  ·  "), "dim")]
+    if state is not State.ENDED:
+        return (*pieces, *_key("i", f"why {state}"))
     source = f" ({run.status_source.value})" if run.status_source is not None else ""
-    pieces += [
-        Piece(Clean("  ·  " + " · ".join(facts)), "sec"),
-        Piece(Clean(f"  ·  status {run.status.value}{source}"), "dim"),
-    ]
-    return tuple(pieces)
+    return (*pieces, Piece(Clean(f"status {run.status.value}{source}"), "dim"))
 
 
 def _key(key: str, word: str) -> list[Piece]:

@@ -215,7 +215,7 @@ class MainScreen(FramedScreen):
         run, vitals = self.summary if self.level else None, self.live.vitals()
         self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
         said = self.said or self.live.sentence(width)
-        self._sentence.show(said or sentence(self.store, app, vitals.standing, run, self.steps.run, width))
+        self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps.run, width))
         self._footer.show(
             *footer(
                 self.live.worded(app.commands), self.pane, width, self.level, bool(self.runs.arrangement.all_columns)
