@@ -15,7 +15,7 @@ from hypothesis import strategies as some
 
 from tracetui.sources.base import LinkLost
 from tracetui.sources.channel import MAX_PACKET, Channel, Pipes
-from tracetui.sources.sftp import READ_SIZE, WINDOW, Client
+from tracetui.sources.sftp import READ_SIZE, WINDOW, Attributes, Client
 
 SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/libexec/sftp-server")
 SERVER = next((path for path in SERVERS if os.access(path, os.X_OK)), "")
@@ -87,7 +87,7 @@ def test_many_names_are_listed(client: Client, tmp_path: Path) -> None:
         (tmp_path / name).touch()
     (tmp_path / "below").mkdir()
 
-    found = dict(client.names(str(tmp_path)))
+    found = dict(names_in(client, str(tmp_path)))
 
     assert set(found) == names | {"below"}
     assert found["below"].is_folder
@@ -101,7 +101,7 @@ def test_what_is_refused_says_why(client: Client, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         client.look(str(tmp_path / "none"))()
     with pytest.raises(OSError, match=r"the other side refuses|no such file"):
-        list(client.names(str(tmp_path / "none")))
+        names_in(client, str(tmp_path / "none"))
     (tmp_path / "link").symlink_to(tmp_path)
     assert client.look(str(tmp_path / "link"))().is_link
     assert client.look(str(tmp_path / "link"), follow=True)().is_folder
@@ -114,6 +114,10 @@ def test_what_is_refused_says_why(client: Client, tmp_path: Path) -> None:
 def test_what_is_no_sftp_is_no_link(greeting: bytes) -> None:
     with answers(greeting) as channel, pytest.raises(LinkLost):
         Client(channel)
+
+
+def names_in(client: Client, path: str) -> list[tuple[str, Attributes]]:
+    return list(client.names(client.folder(path)(), path))
 
 
 def handle_of(client: Client) -> object:
@@ -165,6 +169,6 @@ def test_a_silent_side_is_given_up() -> None:
 @given(some.lists(some.binary(max_size=80), max_size=4), some.sampled_from([101, HANDLE, DATA, NAMES, ATTRIBUTES]))
 def test_whatever_comes_is_an_answer_or_an_error(bodies: list[bytes], kind: int) -> None:
     data = b"".join(packet(kind, body, number) for number, body in enumerate(bodies, 4))
-    for ask in (handle_of, data_of, attributes_of, lambda client: list(client.names("d"))):
+    for ask in (handle_of, data_of, attributes_of, lambda client: names_in(client, "d")):
         with answers(VERSION + data) as channel, suppress(OSError):
             ask(Client(channel))

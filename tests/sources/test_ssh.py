@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -25,24 +24,6 @@ from tracetui.sources.local import LocalSource
 from tracetui.sources.places import Places, source_for
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
-    """One server for all tests."""
-    sshd = Sshd(tmp_path_factory.mktemp("there"))
-    yield sshd
-    sshd.stop()
-
-
-@pytest.fixture
-def there(server: Sshd, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
-    """The server as the host ``there`` of the user's config."""
-    monkeypatch.setenv("PATH", f"{server.path}{os.pathsep}{os.environ['PATH']}")
-    (server.folder / "calls").unlink(missing_ok=True)
-    yield server
-    server.trust((server.folder / "host_key.pub").read_text())
-    server.connect_to(server.port)
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +26,9 @@ class Prefix:
 
     def list(self, path: str) -> Folder:
         return self._source.list(path)
+
+    def expect(self, paths: Sequence[str]) -> None:
+        self._source.expect(paths)
 
     def is_file(self, path: str) -> bool:
         return self._source.is_file(path)

@@ -139,7 +139,7 @@ class Tree:
         Raises `LinkLost`; any other failure is an entry, as it is in walking.
         """
         held = self._held.get(path)
-        root = held.root if held is not None else self._root_of(path)
+        root = self.root_of(path)
         is_root = path in self.roots
         local = self.local_path(path)
         if root is None or (not is_root and local is not None and os.path.islink(local)):
@@ -255,7 +255,11 @@ class Tree:
         entries = {entry.path: entry for entry in listed.entries if owns(root, entry.path)}
         return entries, {folder for folder in listed.folders if owns(root, folder)}
 
-    def _root_of(self, path: str) -> str | None:
+    def root_of(self, path: str) -> str | None:
+        """The root that a folder belongs to, None if to none."""
+        held = self._held.get(path)
+        if held is not None:
+            return held.root
         if path in self.roots:
             return path
         parent = self._held.get(self._roots.named(os.path.dirname(path)))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from tracetui.live.notify import Notify, open_notify, reason, why_not
@@ -25,6 +26,8 @@ LATELY_SECONDS: Final = 600.0
 _LATELY_FILES: Final = 200
 _REMOTE_FILES_A_SECOND: Final = 400
 """Another machine is asked for all names more often if they are few: some 50 KB a second in any case."""
+_AT_ONCE: Final = 16
+"""Folders of another machine that are asked for at once."""
 _SLICE_SECONDS: Final = 0.02
 """How long one part of comparing everything may take before hints are heard again."""
 _REST_HINTED: Final = 250
@@ -48,12 +51,13 @@ class Watch:
         notify: Callable[[], Notify] = open_notify,
     ) -> None:
         """Nothing is looked at yet. `known` is what the caller has seen; `notify` opens what gives hints."""
-        self.lost = ""
-        """Why the source cannot be reached at all; what is known is kept meanwhile. Empty while it can."""
+        self._lost: dict[str, str] = {}
+        """Roots that cannot be reached, and why; what is known is kept meanwhile."""
         self.how = "polling"
         """``events`` or ``polling``."""
         self.why = ""
         """Why it polls."""
+        self._source = source
         self._tree = Tree(source, roots, known)
         self._local = all(self._tree.local_path(root) is not None for root in self._tree.roots)
         self._notify: Notify | None = None
@@ -73,6 +77,11 @@ class Watch:
         self._sweep_at = 0.0
         self._glance_at = 0.0
         self._begin(events, notify)
+
+    @property
+    def lost(self) -> str:
+        """Why a root cannot be reached, be it one of several; empty while all can."""
+        return "; ".join(dict.fromkeys(self._lost.values()))
 
     @property
     def folders(self) -> int:
@@ -190,10 +199,6 @@ class Watch:
     def _guard(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except LinkLost as error:  # comparing everything once it is back makes up for what was left off
-            self.lost = str(error) or "the connection is lost"
-            self._todo, self._sweeping = [], False
-            self._sweep_at = self._glance_at = time.monotonic() + GLANCE_SECONDS
         except OSError as error:  # no watch for one more folder; every other failure is an entry
             self._poll(error)
             self._begin_sweep()
@@ -229,8 +234,18 @@ class Watch:
             pending.extend(self._list(pending.pop(), deep=deep))
 
     def _list(self, folder: str, *, deep: bool) -> list[str]:
-        below = self._tree.visit(folder, deep=deep)
-        self.lost = ""
+        """Compare a folder; those below it that are to be compared as well.
+
+        Of a machine that cannot be reached nothing changes. Comparing everything once it is back makes up for that.
+        """
+        root = self._tree.root_of(folder) or folder
+        try:
+            below = self._tree.visit(folder, deep=deep)
+        except LinkLost as error:
+            self._lost[root] = str(error) or "the connection is lost"
+            return []
+        if self._lost.pop(root, None) is not None:
+            self._sweep_at, self._again = 0.0, self._sweeping
         return below[::-1]
 
     def _glance(self) -> None:
@@ -250,6 +265,8 @@ class Watch:
         """A part of the sweep, as far as the time goes."""
         began = time.monotonic()
         while self._todo and not self._stop.is_set() and time.monotonic() < until:
+            with suppress(LinkLost):  # listing them finds out for each
+                self._source.expect(self._todo[: -_AT_ONCE - 1 : -1])
             self._todo.extend(self._list(self._todo.pop(), deep=True))
         if not self._sweeping:
             return
@@ -257,7 +274,8 @@ class Watch:
         self._swept += now - began
         if not self._todo and not self._stop.is_set():
             self._sweeping = False
-            self._tree.forget_known()
+            if not self._lost:
+                self._tree.forget_known()
             self._sweep_at = 0.0 if self._again else now + max(self._sweep_seconds, self._rest * self._swept)
 
     @property

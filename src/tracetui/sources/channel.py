@@ -217,15 +217,15 @@ class Channel:
         del buffer[:start]
 
     def _take_errors(self) -> bool:
-        """Keep the end of what standard error holds; False if it is closed."""
+        """Keep the end of what standard error holds, one pipe full: it may never end. False if it is closed."""
         try:
-            while data := os.read(self._pipes.errors, _CHUNK):
-                self._last_words = (self._last_words + data)[-STDERR_KEPT:]
+            data = os.read(self._pipes.errors, _CHUNK)
         except BlockingIOError:
             return True
         except OSError:
-            pass
-        return False
+            return False
+        self._last_words = (self._last_words + data)[-STDERR_KEPT:]
+        return bool(data)
 
 
 def _ready(descriptor: int, event: int, seconds: float) -> bool:

@@ -51,12 +51,14 @@ class Doubt(msgspec.Struct, frozen=True):
 class _Known:
     """One file."""
 
-    __slots__ = ("changed", "doubt", "is_log", "over", "pieces", "probed", "seen", "starts", "stat")
+    __slots__ = ("asked", "changed", "doubt", "is_log", "over", "pieces", "probed", "seen", "starts", "stat")
 
     def __init__(self, stat: Stat, now: float) -> None:
         self.stat = stat
         self.seen = now
         """When it was first seen in this state."""
+        self.asked = 0.0
+        """When what is known was asked for."""
         self.changed: float | None = None
         """When it was last seen to have changed."""
         self.is_log = False
@@ -100,16 +102,24 @@ class Recall:
         self._size = 0
         self._ahead = 0.0
 
-    def saw(self, path: str, size: int, mtime: int, *, watched: bool = False) -> Stat:
-        """Take in what was just told of a file; its stat. Only who watches is told that a second is over."""
+    def saw(self, path: str, size: int, mtime: int, *, watched: bool = False, asked: float | None = None) -> Stat:
+        """Take in what was told of a file, when that was `asked` for (monotonic; None: just now); its stat as known.
+
+        Only who watches is told that a second is over.
+        """
         now = time.monotonic()
+        asked = now if asked is None else asked
         stat = Stat(0, 0, size, mtime * _SECOND)
         with self._lock:
             known = self._files.get(path)
             if known is None:
                 known = self._files[path] = _Known(self._dated(stat), now)
+                known.asked = asked
                 return known.stat
             before = known.stat
+            if asked < known.asked:  # what was asked for later is known already
+                return before
+            known.asked = asked
             same = (before.size, before.mtime_ns) == (size, mtime * _SECOND)
             if same:
                 if not (before.ctime_ns or known.is_log or known.over) and now - known.seen >= SETTLED_SECONDS:

@@ -91,27 +91,33 @@ class Client:
         ]
         return lambda: b"".join(self._parts(handle, deque(parts), offset + size))
 
-    def names(self, path: str) -> Iterator[tuple[str, Attributes]]:
-        """What a folder holds, without ``.`` and ``..``."""
-        handle = self._handle(self.channel.send(_OPENDIR, _string(_bytes(path))), path)
-        asked: deque[int] = deque()
-        count, ahead, more = 0, 2, True
+    def folder(self, path: str) -> Callable[[], bytes]:
+        """Ask to open a folder; gives its handle, which `names` takes and gives back."""
+        number = self.channel.send(_OPENDIR, _string(_bytes(path)))
+        return lambda: self._handle(number, path)
+
+    def names(self, handle: bytes, path: str) -> Iterator[tuple[str, Attributes]]:
+        """What an open folder holds, without ``.`` and ``..``. Asks at once; take all of it."""
+        return self._names_in(handle, path, deque(self._send_readdir(handle) for _ in range(2)))
+
+    def _names_in(self, handle: bytes, path: str, asked: deque[int]) -> Iterator[tuple[str, Attributes]]:
+        count, ahead = 0, len(asked)
         try:
-            while more or asked:
-                while more and len(asked) < ahead:  # a folder of thousands must not cost a round trip a hundred
-                    asked.append(self.channel.send(_READDIR, _string(handle)))
-                found = self._names(asked.popleft(), path)
-                more = more and bool(found)
-                ahead = min(ahead * 2, WINDOW)
+            while found := self._names(asked.popleft(), path):
                 count += len(found)
                 if count > MAX_NAMES:
                     raise OSError(f"more than {MAX_NAMES} names in {path}")
                 yield from ((name, attributes) for name, attributes in found if name not in (".", ".."))
-        finally:
+                ahead = min(ahead * 2, WINDOW)  # a folder of thousands must not cost a round trip a hundred
+                asked.extend(self._send_readdir(handle) for _ in range(ahead - len(asked)))
+        finally:  # those that are still asked for would all say that this is the end
             for number in asked:
                 self.channel.forget(number)
             if not self.channel.broken:
                 self.close(handle)
+
+    def _send_readdir(self, handle: bytes) -> int:
+        return self.channel.send(_READDIR, _string(handle))
 
     def _send_read(self, handle: bytes, offset: int, size: int) -> int:
         return self.channel.send(_READ, _string(handle) + struct.pack(">QI", offset, size))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import time
 from contextlib import suppress
@@ -191,8 +192,11 @@ class Link:
             self._lock.release()
 
     def close(self) -> None:
-        """End the connection for good."""
+        """End the connection for good, also while somebody waits for an answer, or for it to be made."""
         self._closed = True
+        process = self._process
+        if process is not None:
+            _end(process)
         with self._lock:
             self._drop()
 
@@ -238,6 +242,8 @@ class Link:
         for descriptor in pipes:
             os.set_blocking(descriptor, False)
         self._process, self._channel = process, Channel(pipes, str(self.host))
+        if self._closed:  # it may have been before there was a process to end
+            raise LinkLost(f"the link to {self.host} is closed")
         return Client(self._channel)
 
     def _back_off(self) -> None:
@@ -259,17 +265,25 @@ class Link:
         if process is None or channel is None:
             return
         channel.fail("it was closed")
-        process.terminate()
+        _end(process)
         try:
             process.wait(END_SECONDS)
         except subprocess.TimeoutExpired:
-            process.kill()
+            _end(process, signal.SIGKILL)
             process.wait()
         channel.retire()
         self._received += channel.received
         for pipe in (process.stdin, process.stdout, process.stderr):
             assert pipe is not None
             pipe.close()
+
+
+def _end(process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
+    """Tell ssh, and what it runs to get there, to end; one that was stopped goes on to hear it."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, how)
+            os.killpg(process.pid, signal.SIGCONT)
 
 
 def sentence(host: Host, reason: str, words: str) -> str:
