@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tracetui.live.agenda import Agenda, running_for
-from tracetui.live.place import Place
+from tracetui.live.followed_file import FollowedFile
 from tracetui.live.track import ENDED, TREE, Known, Track, plain, same_but_for_time
 from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.model.event import Event, RunChanged, RunEnded, RunReset, SpanChanged
@@ -79,37 +79,37 @@ class Followed:
 
     # ---- reading
 
-    def read(self, place: Place, run: RunSummary) -> Iterator[Event]:
+    def read(self, file: FollowedFile, run: RunSummary) -> Iterator[Event]:
         """What is new of a run that was just found in its file."""
         known, track = self._known.get(run.ref), self._tracks.get(run.ref)
-        if known is not None and place.several and (track is None or not place.still):  # noqa: SIM102
+        if known is not None and file.several and (track is None or not file.still):  # noqa: SIM102
             if same_but_for_time(known.summary, run):
                 return
         if track is None and known is not None:
-            track = self._resume(place, known, run)
+            track = self._resume(file, known, run)
         if track is None:
             if known is not None and known.told:
                 known.told = False
-                yield from self._reset(place, run.ref)
+                yield from self._reset(file, run.ref)
             track = Track(self._source, run.ref)
         self._keep(track)
         track.reader.read()
-        yield from self.read_on(place, track)
+        yield from self.read_on(file, track)
 
-    def read_on(self, place: Place, track: Track) -> Iterator[Event]:
+    def read_on(self, file: FollowedFile, track: Track) -> Iterator[Event]:
         """Tell what a reader has just read; what more there is comes after the other files had their turn."""
         if track.reader.failure is None:
-            yield from self._tell(place, track)
+            yield from self._tell(file, track)
             if track.reader.more:
-                self._agenda.add(place.entry.path, time.monotonic())
+                self._agenda.add(file.entry.path, time.monotonic())
 
-    def _resume(self, place: Place, known: Known, run: RunSummary) -> Track | None:
+    def _resume(self, file: FollowedFile, known: Known, run: RunSummary) -> Track | None:
         """A reader that has skipped what is known already; None if the run must be read as a new one.
 
         Only of a file that was not touched it is known that what was told of it still holds.
         """
-        grown = None if known.told else place.grown
-        if place.several or known.rewritten or not (place.untouched or grown is not None):
+        grown = None if known.told else file.grown
+        if file.several or known.rewritten or not (file.untouched or grown is not None):
             return None
         track = Track(self._source, run.ref)
         found = track.skip(grown)
@@ -119,15 +119,15 @@ class Followed:
             return track if same_but_for_time(known.summary, found.summary) else None
         return track if _begins_alike(known.summary, found.summary) else None
 
-    def _reset(self, place: Place, ref: RunRef) -> Iterator[Event]:
+    def _reset(self, file: FollowedFile, ref: RunRef) -> Iterator[Event]:
         """Nothing holds that was told of a run or of its file; what still does is told again."""
-        place.told = None
-        for other in place.refs:
+        file.told = None
+        for other in file.refs:
             if (track := self._tracks.get(other)) is not None and other != ref:
                 track.problems_again()
         yield RunReset(ref.address)
 
-    def _tell(self, place: Place, track: Track) -> Iterator[Event]:
+    def _tell(self, file: FollowedFile, track: Track) -> Iterator[Event]:
         run = track.reader.build()
         known = self._known.get(track.ref)
         spans = track.news(run)
@@ -138,7 +138,7 @@ class Followed:
         else:
             if track.reader.reset and known.told:
                 known.told = False
-                yield from self._reset(place, track.ref)
+                yield from self._reset(file, track.ref)
             differs = summary != known.summary if known.told else not same_but_for_time(summary, known.summary)
             self._related = self._related and _relation(summary) == _relation(known.summary)
             known.summary, known.rewritten = summary, False
@@ -149,18 +149,18 @@ class Followed:
             for position in spans:
                 yield SpanChanged(run, position)
         if known.told:
-            yield from self._problems(place, track, run)
+            yield from self._problems(file, track, run)
         if not track.reader.more:
-            yield from self._ending(place, known, run)
+            yield from self._ending(file, known, run)
 
-    def _problems(self, place: Place, track: Track, run: Run) -> Iterator[Event]:
+    def _problems(self, file: FollowedFile, track: Track, run: Run) -> Iterator[Event]:
         passing = [problem for problem in run.problems[-TREE_PROBLEMS:] if problem.where == TREE]
-        for problem in (*track.problems(run), *(passing if place.still else ())):
-            yield from place.problem(problem)
-        if passing and not place.still:
-            self._agenda.add(place.entry.path, place.still_at)
+        for problem in (*track.problems(run), *(passing if file.still else ())):
+            yield from file.problem(problem)
+        if passing and not file.still:
+            self._agenda.add(file.entry.path, file.still_at)
 
-    def _ending(self, place: Place, known: Known, run: Run) -> Iterator[Event]:
+    def _ending(self, file: FollowedFile, known: Known, run: Run) -> Iterator[Event]:
         summary = run.summary
         ended = _end(summary)
         if ended is not None and ended is not known.ended:
@@ -168,7 +168,7 @@ class Followed:
         known.ended = ended
         if summary.seems_running:
             now = time.monotonic()
-            self._agenda.add(place.entry.path, now + running_for(now - place.changed))
+            self._agenda.add(file.entry.path, now + running_for(now - file.changed))
 
     def _keep(self, track: Track) -> None:
         self._tracks[track.ref] = track

@@ -226,7 +226,7 @@ class Lister:
         if entry is None:
             self._agenda.drop(path)
             self._hot.forget(path)
-            return Found(path=path, gone=True)
+            return Found(path=path, reason="gone")
         found = self._hot.look(path)
         if found is None:
             found, _ = look(self._source, entry, deep=True, only=self._only, followed=True)

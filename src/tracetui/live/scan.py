@@ -20,7 +20,9 @@ FIRST_RUNS: Final = 24
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What one file turned out to be. `listed` if it has runs, else `problem` if it has problems, else `ignored`."""
+    """What one file turned out to be. `listed` if it has runs, else `problem` if it has problems, else `ignored`: so is
+    one that is gone.
+    """
 
     path: str
     format: str | None = None
@@ -32,8 +34,6 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
     whole: bool = True
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
-    gone: bool = False
-    """There is no such file any more."""
 
     @property
     def kind(self) -> str:

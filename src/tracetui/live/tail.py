@@ -1,4 +1,4 @@
-"""Follow every run below some places without a screen: what changes in files becomes events.
+"""Follow every run below some roots without a screen: what changes in files becomes events.
 
 Of runs that change a reader is kept, so that only what is new is read; of all others only their summary. A file that
 cannot be read is told of when it has been still for a while: until then its writer may be in the middle of it.
@@ -14,7 +14,7 @@ from typing import Final
 from tracetui.formats.base import Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda
 from tracetui.live.followed import Followed
-from tracetui.live.place import Place
+from tracetui.live.followed_file import FollowedFile
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.watch import Change, Watch
 from tracetui.model import Problem, RunRef
@@ -50,14 +50,14 @@ class Tail:
         self._only = only
         self._wanted = wanted
         self._last: Format | None = None
-        self._places: dict[str, Place] = {}
+        self._files: dict[str, FollowedFile] = {}
         self._agenda = Agenda()
         self._followed = Followed(source, self._agenda)
         self._rest = 0.0
         self._closed = threading.Event()
         if not from_start:
             self._look_around(roots)
-        stats = {path: place.entry.stat for path, place in self._places.items() if place.entry.stat is not None}
+        stats = {path: file.entry.stat for path, file in self._files.items() if file.entry.stat is not None}
         self.watch = Watch(source, roots, known=stats, events=events)
         self._read_ahead()
 
@@ -93,23 +93,23 @@ class Tail:
 
     def _look_around(self, roots: Sequence[str]) -> None:
         for entry in entries(self._source, roots):
-            place = self._places[entry.path] = Place(entry=entry, seen=entry.stat)
-            self._remember(place, deep=False)
-            if place.several:
-                self._remember(place, deep=True)
+            file = self._files[entry.path] = FollowedFile(entry=entry, seen=entry.stat)
+            self._remember(file, deep=False)
+            if file.several:
+                self._remember(file, deep=True)
 
-    def _remember(self, place: Place, *, deep: bool) -> None:
-        runs = [run for run in self._look(place.entry, deep=deep).runs if self._wanted(run.ref)]
-        place.refs = tuple(run.ref for run in runs)
+    def _remember(self, file: FollowedFile, *, deep: bool) -> None:
+        runs = [run for run in self._look(file.entry, deep=deep).runs if self._wanted(run.ref)]
+        file.refs = tuple(run.ref for run in runs)
         for run in runs:
             self._followed.remember(run)
 
     def _read_ahead(self) -> None:
         """Read the runs of the files that changed last: it is they that will go on."""
         room = READ_AHEAD
-        for place in sorted(self._places.values(), key=lambda one: _mtime(one.entry), reverse=True):
-            room -= place.entry.stat.size if place.refs and place.entry.stat is not None else 0
-            for ref in place.refs:
+        for file in sorted(self._files.values(), key=lambda one: _mtime(one.entry), reverse=True):
+            room -= file.entry.stat.size if file.refs and file.entry.stat is not None else 0
+            for ref in file.refs:
                 if room < 0 or self._followed.full:
                     return
                 self._followed.read_quietly(ref)
@@ -117,75 +117,75 @@ class Tail:
     # ---- files
 
     def _changed(self, change: Change) -> Iterator[Event]:
-        place, entry = self._places.get(change.path), change.entry
+        file, entry = self._files.get(change.path), change.entry
         if entry is None:
-            if place is not None:
-                yield from self._gone(place)
+            if file is not None:
+                yield from self._gone(file)
             return
-        if place is None:
-            place = self._places[change.path] = Place(entry=entry, changed=_changed_at(entry))
+        if file is None:
+            file = self._files[change.path] = FollowedFile(entry=entry, changed=_changed_at(entry))
         else:  # by our clock: that of another machine may be wrong, and of a database only the log may have changed
-            place.changed = time.monotonic()
-        place.entry = entry
+            file.changed = time.monotonic()
+        file.entry = entry
         yield from self._read(change.path)
 
-    def _gone(self, place: Place) -> Iterator[Event]:
-        del self._places[place.entry.path]
-        yield from self._empty(place)
+    def _gone(self, file: FollowedFile) -> Iterator[Event]:
+        del self._files[file.entry.path]
+        yield from self._empty(file)
 
-    def _empty(self, place: Place) -> Iterator[Event]:
+    def _empty(self, file: FollowedFile) -> Iterator[Event]:
         """Nothing holds that was told of a file and its runs."""
-        resets = list(self._followed.forget(place.refs))
+        resets = list(self._followed.forget(file.refs))
         yield from resets
-        if place.told and RunReset(place.entry.path) not in resets:
-            yield RunReset(place.entry.path)
-        place.refs, place.told, place.broken = (), None, False
+        if file.told and RunReset(file.entry.path) not in resets:
+            yield RunReset(file.entry.path)
+        file.refs, file.told, file.broken = (), None, False
 
     def _read(self, path: str) -> Iterator[Event]:
         """Everything that is new in a file."""
-        place = self._places.get(path)
-        if place is None:
+        file = self._files.get(path)
+        if file is None:
             return
         now = time.monotonic()
-        track = None if len(place.refs) != 1 or place.several else self._followed.track(place.refs[0])
+        track = None if len(file.refs) != 1 or file.several else self._followed.track(file.refs[0])
         if track is not None:
             track.reader.read()
-            if track.reader.failure is None and not track.reader.reset and not place.broken:
-                place.seen = place.entry.stat
-                yield from self._followed.read_on(place, track)
+            if track.reader.failure is None and not track.reader.reset and not file.broken:
+                file.seen = file.entry.stat
+                yield from self._followed.read_on(file, track)
                 return
-        elif now < place.not_before:
-            self._agenda.add(path, place.not_before)
+        elif now < file.not_before:
+            self._agenda.add(path, file.not_before)
             return
-        yield from self._look_again(place, rewritten=track is not None and track.reader.reset)
-        place.seen = place.entry.stat
-        place.not_before = now + (1 + LOOK_SHARE) * (time.monotonic() - now)
+        yield from self._look_again(file, rewritten=track is not None and track.reader.reset)
+        file.seen = file.entry.stat
+        file.not_before = now + (1 + LOOK_SHARE) * (time.monotonic() - now)
 
-    def _look_again(self, place: Place, *, rewritten: bool) -> Iterator[Event]:
+    def _look_again(self, file: FollowedFile, *, rewritten: bool) -> Iterator[Event]:
         """Find out which runs a file holds now, and read them."""
-        found = self._look(place.entry, deep=place.several)
+        found = self._look(file.entry, deep=file.several)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
-        if (place.broken and not found.problems) or (not runs and (rewritten or (place.still and not found.problems))):
-            yield from self._empty(place)
+        if (file.broken and not found.problems) or (not runs and (rewritten or (file.still and not found.problems))):
+            yield from self._empty(file)
         elif rewritten:
-            self._followed.drop(place.refs)
+            self._followed.drop(file.refs)
         if runs:
-            yield from self._followed.forget(ref for ref in place.refs if ref not in refs)
-            place.refs = refs
+            yield from self._followed.forget(ref for ref in file.refs if ref not in refs)
+            file.refs = refs
         for run in runs:
-            yield from self._followed.read(place, run)
-        yield from self._broken(place, found)
+            yield from self._followed.read(file, run)
+        yield from self._broken(file, found)
 
-    def _broken(self, place: Place, found: Found) -> Iterator[Event]:
+    def _broken(self, file: FollowedFile, found: Found) -> Iterator[Event]:
         """What is wrong with a file, once it has been still for a while."""
-        problems: list[Problem] = [*found.problems, *self._followed.failures(place.refs)]
-        if place.still:
+        problems: list[Problem] = [*found.problems, *self._followed.failures(file.refs)]
+        if file.still:
             for problem in problems:
-                place.broken = True
-                yield from place.problem(problem)
-        elif problems or place.several or (place.refs and not found.runs):
-            self._agenda.add(place.entry.path, place.still_at)
+                file.broken = True
+                yield from file.problem(problem)
+        elif problems or file.several or (file.refs and not found.runs):
+            self._agenda.add(file.entry.path, file.still_at)
 
     def _look(self, entry: Entry, *, deep: bool) -> Found:
         found, self._last = look(self._source, entry, deep=deep, last=self._last, only=self._only, followed=True)

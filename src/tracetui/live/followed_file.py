@@ -13,7 +13,7 @@ from tracetui.model.event import Event, ProblemMet
 from tracetui.sources.base import Entry, Stat
 
 
-class Place(msgspec.Struct):
+class FollowedFile(msgspec.Struct):
     """What is known of one file."""
 
     entry: Entry
