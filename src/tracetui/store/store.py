@@ -60,6 +60,8 @@ class Store:
         self._failed: list[RunRef] = []
         self._touched: set[RunRef] = set()
         self.revision = 0
+        self.members = 0
+        """Grows whenever a run or an unreadable file comes or goes."""
         self._counts = _Counts()
         self._refs: dict[str, RunRef | tuple[RunRef, ...]] = {}
         """The runs of each file: most hold one, and that one alone takes half the room."""
@@ -109,6 +111,8 @@ class Store:
             self._refs[found.path] = refs[0] if len(refs) == 1 else refs
         else:
             self._refs.pop(found.path, None)
+        if found.problems != self.problems.get(found.path, ()):
+            self.members += 1
         if found.problems:
             self.problems[found.path] = found.problems
         else:
@@ -132,6 +136,7 @@ class Store:
             self.unended.discard(run.ref)
         if before is None or _ties(before) != _ties(run):
             self._relations = None
+        self.members += before is None
         if before is not None:
             self._touched.add(run.ref)
         self.runs[run.ref] = run
@@ -154,6 +159,7 @@ class Store:
         self.pulses.pop(ref, None)
         self.unended.discard(ref)
         self._relations = None
+        self.members += 1
 
     def _pulse(self, run: RunSummary) -> Pulse:
         pulse = self.pulses.get(run.ref)

@@ -21,7 +21,7 @@ class Arranging:
 
     def __init__(self, screen: MainScreen) -> None:
         self._screen = screen
-        self._arranged = -1
+        self._arranged = self._members = -1
         self._behind = False
         self._after = 0.0
 
@@ -34,17 +34,17 @@ class Arranging:
         """Show the list and what is said of it anew: the rows that are there at once, where they belong now if that was
         not found out just now, else soon. A list that is not on the screen waits until it is.
         """
-        screen = self._screen
-        wait = 0.0 if last or self._arranged < 0 else self._after - time.monotonic()
-        if wait <= 0 and self._arranged >= 0 and not screen.runs.is_on_screen:
-            return
-        if wait <= 0:
+        screen, store = self._screen, self._screen.store
+        wait = max(0.0, self._after - time.monotonic())
+        if last or self._arranged < 0:
             self.now()
-        else:
-            screen.runs.renew(screen.store.touched())
-            if not self._behind:
+        elif screen.runs.is_on_screen:
+            screen.runs.renew(store.touched())
+            if not wait and self._members != store.members:
+                self.now()
+            elif not self._behind:
                 self._behind = True
-                screen.set_timer(wait, self._catch_up)
+                screen.set_timer(max(wait, REST_SECONDS), self._catch_up)
         screen.refresh_frame()
 
     def _catch_up(self) -> None:
@@ -62,7 +62,7 @@ class Arranging:
         """Show the runs as they are known now; the cursor stays on its run."""
         screen, store = self._screen, self._screen.store
         began = time.monotonic()
-        self._arranged = store.revision
+        self._arranged, self._members = store.revision, store.members
         store.touched()
         problems = [one for several in store.problems.values() for one in several[:1]]
         screen.runs.list_runs(

@@ -99,7 +99,7 @@ class MainScreen(FramedScreen):
         elif self.steps.span is not None and (self.ref, self.steps.span.id) in mail.bodies:
             self.show_detail()
         if self.arranging.due:
-            self.arranging.changed(last=not mail.stage)
+            self.arranging.changed(last=mail.total is not None and not mail.stage)
         else:
             self.refresh_frame()
 
