@@ -183,6 +183,47 @@ class SlowLine:
             self._selector.unregister(source)
 
 
+class Proxy:
+    """A line to a port of this machine that can swallow everything, also of those who connect later."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.port = self._listener.getsockname()[1]
+        self.accepted = 0
+        self._muted = False
+        self._sockets: list[socket.socket] = [self._listener]
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def mute(self) -> None:
+        """Pass nothing on any more."""
+        self._muted = True
+
+    def close(self) -> None:
+        """Cut it."""
+        for one in self._sockets:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+            one.close()
+
+    def _accept(self) -> None:
+        with suppress(OSError):
+            while True:
+                near, _ = self._listener.accept()
+                self.accepted += 1
+                far = socket.create_connection(("127.0.0.1", self._target))
+                self._sockets += [near, far]
+                for source, target in ((near, far), (far, near)):
+                    threading.Thread(target=self._carry, args=(source, target), daemon=True).start()
+
+    def _carry(self, source: socket.socket, target: socket.socket) -> None:
+        with suppress(OSError):
+            while data := source.recv(1 << 16):
+                if not self._muted:
+                    target.sendall(data)
+            target.shutdown(socket.SHUT_WR)
+
+
 def until(holds: object, why: str) -> None:
     """Wait for a state, with a deadline."""
     assert callable(holds)

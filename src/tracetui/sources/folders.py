@@ -41,25 +41,21 @@ class Folders:
         """These folders are listed next, in that order: ask for them, unless that was done. Raises `LinkLost`."""
         if not paths or paths[0] in self._expected:
             return
-        self._forget(client)
         now = time.monotonic()
-        for path, opened in [(path, client.folder(path_there(path))) for path in paths[:AT_ONCE]]:
+        for path in [path for path, one in self._expected.items() if now - one.when > FRESH_SECONDS]:
+            _take_rest(self._expected.pop(path))
+        missing = [path for path in paths[:AT_ONCE] if path not in self._expected]
+        for path, opened in [(path, client.folder(path_there(path))) for path in missing]:
             self._expected[path] = _Expected(client, now, _names(client, path_there(path), opened))
-
-    def _forget(self, client: Client) -> None:
-        """Take the answers that nobody wanted."""
-        left, self._expected = list(self._expected.values()), {}
-        for one in left:
-            if one.client is client and not isinstance(one.names, OSError):
-                with suppress(OSError):
-                    for _ in one.names:
-                        pass
 
     def list(self, client: Client, path: str, *, watched: bool = False) -> Folder:
         """What is directly below a folder. Raises `OSError`."""
         now = time.monotonic()
         ahead = self._expected.pop(path, None)
-        if ahead is None or ahead.client is not client or now - ahead.when > FRESH_SECONDS:
+        if ahead is not None and (ahead.client is not client or now - ahead.when > FRESH_SECONDS):
+            _take_rest(ahead)
+            ahead = None
+        if ahead is None:
             ahead = _Expected(client, now, _names(client, path_there(path), client.folder(path_there(path))))
         if isinstance(ahead.names, OSError):
             raise ahead.names
@@ -102,6 +98,14 @@ def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | 
         raise
     except OSError as error:
         return error
+
+
+def _take_rest(one: _Expected) -> None:
+    """Take the answers that nobody wants any more."""
+    if not isinstance(one.names, OSError):
+        with suppress(OSError):
+            for _ in one.names:
+                pass
 
 
 def answer(asked: Callable[[], _T]) -> _T | None:
