@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from pathlib import Path
 
+import pytest
 from textual import events
 from textual.pilot import Pilot
 
@@ -18,6 +19,7 @@ from tracetui.live.mail import Watching
 from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
+from tracetui.ui.app import TraceApp
 from tracetui.ui.frame import Vitals, header
 from tracetui.ui.line_view import LineView
 from tracetui.views.glyphs import UNICODE
@@ -330,3 +332,32 @@ async def test_the_error_walk_unfolds_what_hides_an_error(opened: Opener, tmp_pa
         assert app.main.steps.span.status is Status.ERROR
         await press(pilot, "e")
         await shows(app, pilot, "no more errors")
+
+
+async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paprika(tmp_path / "ended.json", "ended")
+    session_of(tmp_path / "s.jsonl", 3)
+    async with opened(tmp_path) as (app, pilot):
+        await shows(app, pilot, "◐ 1")
+        await press(pilot, "end")
+        assert app.main.ref is not None
+        assert app.main.ref.path.endswith("ended.json")
+        assert "stalled?" not in text_of(app)
+        monkeypatch.setattr(TraceApp, "clock", lambda self: time.time() + 400)
+        await shows(app, pilot, "1 stalled?")
+
+
+async def test_how_a_run_ended_comes_into_view_with_its_last_step(opened: Opener, tmp_path: Path) -> None:
+    session = session_of(tmp_path / "s.jsonl", 30)
+    async with opened(tmp_path, size=(80, 24)) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "no end record yet")
+        session.step("it broke", ok=False)
+        session.end("error")
+        await shows(app, pilot, "run ends here")
+        await press(pilot, "k", "k")
+        await lacks(app, pilot, "FOLLOW")
+        await press(pilot, "g", "G")
+        assert "run ends here" in text_of(app)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.mail import Mail, Watching
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean, one_line
+from tracetui.ui.arranging import SHARE
 from tracetui.ui.commands import RUNS, Command
 from tracetui.ui.frame import GOING, Vitals
 from tracetui.ui.lines import LineBar
@@ -51,6 +52,7 @@ class Live:
         """Whether the open run is not listed any more."""
         self._ticks = 0
         self._counted = (-1, 0)
+        self._count_after = 0.0
         self._stands: tuple[tuple[Run, int, float], Liveness] | None = None
         self._standing: Counter[State] = Counter()
 
@@ -176,9 +178,11 @@ class Live:
             screen.refresh_list()
         else:
             screen.runs.tick(now)
-        if screen.steps.run is not None and self.state_of(screen.steps.run).state is not State.ENDED:
+        going = screen.steps.run is not None and self.state_of(screen.steps.run).state is not State.ENDED
+        if going:
             screen.steps.tick(now)
             self.show_strip()
+        if self._standing != self._count() or going:
             screen.refresh_frame()
 
     # ---- silence
@@ -209,14 +213,20 @@ class Live:
         return Vitals(self.watching, self._count(), state)
 
     def _count(self) -> Counter[State]:
-        """How many top-level runs of which the trace tells no end stand how. Counted once a second at most."""
+        """How many top-level runs of which the trace tells no end stand how.
+
+        Counted anew each second and when the store has changed, but for a small part of the time at most.
+        """
         store, now = self._screen.store, int(self._screen.app.clock())
-        if self._counted != (store.revision, now):
+        began = time.monotonic()
+        if self._counted != (store.revision, now) and began >= self._count_after:
             self._counted = store.revision, now
             runs = (store.runs[ref] for ref in store.unended)
             self._standing = Counter(
                 self.state_in_list(run) for run in runs if run.parent is None and self._may_go_on(run)
             )
+            counted = time.monotonic()
+            self._count_after = counted + SHARE * (counted - began)
         return self._standing
 
     def _may_go_on(self, run: RunSummary) -> bool:
