@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Final
 
+from tracetui.model import RunRef, RunSummary
 from tracetui.views import states
+from tracetui.views.arrange import place_of
 
 if TYPE_CHECKING:
     from tracetui.ui.screens.main import MainScreen
@@ -24,6 +27,7 @@ class Arranging:
         self._arranged = self._members = -1
         self._behind = False
         self._after = 0.0
+        self._places: dict[RunRef, Hashable] = {}
 
     @property
     def due(self) -> bool:
@@ -39,13 +43,26 @@ class Arranging:
         if last or self._arranged < 0:
             self.now()
         elif screen.runs.is_on_screen:
-            screen.runs.renew(store.touched())
-            if not wait and self._members != store.members:
+            touched = store.touched()
+            screen.runs.renew(touched)
+            came_or_went = self._members != store.members
+            if came_or_went and not wait:
                 self.now()
+            elif not came_or_went and not self._behind and not self._moved(touched):
+                self._arranged = store.revision
             elif not self._behind:
                 self._behind = True
                 screen.set_timer(max(wait, REST_SECONDS), self._catch_up)
         screen.refresh_frame()
+
+    def _moved(self, touched: Iterable[RunSummary]) -> bool:
+        """Whether a run belongs elsewhere now: only of those that go on it is remembered where they stood."""
+        place = self._place()
+        return any(place(run) != self._places.get(run.ref) for run in touched)
+
+    def _place(self) -> Callable[[RunSummary], Hashable]:
+        screen = self._screen
+        return place_of(screen.runs.arrangement, now=screen.app.clock(), going=screen.live.is_going)
 
     def _catch_up(self) -> None:
         self._behind = False
@@ -77,6 +94,8 @@ class Arranging:
         if not len(screen.runs.rows):
             words = screen.runs.arrangement.words
             screen.runs.nothing(states.empty(screen.app.roots, screen.app.stage, words, bool(store.runs)))
+        place = self._place()
+        self._places = {ref: place(store.runs[ref]) for ref in store.unended}
         screen.listed()
         now = time.monotonic()
         self._after = now + max(REST_SECONDS, SHARE * (now - began))

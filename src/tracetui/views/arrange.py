@@ -82,6 +82,13 @@ def arrange(
     return _grouped(nested, broken, _group_label(arrangement.group, now, going))
 
 
+def place_of(arrangement: Arrangement, *, now: float, going: Going = told_going) -> Callable[[RunSummary], Any]:
+    """What decides where a run stands: as long as it is the same for all runs, so is their arrangement."""
+    wanted, key = filter_of(arrangement), _SORT_KEYS[arrangement.sort]
+    label = _group_label(arrangement.group, now, going)
+    return lambda run: (wanted(run), key(run), label(run), run.parent)
+
+
 def _nest(runs: list[RunSummary]) -> list[RunSummary]:
     """Put children below their parent (in the order they started), where both are shown."""
     if not any(run.parent is not None for run in runs):
