@@ -77,6 +77,13 @@ class Steps(LineView):
         if self.following and not self.at_newest:
             self.detach()
 
+    def _settle(self, prefer_down: bool = True) -> None:
+        """As everywhere; with the last step, the row below it comes into view that says how the run ended."""
+        super()._settle(prefer_down)
+        last = len(self.rows) - 1
+        if 0 < last == self.position + 1 and self.outer_size.height and self.page > 1 and not self._apart:
+            self.top = max(self.top, last + 1 - self.page)
+
     def _wheel(self, rows: int) -> None:
         super()._wheel(rows)
         if self.following and self.top + self.page < len(self.rows):
