@@ -105,7 +105,9 @@ def latency(scale: int, rounds: int) -> Iterator[Row]:
 
 
 def _lnav(path: Path) -> Terminal:
-    terminal = Terminal(["lnav", str(path)], env={"HOME": str(path.parent / "home")})
+    home = path.parent / "home"
+    home.mkdir(exist_ok=True)  # else it leaves its things in the folder where it was started
+    terminal = Terminal(["lnav", str(path)], env={"HOME": str(home)})
     terminal.wait_quiet(1.0)
     terminal.send("G")
     return terminal
