@@ -14,7 +14,7 @@ from tracetui.ui.theme import Look
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Piece, fill
 
-_ASCII: Final = str.maketrans("…µ—–·×→←↑↓›▸▾≥≤„“”’‘", '~u--.x><^v>>v><"""\'\'')
+_ASCII: Final = str.maketrans("…µ—–−±≠Δ·×→←↑↓›▸▾≥≤„“”’‘", '~u---~!d.x><^v>>v><"""\'\'')
 
 
 def to_strip(line: Iterable[Piece], width: int, look: Look, ground: str = "bg") -> Strip:

@@ -8,26 +8,30 @@ from typing import Any, Final
 from tracetui.diff.facts import Fact, Judged
 from tracetui.diff.result import Diff
 from tracetui.model import Criterion, Metric, RunSummary
-from tracetui.text import Clean, cost, count, duration, grouped, one_line, pad, tokens
+from tracetui.text import Clean, cost, count, duration, grouped, one_line, pad, tokens, truncate
 from tracetui.views.diff import WORDS, name_of, place_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, Rows, fill
 from tracetui.views.sheet import Sheet
 
 _LABEL: Final = 10
+_WIDE_LABEL: Final = 26
+"""Cells of the labels where criteria and metrics are among them."""
 _MOST: Final = 50
+_TOLD: Final = frozenset({"status", "steps", "outcome", "error"})
+"""Facts that other rows tell."""
 
 
 def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(), glyphs: Glyphs = UNICODE) -> Rows:
     """The rows of the pane below the steps."""
     sheet = Sheet("runs", width, opened=opened, glyphs=glyphs)
-    table = _Table(sheet, width)
+    table = _Table(sheet, width, _WIDE_LABEL if diff.judged and width >= 80 else _LABEL)
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
     table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
     _amounts(table, a, b)
     for fact in diff.facts:
-        if fact.name not in ("status", "steps") and (not fact.same or fact.name in ("model",)):
+        if fact.name not in _TOLD and not (fact.same and fact.name != "model"):
             _fact(table, fact)
     _judged(table, diff, glyphs)
     _apart(sheet, diff, glyphs)
@@ -38,14 +42,14 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
 class _Table:
     """Facts of A beside those of B."""
 
-    def __init__(self, sheet: Sheet, width: int) -> None:
-        self._sheet = sheet
-        self.half = max(6, (width - _LABEL - 2) // 2)
+    def __init__(self, sheet: Sheet, width: int, label: int) -> None:
+        self._sheet, self._label = sheet, label
+        self._half = max(6, (width - label - 2) // 2)
 
     def row(self, label: str, a: Line, b: Line) -> None:
         """A label, and what is said of both."""
-        head = Piece(pad(one_line(label, 60), _LABEL), "dim")
-        self._sheet.line(head, *fill(a, self.half), Piece(Clean("  ")), *fill(b, self.half))
+        head = Piece(pad(truncate(one_line(label, 60), self._label - 1), self._label), "dim")
+        self._sheet.line(head, *fill(a, self._half), Piece(Clean("  ")), *fill(b, self._half))
 
 
 def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
