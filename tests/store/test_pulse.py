@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
+from tracetui.live.scan import Found
+from tracetui.model import RunRef, RunSummary, Status
 from tracetui.store.pulse import BEATS, Pulse
+from tracetui.store.store import Store
 
 
 def test_a_run_of_a_machine_whose_clock_is_ahead_falls_silent_as_others_do() -> None:
@@ -18,3 +23,13 @@ def test_only_so_many_arrivals_are_remembered() -> None:
     for second in range(2 * BEATS):
         pulse.beat(float(second), second + 1)
     assert list(pulse.arrivals) == [float(second) for second in range(BEATS, 2 * BEATS)]
+
+
+def test_a_run_from_the_future_has_not_changed_since_it_was_first_seen() -> None:
+    ref, store = RunRef("ccpa", "a.jsonl"), Store()
+    run = RunSummary(ref=ref, id="a", name="a", status=Status.RUNNING, modified_at=5_000.0, deep=True)
+    store.apply([Found(path=ref.path, runs=(run,))], 1_000.0)
+    store.apply([Found(path=ref.path, runs=(run,))], 1_100.0)
+    assert store.changed_at(run) == 1_000.0
+    store.apply([Found(path=ref.path, runs=(replace(run, modified_at=5_200.0),))], 1_200.0)
+    assert store.changed_at(run) == 1_200.0

@@ -55,6 +55,8 @@ class Store:
         """Problems of files, by path; those of a run are in the run."""
         self.pulses: dict[RunRef, Pulse] = {}
         """Runs that were seen to change."""
+        self._from_future: dict[RunRef, float] = {}
+        """Runs whose file's time was yet to come when they were first seen, and when that was."""
         self.unended: set[RunRef] = set()
         """Runs of which the trace tells no end."""
         self._failed: list[RunRef] = []
@@ -139,6 +141,8 @@ class Store:
         self.members += before is None
         if before is not None:
             self._touched.add(run.ref)
+        elif run.modified_at > now:
+            self._from_future[run.ref] = now
         self.runs[run.ref] = run
         self._counts.add(run, 1)
 
@@ -157,6 +161,7 @@ class Store:
         if run is not None:
             self._counts.add(run, -1)
         self.pulses.pop(ref, None)
+        self._from_future.pop(ref, None)
         self.unended.discard(ref)
         self._relations = None
         self.members += 1
@@ -171,12 +176,13 @@ class Store:
         """When the run was last written to as far as is known, in seconds since the epoch.
 
         The time of a file that holds several runs tells nothing of one of them: until it is seen to change, it is known
-        by its start.
+        by its start. Where a clock is ahead, the run has not changed since it was first seen.
         """
         pulse = self.pulses.get(run.ref)
         if pulse is not None:
             return pulse.changed_at
-        return run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
+        told = run.modified_at if run.ref.key is None or run.started_at is None else run.started_at
+        return min(told, self._from_future.get(run.ref, told))
 
     @property
     def overview(self) -> Overview:
