@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
-from tracetui.sources.base import Stat
 from tracetui.sources.channel import Channel
 
 READ_SIZE: Final = 32_768
@@ -48,11 +47,6 @@ class Attributes(NamedTuple):
     @property
     def is_link(self) -> bool:
         return modes.S_ISLNK(self.mode)
-
-    @property
-    def stat(self) -> Stat:
-        """As `Stat`: without device, inode and ctime, which version 3 does not tell."""
-        return Stat(0, 0, self.size, self.mtime * 1_000_000_000)
 
 
 class Client:

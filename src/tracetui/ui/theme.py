@@ -83,9 +83,6 @@ _ANSI: Final = {
     "hit": "black on yellow", "hit.current": "default reverse bold", "mask": "magenta",
 }  # fmt: skip
 
-GROUNDS: Final = frozenset({"bg", "surface", "raised", "sel", "selq"})
-"""Names that are grounds, not inks."""
-
 
 _ATTRIBUTES: Final = {
     "bold": Style(bold=True),
