@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import StrEnum
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Final
 
 import msgspec
@@ -137,8 +137,14 @@ def _side(
         return [*by_message, *others] if first_inside else [*others, *by_message]
     found = [_changed(change) for change in changes]
     if not found and values != (None, None):
-        found.append(Section(Sign.SAME, side, lambda: (text_of_value(values[0]), text_of_value(values[1])), side=side))
+        note = "" if equal(*values) else NOISE
+        texts = partial(_both_texts, *values)
+        found.append(Section(Sign.SAME, side, texts, side=side, note=note))
     return found
+
+
+def _both_texts(a: Any, b: Any) -> Texts:
+    return text_of_value(a), text_of_value(b)
 
 
 def _message_of(change: Change) -> str | None:

@@ -138,7 +138,8 @@ class ComparedRows:
                 if hunk.same:
                     self._add_same(number, place, hunk, len(hunks))
                 else:
-                    self.differences.append(self._starts[-1])
+                    if section.differs:  # else what differs in it is ignored
+                        self.differences.append(self._starts[-1])
                     units = max(len(hunk.a), len(hunk.b)) if self._side else len(hunk.a) + len(hunk.b)
                     self._add_lines(number, place, hunk, 0, units)
 
