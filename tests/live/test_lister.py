@@ -9,19 +9,23 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.lister import Lister
 from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.traffic import Traffic
-from tracetui.sources.base import Entry, Folder
-from tracetui.sources.local import LocalSource
+from tracetui.sources.base import Entry, Folder, LinkLost, Stat
+from tracetui.sources.local import LocalFile, LocalSource
 
 PATIENCE_SECONDS = 10.0
 
 
 class Gated(LocalSource):
-    """Local files; walking waits at a gate, and the first listing after a walk is told."""
+    """Local files; walking waits at a gate, the first listing after a walk is told, and opening may be cut off."""
 
     def __init__(self) -> None:
+        self.cut_off = False
+        self.refused = threading.Event()
+        self.opened_at: list[float] = []
         self.gate = threading.Event()
         self.gate.set()
         self.watched = threading.Event()
@@ -29,6 +33,13 @@ class Gated(LocalSource):
     def walk(self, root: str) -> Iterator[Entry]:
         assert self.gate.wait(PATIENCE_SECONDS)
         yield from super().walk(root)
+
+    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+        if self.cut_off:
+            self.refused.set()
+            raise LinkLost
+        self.opened_at.append(time.monotonic())
+        return super().open(path, stat)
 
     def list(self, path: str) -> Folder:
         self.watched.set()
@@ -79,3 +90,16 @@ def test_the_end_of_the_walk_before_does_not_end_a_new_one(tmp_path: Path) -> No
         assert not mailbox.collect().listed
         source.gate.set()
         assert collect(mailbox, lambda mail: mail.listed)
+
+
+def test_half_a_file_is_given_its_time_also_after_the_link_was_down(tmp_path: Path) -> None:
+    source = Gated()
+    with listing(tmp_path, source) as (_, mailbox):
+        collect(mailbox, lambda mail: mail.listed)
+        assert source.watched.wait(PATIENCE_SECONDS)
+        source.cut_off = True
+        (tmp_path / "half.json").write_text('{"id": ')
+        assert source.refused.wait(PATIENCE_SECONDS)
+        source.cut_off = False
+        collect(mailbox, lambda mail: any(found.kind == "problem" for found in mail.found))
+        assert time.monotonic() - source.opened_at[0] >= STILL_SECONDS

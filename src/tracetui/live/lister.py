@@ -58,6 +58,8 @@ class Lister:
         self._counted = 0
         self._agenda = Agenda()
         """Files that cannot be read yet, or may be found to stand still."""
+        self._unreached: set[str] = set()
+        """Files that changed and could not be looked at: how long they have been still is not known."""
         self._events = events
 
     def rescan(self) -> None:
@@ -208,10 +210,12 @@ class Lister:
             if self._traffic.stopped:
                 return
             try:
-                one = self._look(change, still)
+                one = self._look(change, 0.0 if change.path in self._unreached else still)
             except LinkLost:
+                self._unreached.add(change.path)
                 self._agenda.move(change.path, time.monotonic() + RETRY_SECONDS)
                 continue
+            self._unreached.discard(change.path)
             if one is not None:
                 found.append(one)
         if found:
