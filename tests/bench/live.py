@@ -266,6 +266,7 @@ def _beside(
     before = usage.megabytes
     with writers.Writer(folder, runs=AGENTS, rate=RATE, seconds=seconds) as writer:
         terminal.wait_for(rf"◐ {AGENTS} ", timeout=30)
+        _read_for(terminal, 2)  # until the list is arranged anew, too
         for key in moves["first"]:
             terminal.send(key)
             terminal.wait_quiet(0.1, timeout=1)

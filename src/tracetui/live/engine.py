@@ -24,6 +24,8 @@ from tracetui.sources.base import Source
 if TYPE_CHECKING:
     from tracetui.live.differ import Differ
 
+REST_SECONDS: Final = 1.0
+"""After which a screen on which all is listed has come to rest."""
 SWITCH_SECONDS: Final = 0.0005
 """How long a thread that computes keeps the others waiting: a key passes through three, a tenth of the usual each."""
 
@@ -62,6 +64,10 @@ class Engine:
         differ = Differ(self._source, self._mailbox, self._traffic)
         self._begin(differ.run)
         return differ
+
+    def later(self, work: Callable[[], None]) -> None:
+        """Do something that nobody waits for, in a thread of its own, when the screen has come to rest."""
+        self._begin(lambda: None if self._traffic.rest(REST_SECONDS) else work())
 
     def _begin(self, work: Callable[[], None]) -> None:
         threading.Thread(target=self._guard, args=(work,), daemon=True).start()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 REST_SECONDS: Final = 0.1
 """While files arrive, the list changes no oftener than people read."""
-SHARE: Final = 20
+SHARE: Final = 12
 """Arranging takes at most one part in so many of the loop: the rest is for keys."""
 
 

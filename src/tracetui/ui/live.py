@@ -32,6 +32,12 @@ AGE_TICKS: Final = 30
 _KEPT: Final = "; shown is what was read of it"
 
 
+def preload() -> None:
+    """Load what the first comparison takes, so that it is on the screen at once."""
+    import tracetui.live.differ
+    import tracetui.ui.screens.diff  # noqa: F401
+
+
 class Live:
     """Belongs to the main screen, as its actions do."""
 
@@ -75,7 +81,9 @@ class Live:
         failed = store.newly_failed()
         if self._listed and failed:
             self._tell(failed)
-        self._listed |= not screen.app.stage
+        if not self._listed and not screen.app.stage:
+            self._listed = True
+            screen.app.engine.later(preload)
         if screen.said is self._explained:
             self.explain()
         missing = bool(screen.level) and screen.ref is not None and screen.ref not in store.runs
