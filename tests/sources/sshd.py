@@ -40,7 +40,9 @@ class Sshd:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.folder.mkdir(parents=True, exist_ok=True)
+        self.home = self.folder / "home"
+        """Where paths that are not absolute begin."""
+        self.home.mkdir(parents=True, exist_ok=True)
         self._key("host_key")
         self._key("user_key")
         shutil.copy(self.folder / "user_key.pub", self.folder / "authorized_keys")
@@ -58,7 +60,7 @@ class Sshd:
         config.write_text(
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.folder}/host_key\n"
             f"AuthorizedKeysFile {self.folder}/authorized_keys\nStrictModes no\nUsePAM no\n"
-            f"PasswordAuthentication no\nPidFile none\nSubsystem sftp internal-sftp\nMaxStartups 100\n"
+            f"PasswordAuthentication no\nPidFile none\nSubsystem sftp internal-sftp -d {self.home}\nMaxStartups 100\n"
         )
         if os.geteuid() == 0:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # what sshd wants to find when root runs it

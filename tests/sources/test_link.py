@@ -3,21 +3,32 @@
 from __future__ import annotations
 
 import os
+import shutil
+import sqlite3
+import subprocess
 import threading
 import time
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.cli.run import HERE
 from tests.live.sessions import Session
 from tests.sources.sshd import Proxy, SlowLine, Sshd, missing, until
 from tests.sources.test_sftp import answers
+from tracetui.cli.reading import replay_address, runs_in
 from tracetui.live.scan import scan
+from tracetui.live.tail import Tail
 from tracetui.live.watch import Watch
-from tracetui.sources.base import LinkLost
+from tracetui.model.event import SpanChanged
+from tracetui.sources.base import LinkLost, Source, Stat
+from tracetui.sources.channel import STDERR_KEPT
+from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.sources.places import source_for
 from tracetui.sources.recall import Recall
 
+TRACES = HERE / "traces"
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
 
 
@@ -36,11 +47,13 @@ def test_closing_does_not_wait_for_a_connection_that_is_being_made(there: Sshd, 
         with source_for([f"there:{tmp_path}"]) as source:
             proxy.mute()
             there.cut()
-            waiting = threading.Thread(target=pytest.raises, args=(LinkLost, _until_lost, source, f"there:{tmp_path}"))
+            over = threading.Event()
+            waiting = threading.Thread(target=_ask, args=(source, f"there:{tmp_path}", over))
             waiting.start()
             until(lambda: proxy.accepted == 2, "it does not connect again")
             began = time.monotonic()
         took = time.monotonic() - began
+        over.set()
         waiting.join(5)
         assert not waiting.is_alive()
         assert took < 1
@@ -48,9 +61,10 @@ def test_closing_does_not_wait_for_a_connection_that_is_being_made(there: Sshd, 
         proxy.close()
 
 
-def _until_lost(source: object, place: str) -> None:
-    for _ in range(10):
-        source.list(place)  # type: ignore[attr-defined]
+def _ask(source: Source, place: str, over: threading.Event) -> None:
+    while not over.wait(0.02):
+        with suppress(LinkLost):
+            source.list(place)
 
 
 def test_many_folders_cost_the_round_trips_of_few(there: Sshd, folders: Path) -> None:
@@ -115,27 +129,122 @@ def test_what_was_asked_for_earlier_does_not_replace_what_is_known() -> None:
 
 
 def test_errors_without_end_keep_nobody_from_giving_up() -> None:
-    with answers(b"") as channel:
-        read, write = os.pipe()
-        os.set_blocking(read, False)
-        flood = threading.Event()
-        channel._pipes = channel._pipes._replace(errors=read)
+    with answers(b"") as channel, subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as flood:
+        assert flood.stdout is not None
+        os.set_blocking(flood.stdout.fileno(), False)
+        channel._pipes = channel._pipes._replace(errors=flood.stdout.fileno())
+        until(lambda: channel.last_words, "nothing came")
+        assert len(channel.last_words) == STDERR_KEPT
+        flood.kill()
 
-        def shout() -> None:
-            while not flood.is_set():
-                try:
-                    os.write(write, b"!" * 65_536)
-                except OSError:
-                    return
 
-        thread = threading.Thread(target=shout, daemon=True)
-        thread.start()
-        words: list[bytes] = []
-        asking = threading.Thread(target=lambda: words.append(channel.last_words), daemon=True)
-        asking.start()
-        asking.join(5)
-        flood.set()
-        os.close(read)
-        thread.join(5)
-        os.close(write)
-        assert words
+class Elsewhere(LocalSource):
+    """Files that can be listed, and sometimes not be read."""
+
+    down = False
+
+    def local_path(self, path: str) -> str | None:
+        return None
+
+    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+        if self.down:
+            raise LinkLost("timed out")
+        return super().open(path, stat)
+
+
+def test_what_could_not_be_read_while_the_link_was_down_is_told_later(tmp_path: Path) -> None:
+    source = Elsewhere()
+    session = Session(tmp_path / "teacher.ccpa-trace.jsonl")
+    tail = Tail(source, [str(tmp_path)])
+    session.call("Before")
+    told = names_told(tail, 1)
+    source.down = True
+    session.call("Meanwhile")
+    Session(tmp_path / "new" / "teacher.ccpa-trace.jsonl", ident="s-new").call("New")
+    end = time.monotonic() + 3
+    while time.monotonic() < end:  # longer than a change is looked at again for
+        assert list(tail.events(0.1)) == []
+    source.down = False
+
+    assert told == {"Before"}
+    assert names_told(tail, 2, but="Before") == {"Meanwhile", "New"}
+    tail.close()
+
+
+def names_told(tail: Tail, count: int, but: str = "") -> set[str]:
+    """The tools that are told of, once there are so many."""
+    names: set[str] = set()
+
+    def enough() -> bool:
+        for event in tail.events(0.05):
+            if isinstance(event, SpanChanged):
+                names.add(event.run.spans[event.position].name)
+        names.intersection_update({"Before", "Meanwhile", "New"} - {but})
+        return len(names) >= count
+
+    until(enough, "it is not told")
+    return names
+
+
+def test_the_original_of_a_run_in_the_home_folder_there(
+    there: Sshd, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("plan-7.json", "plan-7-again.json"):
+        shutil.copy(TRACES / "paprika" / name, there.home / name)
+    monkeypatch.chdir(tmp_path)
+    for place in ("there:", "ssh://there/~/"):
+        with source_for([place]) as source:
+            run = next(run for run in runs_in(source, f"{place}plan-7-again.json", None))
+            assert replay_address(source, run, None) == f"{place}plan-7.json"
+
+
+def test_a_database_is_looked_at_once_while_it_is_open(there: Sshd, tmp_path: Path) -> None:
+    path = tmp_path / "a.db"
+    with closing(sqlite3.connect(path)) as writer:
+        writer.execute("CREATE TABLE t (a)")
+    line = SlowLine(there.port, 0.2)
+    try:
+        there.connect_to(line.port)
+        with source_for([f"there:{path}"]) as source, source.open(f"there:{path}") as file:
+            assert file.tables == {"t"}
+            began = time.monotonic()
+            with file.database() as connection:
+                assert connection.execute("SELECT count(*) FROM t").fetchone() == (0,)
+            assert time.monotonic() - began < 0.2
+    finally:
+        line.close()
+
+
+def test_of_a_log_only_what_is_new_is_copied(there: Sshd, tmp_path: Path) -> None:
+    path = tmp_path / "live.db"
+    with closing(sqlite3.connect(path, isolation_level=None)) as writer, source_for([f"there:{tmp_path}"]) as source:
+        writer.execute("PRAGMA journal_mode = WAL")
+        writer.execute("PRAGMA wal_autocheckpoint = 0")
+        writer.execute("CREATE TABLE t (a, b)")
+
+        def rows() -> int:
+            with source.open(f"there:{path}") as file, file.database(follow=True) as connection:
+                (count,) = connection.execute("SELECT count(*) FROM t").fetchone()
+                assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+                return int(count)
+
+        wanted = 0
+        for _ in range(2):  # the second time the log starts over, in a file that stays as long as it is
+            for _ in range(150):
+                writer.execute("INSERT INTO t VALUES (?, ?)", (wanted, "x" * 3000))
+                wanted += 1
+            assert rows() == wanted
+            writer.execute("PRAGMA wal_checkpoint(RESTART)")
+            writer.execute("INSERT INTO t VALUES (?, ?)", (wanted, "y"))
+            wanted += 1
+            assert rows() == wanted
+            before, size = source.received, os.path.getsize(f"{path}-wal")
+            for _ in range(10):
+                writer.execute("INSERT INTO t VALUES (?, ?)", (wanted, "z" * 3000))
+                wanted += 1
+                assert rows() == wanted
+                writer.execute("BEGIN")
+                writer.execute("UPDATE t SET b = 'rolled back'")
+                writer.execute("ROLLBACK")
+            assert os.path.getsize(f"{path}-wal") == size
+            assert source.received - before < size / 2

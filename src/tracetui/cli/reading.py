@@ -22,7 +22,7 @@ from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, source_for
+from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations
@@ -128,7 +128,7 @@ def original_of(
     if run.replay_of is None and run.replay_of_path is None:
         return None
     path = run.ref.path
-    folder = path if path == STDIN else os.path.dirname(run.replay_of_path or path) or os.curdir
+    folder = path if path == STDIN else parent(run.replay_of_path or path)
     for there in ([folder], places):
         near = listing_of(source, there, forced, deep=False).runs if there else []
         if folder == os.curdir:

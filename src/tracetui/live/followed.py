@@ -92,8 +92,8 @@ class Followed:
                 known.told = False
                 yield from self._reset(file, run.ref)
             track = Track(self._source, run.ref)
+        track.read()
         self._keep(track)
-        track.reader.read()
         yield from self.read_on(file, track)
 
     def read_on(self, file: FollowedFile, track: Track) -> Iterator[Event]:

@@ -149,7 +149,7 @@ class Tail:
         now = time.monotonic()
         track = None if len(file.refs) != 1 or file.several else self._followed.track(file.refs[0])
         if track is not None:
-            track.reader.read()
+            track.read()
             if track.reader.failure is None and not track.reader.reset and not file.broken:
                 file.seen = file.entry.stat
                 yield from self._followed.read_on(file, track)

@@ -9,7 +9,7 @@ import msgspec
 from tracetui.live.load import Reader
 from tracetui.live.prefix import Prefix
 from tracetui.model import Problem, Run, RunRef, RunSummary, Status
-from tracetui.sources.base import Source
+from tracetui.sources.base import LinkLost, Source
 
 ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 TREE: Final = "spans"
@@ -59,6 +59,12 @@ class Track:
         self._zone: str | None = None
         self._problems = 0
         """How many problems of the run were looked at."""
+
+    def read(self) -> None:
+        """Read what came since. Raises `LinkLost`: nothing was, and it is to be tried again."""
+        self.reader.read()
+        if self.reader.lost:
+            raise LinkLost(self.reader.lost)
 
     def skip(self, size: int | None) -> Run | None:
         """Read what is there without telling it, of a file up to byte `size`; None if that cannot be read.

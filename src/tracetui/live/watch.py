@@ -26,7 +26,7 @@ LATELY_SECONDS: Final = 600.0
 _LATELY_FILES: Final = 200
 _REMOTE_FILES_A_SECOND: Final = 400
 """Another machine is asked for all names more often if they are few: some 50 KB a second in any case."""
-_AT_ONCE: Final = 16
+_AT_ONCE: Final = 32
 """Folders of another machine that are asked for at once."""
 _SLICE_SECONDS: Final = 0.02
 """How long one part of comparing everything may take before hints are heard again."""

@@ -14,7 +14,7 @@ from tracetui.sources.recall import Recall
 from tracetui.sources.sftp import Attributes, Client
 from tracetui.sources.ssh import join, path_there
 
-AT_ONCE: Final = 16
+AT_ONCE: Final = 32
 """Folders that are asked for at once."""
 FRESH_SECONDS: Final = 3.0
 """How long what was asked for ahead is good."""

@@ -3,12 +3,15 @@
 A database is copied with its journal and its write-ahead log, the log last, until neither their stats nor their headers
 changed meanwhile. A checkpoint that runs during the copy does no harm: what it writes into the database is in the log
 as well, and a log that starts over has another header. A log that only grew meanwhile may end in half a frame, whose
-checksum is wrong, so that SQLite leaves it out. Of a database that changed, the files that did are copied again, whole.
+checksum is wrong, so that SQLite leaves it out. Of a database that changed, the files that did are copied again: of a
+log only what is new since the last copy, up to where it holds frames of an earlier round. What was committed stays as
+it is until the log starts over. The last frame of a copy may be half written, and is read again in any case.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 from threading import Lock
 from typing import Final
 
@@ -16,13 +19,17 @@ import msgspec
 
 from tracetui.sources.base import Stat
 from tracetui.sources.recall import Recall
-from tracetui.sources.sftp import Client
+from tracetui.sources.sftp import READ_SIZE, Client
 from tracetui.sources.sqlite import ATTEMPTS, Changing, private_folder
 
 PARTS: Final = ("", "-journal", "-wal")
 """The files of a database, in the order in which they are copied."""
 KEPT_COPIES: Final = 8
-_HEADERS: Final = {"": 100, "-journal": 28, "-wal": 32}
+_SHARED: Final = "-shm"
+"""Tells of each commit, also where the log keeps its size within one second. It is not copied."""
+_HEADERS: Final = {"": 100, "-journal": 28, "-wal": 32, _SHARED: 96}
+_FRAME: Final = 24
+"""Bytes before each page in a log."""
 _CHUNK: Final = 4 << 20
 
 
@@ -76,7 +83,7 @@ class Mirror:
         self._copies.clear()
 
     def _state(self, client: Client, path: str) -> _State:
-        asked = [(part, client.look(path + part)) for part in PARTS]
+        asked = [(part, client.look(path + part)) for part in (*PARTS, _SHARED)]
         found: dict[str, Stat] = {}
         for part, look in asked:
             try:
@@ -96,9 +103,7 @@ class Mirror:
 
 def _allows(before: _State, after: _State) -> bool:
     """True if what was copied between these two states is consistent."""
-    if {part: one for part, one in before.items() if part != "-wal"} != {
-        part: one for part, one in after.items() if part != "-wal"
-    }:
+    if any(before.get(part) != after.get(part) for part in PARTS if part != "-wal"):
         return False
     first, last = before.get("-wal"), after.get("-wal")
     if first is None or last is None:
@@ -110,7 +115,9 @@ def _copied(client: Client, path: str, state: _State, before: Copy | None) -> Co
     """A copy of that state; files that are as they were are taken from the copy before."""
     copy = Copy(state)
     for part, now in ((part, state[part]) for part in PARTS if part in state):
-        if before is not None and before.state.get(part) == now:
+        if part == "-wal" and _page_size(now.header):
+            _fetch_log(client, path + part, copy.file + part, now, before)
+        elif before is not None and before.state.get(part) == now:
             os.link(before.file + part, copy.file + part)
         else:
             _fetch(client, path + part, copy.file + part, now.stat.size)
@@ -118,11 +125,63 @@ def _copied(client: Client, path: str, state: _State, before: Copy | None) -> Co
 
 
 def _fetch(client: Client, path: str, target: str, size: int) -> None:
+    free = shutil.disk_usage(os.path.dirname(target)).free
+    if size > free:
+        raise OSError(f"no room here for a copy of the database: {size} bytes, {free} are free")
     handle = client.open(path)()
     try:
         with open(target, "wb") as copy:  # noqa: PTH123
             for offset in range(0, size, _CHUNK):
-                copy.write(client.read(handle, offset, min(_CHUNK, size - offset))())
+                data = client.read(handle, offset, min(_CHUNK, size - offset))()
+                copy.write(data)
+                if not data:  # it is shorter by now, or never was so long
+                    break
     finally:
         if not client.channel.broken:
             client.close(handle)
+
+
+def _page_size(header: bytes) -> int:
+    """The size of the pages in a log; 0 if it is none."""
+    size = int.from_bytes(header[8:12], "big")
+    return size if len(header) == _HEADERS["-wal"] and 512 <= size <= 65_536 else 0
+
+
+def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Copy | None) -> None:
+    """Copy a log as far as it goes."""
+    frame, salts = _FRAME + _page_size(log.header), log.header[16:24]
+    known = before.state.get("-wal") if before is not None else None
+    handle = client.open(path)()
+    try:
+        with open(target, "wb") as copy:  # noqa: PTH123
+            copy.write(log.header)
+            if before is not None and known is not None and known.header == log.header:
+                copy.write(_committed(before.file + "-wal", frame))
+            frames = max(1, READ_SIZE // frame)
+            while data := client.read(handle, copy.tell(), frames * frame)():
+                whole = _of_this_round(data, frame, salts)
+                copy.write(data[:whole])
+                if whole < frames * frame:
+                    return
+                frames = min(frames * 2, _CHUNK // frame)
+    finally:
+        if not client.channel.broken:
+            client.close(handle)
+
+
+def _of_this_round(data: bytes, frame: int, salts: bytes) -> int:
+    """How many bytes of some frames are whole ones with these salts; the rest is of an earlier round."""
+    for start in range(0, len(data), frame):
+        if data[start + 8 : start + 16] != salts or start + frame > len(data):
+            return start
+    return len(data)
+
+
+def _committed(path: str, frame: int) -> bytes:
+    """The frames of a log that was copied up to the last commit that has another frame behind it."""
+    with open(path, "rb") as copy:  # noqa: PTH123
+        frames = copy.read()[_HEADERS["-wal"] :]
+    for start in range((len(frames) // frame - 2) * frame, -1, -frame):
+        if any(frames[start + 4 : start + 8]):
+            return frames[: start + frame]
+    return b""

@@ -29,7 +29,7 @@ FRESH_SECONDS: Final = 3.0
 class RemoteFile(Closing):
     """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says: what grows later is left out."""
 
-    __slots__ = ("_handle", "_head", "_memo", "_source", "_stat", "_tables", "path")
+    __slots__ = ("_copy", "_handle", "_head", "_memo", "_source", "_stat", "_tables", "path")
 
     def __init__(self, source: SshSource, path: str, stat: Stat | None = None) -> None:
         self.path = path
@@ -39,6 +39,8 @@ class RemoteFile(Closing):
         self._head: bytes | None = None
         self._memo: dict[str, Any] | None = None
         self._tables: frozenset[str] | None = None
+        self._copy: Copy | None = None
+        """Held for as long as the file is open: whether it changed is asked once, and it is not removed meanwhile."""
 
     @property
     def name(self) -> str:
@@ -107,19 +109,24 @@ class RemoteFile(Closing):
             is_database = self.head.startswith(SQLITE_MAGIC)
             self._tables = frozenset()
             if is_database:
-                copy = self._source.copy(self.path)
-                self._tables = sqlite.tables(copy.file)
+                self._tables = sqlite.tables(self._copied())
         return self._tables
 
     @contextmanager
     def database(self, *, follow: bool = False) -> Iterator[Connection]:
         from tracetui.sources import sqlite
 
-        copy = self._source.copy(self.path)  # held here, so that it is not removed meanwhile
-        with sqlite.connect(copy.file) as connection:
+        with sqlite.connect(self._copied()) as connection:
             yield connection
 
+    def _copied(self) -> str:
+        """Where a copy of the database lies."""
+        if self._copy is None:
+            self._copy = self._source.copy(self.path)
+        return self._copy.file
+
     def close(self) -> None:
+        self._copy = None
         if self._handle is not None:
             (client, handle), self._handle = self._handle, None
             with suppress(LinkLost):
