@@ -361,3 +361,10 @@ async def test_how_a_run_ended_comes_into_view_with_its_last_step(opened: Opener
         await lacks(app, pilot, "FOLLOW")
         await press(pilot, "g", "G")
         assert "run ends here" in text_of(app)
+
+
+async def test_the_next_pane_of_a_screen_without_room_for_any(opened: Opener, tmp_path: Path) -> None:
+    paprika(tmp_path / "a.json", "run-a")
+    async with opened(tmp_path, size=(20, 5)) as (app, pilot):
+        await press(pilot, "tab", "shift+tab", "tab")
+        assert app.is_running

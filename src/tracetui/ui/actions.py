@@ -37,6 +37,8 @@ class Actions(CommonActions):
     def do_pane(self, argument: str) -> None:
         screen = self._screen
         shown = [name for name in PANES if screen.views[name].is_on_screen]
+        if argument in ("next", "previous") and not shown:  # there is no room for any
+            return
         if argument in ("next", "previous"):
             here = shown.index(screen.pane) if screen.pane in shown else 0
             screen.focus_pane(shown[(here + (1 if argument == "next" else -1)) % len(shown)])

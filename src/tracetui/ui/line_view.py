@@ -118,7 +118,7 @@ class LineView(LineWidget, can_focus=True):
         if heading is not None:
             self._make_heading, self._heading = heading, None
         self._settle()
-        self.refresh()
+        self.refresh_changed()
 
     @property
     def heading(self) -> Sequence[Line]:

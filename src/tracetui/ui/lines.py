@@ -43,13 +43,30 @@ class LineWidget(Widget):
     def render_line(self, y: int) -> Strip:
         return self.strip_at(y)
 
+    def __init__(self, *, id: str | None = None) -> None:
+        super().__init__(id=id)
+        self._painted: dict[int, Strip] = {}
+        """What the screen shows, by line."""
+
+    def refresh_changed(self) -> None:
+        """Paint anew the lines that are other than what is painted."""
+        width, height = self.outer_size
+        if len(self._painted) != height or any(strip.cell_length != width for strip in self._painted.values()):
+            self.refresh()
+            return
+        for y, painted in self._painted.items():
+            if self.strip_at(y) != painted:
+                self.refresh(Region(0, y, width, 1))
+
     def render_lines(self, crop: Region) -> list[Strip]:
-        width = self.outer_size.width
+        width, height = self.outer_size
+        if self._painted and max(self._painted) >= height:
+            self._painted.clear()
         filters = [one for one in self.app.get_line_filters() if not isinstance(one, ANSIToTruecolor)]
         ground = self.background_colors[1]
         strips = []
         for y in range(crop.y, crop.bottom):
-            strip = self.strip_at(y)
+            strip = self._painted[y] = self.strip_at(y)
             for line_filter in filters:
                 strip = strip.apply_filter(line_filter, ground)
             strips.append(strip if crop.width == width else strip.crop(crop.x, crop.right))
