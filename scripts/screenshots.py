@@ -28,6 +28,7 @@ from tracetui.demo import agent
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.diff import DiffScreen
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"
 NOW: Final = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -35,8 +36,17 @@ FONTS: Final = ("DejaVuSansMono.ttf", "DejaVuSansMono-Bold.ttf")
 CELL: Final = (9, 19)
 FONT_SIZE: Final = 15
 PATIENCE: Final = 30.0
+AGO: Final = 3600
+"""How many seconds before the picture the files changed."""
 AGENT_STEPS: Final = 19
 """Pauses of the agent at work before the picture of it is taken."""
+AGENT_PACE: Final = 4.0
+"""How much longer than in the demo its steps take."""
+SILENCE: Final = 221.0
+"""Seconds from its last step to the picture."""
+QUIET: Final = 0.25
+REPLAY: Final = ("g", *"jjj")
+"""Keys that go to a replay which went another way than its original."""
 
 
 class Shot(NamedTuple):
@@ -48,8 +58,8 @@ class Shot(NamedTuple):
     tab: str = ""
     size: tuple[int, int] = (120, 40)
     palette: str = "dark"
-    ago: int = 3600
-    """How many seconds before the picture the files changed."""
+    growing: bool = False
+    """An agent writes meanwhile, step by step, and then no more."""
 
 
 SHOTS: Final = (
@@ -60,16 +70,21 @@ SHOTS: Final = (
     Shot("nodes", keys=("f", *"support_batch", "enter", "enter"), tab="nodes"),
     Shot("messages", root="traces/ccpa", keys=("enter", "g", "j", "j", "j"), tab="messages"),
     Shot("light", keys=("enter",), palette="light"),
-    Shot("live", root="agents", keys=("enter",), ago=41),
+    Shot("live", root="agents", keys=("enter",), growing=True),
     Shot("narrow", keys=("enter",), size=(80, 24)),
+    Shot("replay", keys=REPLAY),
+    *(Shot("diff", keys=(*REPLAY, "D"), size=size) for size in ((80, 24), (120, 40), (200, 60))),
+    Shot("context", keys=(*REPLAY, "D", "c"), tab="context"),
 )
 
 
 class Still(TraceApp):
-    """The app at the moment of the samples."""
+    """The app at the moment of the samples, and some seconds later."""
+
+    later = 0.0
 
     def clock(self) -> float:
-        return NOW.timestamp()
+        return NOW.timestamp() + self.later
 
 
 def main() -> int:
@@ -97,8 +112,6 @@ def samples() -> Iterator[None]:
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         demo.write(Path(folder) / "traces", NOW)
-        pauses = iter(range(AGENT_STEPS))
-        agent.work(Path(folder) / "agents", lambda seconds: next(pauses, None) is None, lambda: NOW)
         os.chdir(folder)
         try:
             yield
@@ -109,7 +122,8 @@ def samples() -> Iterator[None]:
 async def take(shot: Shot) -> tuple[str, list[Strip]]:
     """The screen of one picture, as SVG and as strips."""
     for path in Path().rglob("*"):
-        os.utime(path, (NOW.timestamp() - shot.ago,) * 2)
+        os.utime(path, (NOW.timestamp() - AGO,) * 2)
+    states = list(work(Path(shot.root))) if shot.growing else []
     engine = Engine(LocalSource(), [shot.root])
     engine.start()
     app = Still(engine, [shot.root], palette=shot.palette)
@@ -121,23 +135,75 @@ async def take(shot: Shot) -> tuple[str, list[Strip]]:
             for key in shot.keys:
                 await pilot.press(key)
                 await settle(app, pilot)
-            if shot.tab and not app.main.detail.choose(shot.tab):
+            if shot.tab and app.screen is app.main and not app.main.detail.choose(shot.tab):
                 raise ValueError(f"{shot.name}: no tab {shot.tab}, but {app.main.detail.tabs}")
-            await settle(app, pilot)
+            await settle(app, pilot, shot.tab)
+            for path, data, seconds in states:
+                await write(app, pilot, path, data, seconds)
+            if states:
+                app.later += SILENCE
+                app.main.live.tick()
+                await settle(app, pilot)
             svg = re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="tracetui"))
             return svg, app.screen._compositor.render_strips()
     finally:
         engine.stop()
 
 
-async def settle(app: TraceApp, pilot: Pilot[int]) -> None:
-    """Wait until everything is known and shown."""
+State = tuple[Path, bytes, float]
+"""A file, what it holds, and how many seconds after the first one."""
+
+
+def work(folder: Path) -> list[State]:
+    """Let an agent work below a folder; how its file was at each pause. It is left as it was at the first."""
+    states: list[State] = []
+    seconds = 0.0
+
+    def rest(pause: float) -> bool:
+        nonlocal seconds
+        path = next(folder.rglob("*.jsonl"))
+        states.append((path, path.read_bytes(), seconds))
+        seconds += pause * AGENT_PACE
+        return len(states) > AGENT_STEPS
+
+    agent.work(folder, rest, lambda: NOW)
+    states[0][0].write_bytes(states[0][1])
+    return states[1:]
+
+
+async def write(app: Still, pilot: Pilot[int], path: Path, data: bytes, seconds: float) -> None:
+    """Let a file hold more, and wait until the app has taken it in at the moment when it came."""
+    app.later = seconds
+    with path.open("ab") as file:
+        file.write(data[path.stat().st_size :])
+    pulses = app.main.store.pulses
+    await wait(pilot, lambda: any(pulse.changed_at == app.clock() for pulse in pulses.values()), "what was written")
+    await pilot.pause(QUIET)  # it comes twice: to the list, and to the open run
+
+
+async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
+    """Wait until everything is known and shown, in a comparison also its tab."""
+
+    def settled() -> bool:
+        if app.stage or not app.main.settled or not app.main.live.watching.how:
+            return False
+        screen = app.screen
+        if not isinstance(screen, DiffScreen):
+            return True
+        look = screen.change.compared
+        return screen.settled and (not tab or (look is not None and look.tab == tab))
+
+    await wait(pilot, settled, "the samples")
+    await pilot.pause()
+
+
+async def wait(pilot: Pilot[int], there: Callable[[], bool], what: str) -> None:
+    """Wait until something is there."""
     end = time.monotonic() + PATIENCE
-    while app.stage or not app.main.settled or not app.main.live.watching.how:
+    while not there():
         await pilot.pause(0.01)
         if time.monotonic() > end:
-            raise TimeoutError("the samples are not there yet")
-    await pilot.pause()
+            raise TimeoutError(f"{what}: not there yet")
 
 
 Painter = Callable[[list[Strip], tuple[int, int], Path], None]
