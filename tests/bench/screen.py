@@ -20,6 +20,8 @@ CELLS: Final = SIZE[0] * SIZE[1]
 APPS: Final = str(Path(__file__).with_name("apps.py"))
 ENVIRONMENT: Final = {
     "PYTHONDONTWRITEBYTECODE": "",
+    "XDG_STATE_HOME": str(data.CACHE / f"state-{os.getpid()}"),  # how somebody left the list must not matter
+    "XDG_CONFIG_HOME": str(data.CACHE / "config"),
     "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX") or str(data.CACHE / "pycache"),
 }
 EMPTY: Final = (APPS, "empty")
