@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
 from tests.diff.build import Did, node, run_of
@@ -68,6 +69,26 @@ def test_accumulated_state_is_compared_after_the_same_superstep() -> None:
     assert state_after(a, 0) is None
     assert state_after(a, 99) == {"docs": 3, "answer": "yes"}
     assert state_after(run_of([Did(Operation.CHAT)]), 1) is None
+
+
+def test_what_a_fork_inherited_is_part_of_its_state() -> None:
+    whole = run_of([node("retrieve")], bodies={"s0": Body(state={"docs": 3, "answer": "no"})})
+    fork = Body(state={"answer": "yes"}, attributes={"inherited_state": {"docs": 3, "answer": "no"}})
+
+    (change,) = state_diff(whole, run_of([node("generate")], bodies={"s0": fork}), 1).changes
+
+    assert (change.path, change.a, change.b) == ("answer", "no", "yes")
+
+
+@needs_shared
+@pytest.mark.parametrize(("original", "replay"), [("rag-001", "rag-001-fork"), ("rag-fail-001", "rag-fail-001-r1")])
+def test_a_real_fork_has_all_that_its_original_had(original: str, replay: str) -> None:
+    runs = {run.summary.id: run for run in load_all(sample("hypergraph", "v6", "workflows.db"))}
+    a, b = runs[original], runs[replay]
+
+    removed = [change for at in supersteps(a, b) for change in state_diff(a, b, at).changes if change.word == "removed"]
+
+    assert removed == []
 
 
 @needs_shared

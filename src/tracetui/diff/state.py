@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
 from tracetui.diff.noise import Noise
 from tracetui.diff.values import Change, changes_of
 from tracetui.model import Run
+
+_INHERITED: Final = "inherited_state"
+"""Attribute of a step of a fork: the values it began with that its original had written."""
 
 
 class StateDiff(msgspec.Struct, frozen=True):
@@ -35,11 +38,12 @@ def state_diff(a: Run, b: Run, superstep: int, *, strict: bool = False) -> State
 
 
 def state_after(run: Run, superstep: int) -> dict[str, Any] | None:
-    """The accumulated state after the last step up to that number; None if there is none."""
+    """The accumulated state after the last step up to that number, with what a fork inherited; None if none is kept."""
     numbers = [step.number for step in run.steps if step.number is not None and step.number <= superstep]
     last = max(numbers, default=None)
     for step in reversed(run.steps):
         span = run.span(step.span) if step.number == last and last is not None else None
-        if span is not None and (state := run.load(span).state) is not None:
-            return state
+        if span is not None and (body := run.load(span)).state is not None:
+            inherited = body.attributes.get(_INHERITED)
+            return (inherited if isinstance(inherited, dict) else {}) | body.state
     return None
