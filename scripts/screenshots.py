@@ -236,7 +236,7 @@ def painter() -> Painter | None:
                     font = bold if style is not None and style.bold else plain
                     pen.text((left, top), character, font=font, fill=ink)
                     x += cells
-        image.quantize(96).save(path, optimize=True)
+        image.quantize(192).save(path, optimize=True)
 
     return paint
 
