@@ -368,3 +368,15 @@ async def test_the_next_pane_of_a_screen_without_room_for_any(opened: Opener, tm
     async with opened(tmp_path, size=(20, 5)) as (app, pilot):
         await press(pilot, "tab", "shift+tab", "tab")
         assert app.is_running
+
+
+async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener, tmp_path: Path) -> None:
+    session = Session(tmp_path / "s.jsonl")
+    session.step()
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "silent")
+        app.main.live.watching = Watching(how="polling", lost="box does not answer")
+        app.main.live.tick()
+        await lacks(app, pilot, "silent")
+        await shows(app, pilot, "connection lost  box does not answer")

@@ -251,7 +251,8 @@ class Live:
         screen = self._screen
         run = screen.steps.run if screen.level else None
         stands = self.state_of(run) if run is not None else None
-        shown = stands is not None and stands.state is not State.ENDED
+        lost = bool(self.watching.lost)  # of a run that cannot be reached nobody knows how silent it is
+        shown = stands is not None and stands.state is not State.ENDED and not lost
         if shown != self.strip.display:
             self.strip.display = shown
         if run is not None and stands is not None and shown:
