@@ -51,6 +51,8 @@ class LineWidget(Widget):
     def refresh_changed(self) -> None:
         """Paint anew the lines that are other than what is painted."""
         width, height = self.outer_size
+        if not self.is_attached:  # the app is ending
+            return
         if len(self._painted) != height or any(strip.cell_length != width for strip in self._painted.values()):
             self.refresh()
             return
