@@ -9,7 +9,7 @@ meanwhile is painted once, when the terminal has caught up. So a slow line shows
 A terminal can go away in three ways. It hangs up: a signal or the end of its input says so, and what is left to write
 is dropped. It takes nothing more, but is there (a dead TCP connection until sshd notices, ctrl+s): nobody can tell it
 from a very slow one, so the program waits, paints nothing, and keeps no more than one picture. Asked to end, it gives
-such a terminal a second or so (`GIVE_UP_SECONDS`) and leaves, with the terminal's modes as they were.
+such a terminal two seconds (`GIVE_UP_SECONDS`) and leaves, with the terminal's modes as they were.
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ from typing import Final
 
 CHUNK: Final = 2048
 """Bytes offered at a time: what is pending is known so precisely."""
-GIVE_UP_SECONDS: Final = 1.2
+GIVE_UP_SECONDS: Final = 2.0
 """At the end: a terminal that took nothing for so long gets no more."""
 
 

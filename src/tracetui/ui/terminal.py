@@ -27,7 +27,7 @@ CLIPBOARD_LIMIT: Final = 74_000
 
 ENDING_SIGNALS: Final = ("SIGHUP", "SIGINT", "SIGQUIT", "SIGTERM")
 """Signals after which the terminal is put back and the program ends."""
-PATIENCE_SECONDS: Final = 2.0
+PATIENCE_SECONDS: Final = 2.5
 """How long an orderly end may take once the terminal or a signal asked for it."""
 
 _UNSAFE: Final = re.compile(
