@@ -380,3 +380,21 @@ async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener
         app.main.live.tick()
         await lacks(app, pilot, "silent")
         await shows(app, pilot, "connection lost  box does not answer")
+
+
+async def test_nothing_is_loaded_for_a_step_that_is_not_followed_any_more(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[bool] = []
+    monkeypatch.setattr("tracetui.live.engine.Engine.follow", lambda self, on: told.append(on))
+    session = Session(tmp_path / "s.jsonl")
+    for _ in range(3):
+        session.step()
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "enter")
+        await shows(app, pilot, "FOLLOW")
+        assert told[-1]
+        await press(pilot, "k")
+        session.step()
+        await shows(app, pilot, "2 new below")
+        assert not told[-1]

@@ -15,6 +15,7 @@ from tracetui.export.text import short
 from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.text import Clean, clean, cost, duration, one_line, tokens
+from tracetui.views.diff import WORDS
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -22,15 +23,6 @@ REPLAYS: Final = "tracetui/replays/1"
 Changes = Callable[[Row], Difference]
 """All that differs in a row (`Comparison.changes`)."""
 
-WORDS: Final = {
-    Kind.SAME: "same",
-    Kind.INPUT: "input≠",
-    Kind.OUTPUT: "output≠",
-    Kind.STATUS: "status≠",
-    Kind.ONLY_A: "only A",
-    Kind.ONLY_B: "only B",
-    Kind.MOVED: "moved",
-}
 _SIGNS: Final = {Kind.SAME: "=", Kind.ONLY_A: "-", Kind.ONLY_B: "+", Kind.MOVED: "~"}
 _AROUND: Final = 2
 _LONG: Final = 120

@@ -68,6 +68,7 @@ class Live:
         """Take in what is known of the directory and of open runs."""
         screen, store, now = self._screen, self._screen.store, self._screen.app.clock()
         self.watching = mail.watching or self.watching
+        screen.app.engine.follow(screen.steps.following)  # the pane itself lets go: by a key, the wheel, another run
         if mail.found:
             store.apply(mail.found, now)
         if mail.listed:
