@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+from tracetui.diff.forks import repeats
 from tracetui.diff.sequence import Block, blocks_of, increasing
 from tracetui.model import Operation, Run, Span
 
 BY_HASH: Final = "input hash and step"
 BY_NODE: Final = "superstep and node"
+BY_AGAIN: Final = "superstep and node; what the fork ran again with what it inherited"
 BY_ACTION: Final = "actions in order"
 BY_NAME: Final = "operation, name and arguments"
 
@@ -36,7 +38,10 @@ class Pair(NamedTuple):
 
 
 class Alignment(NamedTuple):
-    """Every span of both runs once, in the order of B; what only A has follows what it followed in A."""
+    """Every span of both runs once, in the order of B; what only A has follows what it followed in A.
+
+    Where a fork ran a step again, the copy that it inherited is left out: it is the step that stands in the other run.
+    """
 
     pairs: list[Pair]
     by: str
@@ -241,13 +246,18 @@ def _trace(best: list[list[tuple[int, int, int]]], i: int, j: int) -> list[tuple
 
 
 def _by_node(a: Run, b: Run) -> Alignment:
-    """Steps of the same superstep and node below the same parents; then those of one node that are left, in order."""
+    """Steps of the same superstep and node below the same parents; then those of one node that are left, in order.
+
+    A step that a fork ran again stands beside that of the original, which is what it inherited.
+    """
+    again = repeats(a, b)
+    gone_a, gone_b = again.copies
     exact: dict[Hashable, int] = {}
-    left, right = _node_keys(a, exact), _node_keys(b, exact)
+    left, right = (_node_keys(run, exact, known) for run, known in zip((a, b), again.keys, strict=True))
     there = {key: j for j, key in enumerate(right)}
     partner = {j: i for i, key in enumerate(left) if (j := there.get(key)) is not None}
-    rest_a = sorted(set(range(len(left))) - set(partner.values()))
-    rest_b = [j for j in range(len(right)) if j not in partner]
+    rest_a = sorted(set(range(len(left))).difference(partner.values(), gone_a))
+    rest_b = [j for j in range(len(right)) if j not in partner and j not in gone_b]
     by_name: dict[Hashable, int] = {}
     names_a, names_b = _name_paths(a, by_name), _name_paths(b, by_name)
     found = blocks_of([names_a[i] for i in rest_a], [names_b[j] for j in rest_b])
@@ -255,19 +265,29 @@ def _by_node(a: Run, b: Run) -> Alignment:
         if block.same:
             spans = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
             partner.update((rest_b[j], rest_a[i]) for i, j in spans)
-    return Alignment(arranged(partner, a.spans, b.spans), BY_NODE, found.bounded)
+    pairs = arranged(partner, a.spans, b.spans)
+    if not again:
+        return Alignment(pairs, BY_NODE, found.bounded)
+    pairs = [pair for pair in pairs if pair.a not in gone_a and pair.b not in gone_b]
+    return Alignment(pairs, BY_AGAIN, found.bounded)
 
 
-def _node_keys(run: Run, ids: dict[Hashable, int]) -> list[int]:
-    """A number for every span: that of (its parent, its superstep, its name, the how manyth of these)."""
+def _node_keys(run: Run, ids: dict[Hashable, int], known: dict[int, Hashable]) -> list[int]:
+    """A number for every span: that of (its parent, its superstep, its name, the how manyth of these).
+
+    `known` says of some positions what tells them instead.
+    """
     keys: list[int] = []
     seen: dict[Hashable, int] = {}
     path: list[int] = []
-    for span, depth in zip(run.spans, run.depths, strict=True):
+    for place, (span, depth) in enumerate(zip(run.spans, run.depths, strict=True)):
         del path[depth:]
-        what = (path[-1] if path else None, span.step, span.name)
-        number = seen[what] = seen.get(what, -1) + 1
-        keys.append(ids.setdefault((*what, number), len(ids)))
+        what = known.get(place)
+        if what is None:
+            told = (path[-1] if path else None, span.step, span.name)
+            number = seen[told] = seen.get(told, -1) + 1
+            what = (*told, number)
+        keys.append(ids.setdefault(what, len(ids)))
         path.append(keys[-1])
     return keys
 

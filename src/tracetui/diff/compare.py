@@ -86,8 +86,8 @@ def _input(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, alike: bo
         changes.append(Change(INPUT, "name", "name", a.name, b.name))
     given = (body_a.input, body_b.input)
     messages = (body_a.input_messages, body_b.input_messages)
-    if not alike and _unsaid(given, messages):
-        return changes
+    if (not alike or a.status is not b.status) and _unsaid(given, messages):
+        return changes  # of a step that failed some traces do not say what it was given
     if _by_messages(given, messages, alike):
         left, right = map(documents, messages)
         return changes + changes_of(left, right, noise, side=INPUT, under="messages")

@@ -1,0 +1,177 @@
+"""Forks and retries: what they inherited is the original's, what they ran again stands beside what it was before."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.hypergraph_build import TO_V3, V2, at, database, insert
+from tests.shared import needs_shared, sample
+from tracetui import load_all
+from tracetui.diff.comparison import compare
+from tracetui.diff.result import Diff
+from tracetui.model import Run
+
+Step = tuple[int, str, Any]
+"""Superstep, node, and what it put out: an exception if it failed, a text for the run that it started."""
+
+
+class Graph:
+    """A small database of runs of one graph."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._second = 0.0
+
+    def runs(self, *stories: tuple[str, dict[str, Any], list[Step]]) -> dict[str, Run]:
+        """All of them, read; a story is the id of a run, what else its row holds, and its steps."""
+        with database(self.path, V2 + TO_V3, 3) as db:
+            for run_id, more, steps in stories:
+                insert(db, "runs", id=run_id, graph_name="g", status="completed", created_at=at(self._second), **more)
+                for index, (superstep, node, made) in enumerate(steps):
+                    self._second += 1
+                    failed, child = isinstance(made, Exception), made if isinstance(made, str) else None
+                    row = {"error": str(made), "status": "failed"} if failed else {"status": "completed"}
+                    values = None if failed or child else json.dumps(made).encode()
+                    insert(db, "steps", run_id=run_id, step_index=index, superstep=superstep, node_name=node,
+                           node_type="GraphNode" if child else "FunctionNode", values_data=values, child_run_id=child,
+                           input_versions={}, created_at=at(self._second), **row)  # fmt: skip
+        return {run.summary.id: run for run in load_all(self.path)}
+
+
+def rows(found: Diff) -> list[tuple[str, str | None, str | None]]:
+    """(Kind, step of A, step of B) of every row; a star marks what was inherited."""
+
+    def name(run: Run, place: int | None) -> str | None:
+        if place is None:
+            return None
+        span = run.spans[place]
+        return f"{span.step} {span.name}{'*' if 'inherited' in span.note else ''}"
+
+    return [(row.kind.value, name(found.a, row.a), name(found.b, row.b)) for row in found.rows]
+
+
+FORK: dict[str, Any] = {"forked_from": "a"}
+
+
+@pytest.fixture
+def graph(tmp_path: Path) -> Graph:
+    return Graph(tmp_path / "workflows.db")
+
+
+def test_a_step_that_a_fork_ran_again_at_its_superstep_stands_beside_the_original(graph: Graph) -> None:
+    runs = graph.runs(
+        ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
+        ("b", FORK, [(0, "get", {"x": 2}), (0, "make", {"y": 1}), (1, "make", {"y": 2})]),
+    )
+    found = compare(runs["a"], runs["b"])
+
+    assert found.relation == "fork"
+    assert rows(found) == [
+        ("output", "0 get", "0 get"),
+        ("only_b", None, "0 make"),
+        ("output", "1 make", "1 make"),
+    ]
+    assert "what the fork ran again" in found.by
+    assert found.first is not None
+    assert (found.first.row, found.first.path) == (0, "x")
+
+
+def test_where_a_fork_counts_on_the_node_tells_what_it_ran_again(graph: Graph) -> None:
+    runs = graph.runs(
+        ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
+        ("b", FORK, [(2, "make", {"y": 2}), (3, "send", {"sent": True})]),
+    )
+
+    assert rows(compare(runs["a"], runs["b"])) == [
+        ("same", "0 get", "0 get*"),
+        ("output", "1 make", "2 make"),
+        ("only_b", None, "3 send"),
+    ]
+    assert rows(compare(runs["b"], runs["a"])) == [
+        ("same", "0 get*", "0 get"),
+        ("output", "2 make", "1 make"),
+        ("only_a", "3 send", None),
+    ]
+
+
+def test_a_retry_stands_beside_the_step_that_failed_also_in_a_loop(graph: Graph) -> None:
+    turns: list[Step] = [(0, "turn", {"n": 1}), (1, "turn", {"n": 2}), (2, "turn", ValueError("no"))]
+    runs = graph.runs(("a", {}, turns), ("b", FORK | {"retry_of": "a"}, [(3, "turn", {"n": 3}), (4, "turn", {"n": 4})]))
+    found = compare(runs["a"], runs["b"])
+
+    assert rows(found) == [
+        ("same", "0 turn", "0 turn*"),
+        ("same", "1 turn", "1 turn*"),
+        ("output", "2 turn", "3 turn"),
+        ("only_b", None, "4 turn"),
+    ]
+
+
+def test_a_loop_that_goes_on_is_not_run_again(graph: Graph) -> None:
+    runs = graph.runs(("a", {}, [(0, "turn", {"n": 1}), (1, "turn", {"n": 2})]), ("b", FORK, [(2, "turn", {"n": 3})]))
+
+    assert [row[0] for row in rows(compare(runs["a"], runs["b"]))] == ["same", "same", "only_b"]
+
+
+def test_what_a_node_that_ran_again_did_inside_is_paired_as_well(graph: Graph) -> None:
+    runs = graph.runs(
+        ("a", {}, [(0, "plan", {"p": 1}), (1, "rag", "a/rag")]),
+        ("a/rag", {"parent_run_id": "a"}, [(0, "get", {"x": 1}), (1, "get", {"x": 2}), (2, "say", {"y": 1})]),
+        ("b", FORK, [(2, "rag", "b/rag")]),
+        ("b/rag", {"parent_run_id": "b"}, [(0, "get", {"x": 1}), (1, "get", {"x": 3}), (2, "say", {"y": 1})]),
+    )
+
+    assert rows(compare(runs["a"], runs["b"])) == [
+        ("same", "0 plan", "0 plan*"),
+        ("same", "1 rag", "2 rag"),
+        ("same", "0 get", "0 get"),
+        ("output", "1 get", "1 get"),
+        ("same", "2 say", "2 say"),
+    ]
+
+
+def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
+    runs = graph.runs(
+        ("a", {}, [(0, "get", {"x": 1}), (1, "make", {"y": 1})]),
+        ("b", FORK, [(2, "make", {"y": 2})]),
+        ("c", FORK, [(2, "make", {"y": 3})]),
+    )
+
+    assert rows(compare(runs["b"], runs["c"])) == [
+        ("same", "0 get*", "0 get*"),
+        ("same", "1 make*", "1 make*"),
+        ("output", "2 make", "2 make"),
+    ]
+
+
+REAL = {
+    "v3": {
+        "rag-001-fork": ("output", "docs[0].title", [(0, 0), (None, 0), (1, 1), (2, 2)]),
+        "rag-fail-001-r1": ("output", "docs[0].title", [(0, 0), (1, 0), (2, 0)]),
+    },
+    "v6": {
+        "rag-001-fork": ("input", "query", [(0, 3), (1, 4), (2, 5)]),
+        "rag-fail-001-r1": ("input", "query", [(0, 3), (1, 4), (2, 5)]),
+        "run-20261120-cb5801": (None, None, [(0, 0), (1, 1), (2, 3)]),
+        "rag-001-fork-ee8223": (None, None, [(0, 0), (1, 1), (2, 2)]),
+        "router-001-ck": (None, None, [(0, 0), (1, 1), (2, 2), (3, 3)]),
+    },
+}
+"""By schema and fork: how and where it first differs, and the supersteps that stand beside each other."""
+
+
+@needs_shared
+@pytest.mark.shared
+@pytest.mark.parametrize(("version", "fork"), [(version, fork) for version, forks in REAL.items() for fork in forks])
+def test_real_forks_stand_beside_their_originals(version: str, fork: str) -> None:
+    runs = {run.summary.id: run for run in load_all(sample("hypergraph", version, "workflows.db"))}
+    b = runs[fork]
+    found = compare(runs[b.summary.replay_of or ""], b)
+    first = found.first
+    steps = [tuple(span and span.step for span in (found.span_a(row), found.span_b(row))) for row in found.rows]
+
+    assert (first and first.kind.value, first and first.path, steps) == REAL[version][fork]
