@@ -34,14 +34,15 @@ from tracetui.model.build import RunBuilder
 
 RUN_FIELDS = """
 address path format id name agent model status status_word status_source started_at time_zone duration_ms
-steps spans llm_calls tool_calls errors usage replay_of replay_of_address relation parent first_error problems
+steps spans llm_calls tool_calls errors usage replay_of replay_of_address relation parent first_error
+tools models nodes tags source problems
 """.split()  # noqa: SIM905 - easier to compare with the contract
 USAGE_FIELDS = """
 input_tokens output_tokens total_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost_usd
 """.split()  # noqa: SIM905 - easier to compare with the contract
 SPAN_FIELDS = """
 id parent_id depth step name operation status status_word status_source started_at duration_ms usage input
-output error input_hash attributes
+output error input_hash model attributes
 """.split()  # noqa: SIM905 - easier to compare with the contract
 
 KEYS = st.text(max_size=6)
@@ -139,7 +140,7 @@ def test_a_run_has_exactly_the_fields_of_the_contract(opened: Run) -> None:
     assert run["address"] == "a.db#r%2F1"
     assert run["started_at"] == "1970-01-01T00:00:01Z"
     assert run["replay_of_address"] == "b.db"
-    assert run["first_error"] == {"span": "2", "type": "E", "message": "boom"}
+    assert run["first_error"] == {"span": "2", "name": "tool", "operation": "other", "type": "E", "message": "boom"}
     assert run["problems"] == 1
     assert found["problems"] == [{"path": "a.db", "where": "row 3", "reason": "odd"}]
 

@@ -18,7 +18,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.paprika import HUGE, SLICE, Paprika
 from tracetui.formats.paprika.hash import check, input_hash
-from tracetui.model import FirstError, Limit, Run, RunRef, RunSummary, Span, Status, StatusSource
+from tracetui.model import FirstError, Limit, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
 
 FORMAT = Paprika()
@@ -180,7 +180,9 @@ def test_the_failing_step_is_the_last_call_without_output(tmp_path: Path) -> Non
     steps = [call(1), tool(2, output_data=None, duration_ms=None)]
     execution = record([])["execution"] | {"status": "error"}
     run = read(put(tmp_path, record(steps, execution=execution, error="TimeoutError: no answer")))
-    assert run.summary.first_error == FirstError("TimeoutError: no answer", "TimeoutError", "s1", "search")
+    assert run.summary.first_error == FirstError(
+        "TimeoutError: no answer", "TimeoutError", "s1", "search", Operation.EXECUTE_TOOL
+    )
     assert run.spans[1].status is Status.ERROR
     assert run.spans[1].status_source is StatusSource.DERIVED
     assert run.spans[0].status is Status.OK
@@ -197,7 +199,7 @@ def test_a_call_that_returned_nothing_did_not_fail(tmp_path: Path) -> None:
 def test_a_tool_error_that_the_run_recovered_from_does_not_fail_it(tmp_path: Path) -> None:
     summary = listed(put(tmp_path, record([tool(1, error="ValueError: x"), call(2)])), deep=True)
     assert (summary.status, summary.errors) == (Status.OK, 1)
-    assert summary.first_error == FirstError("ValueError: x", "ValueError", "s0", "search")
+    assert summary.first_error == FirstError("ValueError: x", "ValueError", "s0", "search", Operation.EXECUTE_TOOL)
 
 
 def test_a_failed_run_without_a_failed_call_tells_why_it_ended(tmp_path: Path) -> None:
@@ -206,7 +208,7 @@ def test_a_failed_run_without_a_failed_call_tells_why_it_ended(tmp_path: Path) -
     summary = listed(put(tmp_path, record([call(1)], execution=ended)), deep=True)
     assert (summary.status, summary.first_error) == (Status.ERROR, FirstError("no answer for 60 s"))
     summary = listed(put(tmp_path, record([tool(1, error="ValueError: x")], execution=ended)), deep=True)
-    assert summary.first_error == FirstError("ValueError: x", "ValueError", "s0", "search")
+    assert summary.first_error == FirstError("ValueError: x", "ValueError", "s0", "search", Operation.EXECUTE_TOOL)
     assert listed(put(tmp_path, record([call(1)], execution=execution)), deep=True).first_error is None
 
 
@@ -238,7 +240,9 @@ def test_a_violated_limit_shows_how_far_the_run_came() -> None:
     assert limits["max_steps"] == Limit("max_steps", 2.0, 3.0, True, "Step limit exceeded: 3 > 2", details)
     assert limits["max_repeat_hashes"] == Limit("max_repeat_hashes", 3.0, 1.0)
     assert [span.is_step for span in run.spans] == [True, True, False]
-    assert run.summary.first_error == FirstError("Step limit exceeded: 3 > 2", "max_steps", "s2", "max_steps")
+    assert run.summary.first_error == FirstError(
+        "Step limit exceeded: 3 > 2", "max_steps", "s2", "max_steps", Operation.POLICY
+    )
     assert {total.name for total in run.body.totals if total.differs} == {"step_count", "total_tokens"}
 
 

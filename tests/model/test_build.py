@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tracetui.model import Body, Error, Header, Operation, Problem, Run, RunBody, RunRef, Span, Status, Usage
 from tracetui.model.build import RunBuilder
-from tracetui.model.tally import GrowingTally, Tally
+from tracetui.model.tally import MOST_NAMES, NAME_LENGTH, GrowingTally, Tally
 from tracetui.model.tree import Tree
 
 REF = RunRef("any", "run.json")
@@ -22,7 +22,8 @@ spans = st.builds(
     Span,
     id=st.integers(0, 90).map(str),
     name=st.sampled_from("ab"),
-    operation=st.sampled_from([CHAT, TOOL, TURN, Operation.OTHER]),
+    operation=st.sampled_from([CHAT, TOOL, TURN, Operation.OTHER, Operation.NODE]),
+    model=st.sampled_from([None, "gpt-4o", "claude"]),
     parent_id=st.none() | st.integers(0, 91).map(str),
     step=st.none() | st.integers(0, 3),
     is_step=st.booleans(),
@@ -161,14 +162,58 @@ def test_exchanged_spans_count_as_if_they_had_always_been_there(
         whole = Tally()
         for one in counted:
             whole.add(one)
-        assert repr(growing.of(counted)) == repr(whole)
+        assert counts(growing.of(counted)) == counts(whole)
+
+
+def counts(tally: Tally) -> str:
+    """Everything of a tally, as text (where NaN equals NaN)."""
+    values = (getattr(tally, name) for name in tally.__struct_fields__)
+    return repr([sorted(value) if isinstance(value, set) else value for value in values])
 
 
 def draw_from(old: Span, new: Span, choice: int) -> Span:
     """A newer version of a span in which not everything is new."""
-    fields = ("operation", "is_step", "status", "started_at", "duration_ms", "usage", "error", "name")
+    fields = ("operation", "is_step", "status", "started_at", "duration_ms", "usage", "error", "name", "model")
     chosen = [field for i, field in enumerate(fields) if (i + choice) % 3 == 0]
     return msgspec.structs.replace(old, **{field: getattr(new, field) for field in chosen})
+
+
+@given(st.lists(st.text("abc", max_size=5)), st.randoms(use_true_random=False))
+def test_the_names_of_a_run_are_sorted_and_it_matters_not_in_which_order_they_came(
+    names: list[str], random: Any
+) -> None:
+    called = [Span(id=str(i), name=name, operation=TOOL) for i, name in enumerate(names)]
+    found = summary_of_spans(called)
+    random.shuffle(called)
+
+    assert found == tuple(sorted(set(names)))[:MOST_NAMES]
+    assert summary_of_spans(called) is found
+
+
+def test_no_trace_fills_the_list_with_names() -> None:
+    called = [Span(id=str(i), name=f"{i:06}" + "x" * 100_000, operation=TOOL) for i in range(200)]
+    found = summary_of_spans(called)
+
+    assert len(found) == MOST_NAMES
+    assert {len(name) for name in found} == {NAME_LENGTH}
+
+
+def test_of_a_graph_the_nodes_are_known_and_not_the_tools() -> None:
+    builder = RunBuilder(REF, lambda span: Body())
+    nodes = [Span(id=name, name=name, operation=Operation.NODE) for name in ("rank", "fetch")]
+    builder.add(nodes, header=Header(id="a", name="a", tells_calls=False))
+    summary = builder.summary()
+
+    assert (summary.tools, summary.models, summary.nodes) == (None, None, ("fetch", "rank"))
+
+
+def summary_of_spans(spans: list[Span]) -> tuple[str, ...]:
+    """The tools of a run of these spans."""
+    builder = RunBuilder(REF, lambda span: Body())
+    builder.add(spans, header=Header(id="a", name="a"))
+    found = builder.summary().tools
+    assert found is not None
+    return found
 
 
 def test_a_failure_is_of_the_moment() -> None:

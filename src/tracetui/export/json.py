@@ -90,12 +90,20 @@ def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
         "relation": run.relation,
         "parent": run.parent,
         "first_error": _first_error(run.first_error),
+        "tools": run.tools,
+        "models": run.models,
+        "nodes": run.nodes,
+        "tags": run.tags,
+        "source": run.source,
         "problems": run.problems,
     }
 
 
 def _first_error(error: FirstError | None) -> dict[str, Any] | None:
-    return None if error is None else {"span": error.span, "type": error.type, "message": error.message}
+    if error is None:
+        return None
+    fields = ("span", "name", "operation", "type", "message")
+    return {name: getattr(error, name) for name in fields}
 
 
 def run_body_value(body: RunBody) -> dict[str, Any]:
@@ -141,6 +149,7 @@ def span_value(span: Span, depth: int, body: Body, *, zone: str | None = "UTC") 
         "output": made,
         "error": span.error,
         "input_hash": span.input_hash,
+        "model": span.model,
         "attributes": attributes,
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.model.span import Body, Error, Span, Status, StatusSource, Usage, in_words
+from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
 
 
 class RunRef(msgspec.Struct, frozen=True, gc=False, order=True):
@@ -47,6 +47,8 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
     span: str | None = None
     name: str | None = None
     """Name of that span, for one-line summaries."""
+    operation: Operation | None = None
+    """What kind of work that span is."""
 
     @property
     def words(self) -> str:
@@ -96,6 +98,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """One phrase that says how it went, where the format has one (``goal met 2/2``, ``→ account_support``)."""
     label: str | None = None
     """How a run is called beside its siblings (``[item 12]``)."""
+    tags: tuple[str, ...] = ()
+    """The trace's own tags, as `formats.labels` reads them."""
+    source: str | None = None
+    """Where the trace says that it comes from: a framework, a data set, a place."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -131,6 +137,16 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     prompt: str = ""
     outcome: str = ""
     label: str | None = None
+    tools: tuple[str, ...] | None = None
+    """Names of the tools that were called, sorted: the first `tally.MOST_NAMES`. Equal ones are one object."""
+    models: tuple[str, ...] | None = None
+    """The same of the models."""
+    nodes: tuple[str, ...] | None = None
+    """The same of the nodes of a graph."""
+    tags: tuple[str, ...] = ()
+    """The trace's own; none before the deep pass where the list stage does not see them."""
+    source: str | None = None
+    """Where the trace says that it comes from."""
     modified_at: float = 0.0
     """Modification time of the file: the order until start times are known, and for runs without one."""
     deep: bool = False

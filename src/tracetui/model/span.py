@@ -190,6 +190,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     usage: Usage | None = None
     error: Error | None = None
     input_hash: str | None = None
+    model: str | None = None
+    """The model that was called, as the trace names it."""
     preview: str = ""
     """What tells this call from the next one (its argument, prompt or text), at most 120 characters, not cleaned."""
     note: str = ""

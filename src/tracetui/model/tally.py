@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from copy import copy
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from math import inf
 from sys import intern
 from typing import Any, Final
@@ -16,7 +16,15 @@ from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
 """Operations whose usage and time repeat those of the spans below them."""
 
+NODES: Final = frozenset({Operation.NODE, Operation.ROUTE})
+"""Operations whose names are those of a graph's nodes."""
+
 NO_USAGE: Final = Usage()
+MOST_NAMES: Final = 64
+"""So many names of a kind are kept of a run: the first ones in alphabetical order, so that it matters not which came
+first."""
+NAME_LENGTH: Final = 120
+"""Characters of such a name."""
 
 
 class Tally(msgspec.Struct, kw_only=True):
@@ -34,6 +42,13 @@ class Tally(msgspec.Struct, kw_only=True):
     first_start: float | None = None
     last_end: float | None = None
     problems: int = 0
+    tools: set[str] = set()
+    models: set[str] = set()
+    nodes: set[str] = set()
+
+    def copy(self) -> Tally:
+        """A tally that goes on from here without changing this one."""
+        return msgspec.structs.replace(self, tools=set(self.tools), models=set(self.models), nodes=set(self.nodes))
 
     def add(self, span: Span) -> None:
         """Count one span."""
@@ -45,6 +60,11 @@ class Tally(msgspec.Struct, kw_only=True):
             self.llm_calls += 1
         elif operation is Operation.EXECUTE_TOOL:
             self.tool_calls += 1
+            keep(self.tools, span.name)
+        elif operation in NODES:
+            keep(self.nodes, span.name)
+        if span.model is not None:
+            keep(self.models, span.model)
         if operation not in CONTAINERS:
             if span.usage is not None:
                 self.usage = self.usage + span.usage
@@ -54,7 +74,7 @@ class Tally(msgspec.Struct, kw_only=True):
             if self.first_error is None or (self.first_error.message == "" and span.error is not None):
                 error = span.error
                 self.first_error = FirstError(
-                    error.message if error else "", error.type if error else None, span.id, span.name
+                    error.message if error else "", error.type if error else None, span.id, span.name, operation
                 )
         start = span.started_at
         if start is not None and -inf < start < inf:
@@ -83,9 +103,28 @@ class Tally(msgspec.Struct, kw_only=True):
 
 
 def _weight(span: Span) -> tuple[Any, ...]:
-    """What of a span counts by its place among the others."""
-    failure = (span.error, span.name) if span.status is Status.ERROR else None
-    return (failure,) if span.operation in CONTAINERS else (failure, span.usage)
+    """What of a span counts by its place among the others, or cannot be taken back."""
+    failure = (span.error, span.name, span.operation) if span.status is Status.ERROR else None
+    named = span.operation is Operation.EXECUTE_TOOL, span.operation in NODES
+    names = (*named, span.name if any(named) else None, span.model)
+    return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)
+
+
+def keep(kept: set[str], name: str) -> None:
+    """Put a name among those of its kind."""
+    name = name[:NAME_LENGTH]
+    if name not in kept:
+        kept.add(name)
+        if len(kept) > MOST_NAMES:
+            kept.remove(max(kept))
+
+
+def kept(names: Iterable[str]) -> set[str]:
+    """What is kept of these names."""
+    found: set[str] = set()
+    for name in names:
+        keep(found, name)
+    return found
 
 
 def _extent(span: Span) -> tuple[float, float] | None:
@@ -113,7 +152,7 @@ class GrowingTally:
         if len(spans) - self._settled.spans > 2 * self._unsettled:
             for span in spans[self._settled.spans : -self._unsettled]:
                 self._settled.add(span)
-        tally = copy(self._settled)
+        tally = self._settled.copy()
         for span in spans[tally.spans :]:
             tally.add(span)
         return tally
@@ -172,6 +211,11 @@ def summary_of(
         prompt=header.prompt,
         outcome=header.outcome,
         label=header.label,
+        tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
+        models=_models(header, tally),
+        nodes=_names(tally.nodes) if tally is not None else None,
+        tags=_one(header.tags),
+        source=_shared(header.source),
         modified_at=modified_at,
         deep=tally is not None,
     )
@@ -180,3 +224,20 @@ def summary_of(
 def _shared(text: str | None) -> str | None:
     """The same text, one object for all runs that have it."""
     return None if text is None else intern(text)
+
+
+def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
+    """The models of the spans and of the run as a whole."""
+    if tally is None or not (header.tells_calls or header.model or tally.models):
+        return None
+    return _names(tally.models if header.model is None else kept((*tally.models, header.model)))
+
+
+def _names(names: Iterable[str]) -> tuple[str, ...]:
+    return _one(tuple(sorted(map(intern, names))))
+
+
+@lru_cache(maxsize=1024)
+def _one(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The same names, one object for all runs that have them."""
+    return names

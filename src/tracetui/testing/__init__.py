@@ -223,12 +223,16 @@ def _check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
     """What the list stage fills is right; None, 0, an empty text and an unknown status mean *not known yet*."""
     for name in quick.__struct_fields__:
         value, right = getattr(quick, name), getattr(deep, name)
-        if name == "deep" or value in (None, 0, "", Status.UNKNOWN) or (name == "time_zone" and not quick.started_at):
+        if (
+            name == "deep"
+            or value in (None, 0, "", (), Status.UNKNOWN)
+            or (name == "time_zone" and not quick.started_at)
+        ):
             continue
         if name == "usage" and right is not None:
             value = value.or_else(right)
         if name == "first_error" and value.span is None and right is not None:
-            right = msgspec.structs.replace(right, span=None, name=value.name)
+            right = msgspec.structs.replace(right, span=None, name=value.name, operation=value.operation)
         assert value == right, f"{path}: {name} is {value!r} in the list stage, {right!r} in truth"
 
 

@@ -16,9 +16,10 @@ from tracetui.formats.ccpa.records import MAX_LINE, PREVIEW, At, end_word, first
 from tracetui.formats.ccpa.session import End, Session
 from tracetui.formats.ccpa.spans import hook_span, outcome, stopped
 from tracetui.formats.decode import strict
-from tracetui.model import Error, FirstError, Status
+from tracetui.model import Error, FirstError, Operation, Status
 from tracetui.model.build import Tally
 from tracetui.model.status import status_of
+from tracetui.model.tally import keep
 from tracetui.sources.base import File
 
 _BLOCK: Final = 1 << 20
@@ -161,7 +162,7 @@ class _Counter:
     def _turn(self, record: _Turn) -> None:
         word, line = record.stop_reason, self.line
         if word not in _FINE and word is not None and status_of(word) is Status.ERROR:
-            self._fail((line, -1, 0), stopped(word), f"l{line}", self.session.model or "assistant")
+            self._fail((line, -1, 0), stopped(word), f"l{line}", self.session.model or "assistant", Operation.CHAT)
         calls: dict[str, tuple[Position, str]] = {}
         for place, block in enumerate(record.blocks):
             if block.input is not _NULL:
@@ -170,6 +171,7 @@ class _Counter:
                 if block.id is None or block.id in self.waiting or block.id in calls:
                     raise Irregular
                 calls[block.id] = ((line, place, 0), block.name or "tool")
+                keep(self.tally.tools, calls[block.id][1])
         self.turn, self.turn_line, self.recent = record, line, calls
         self.waiting |= calls
         self.tally.spans += 1 + len(calls)
@@ -188,7 +190,7 @@ class _Counter:
             error = outcome(fields)[3]
             if error is not None:
                 (line, place, _), name = call
-                self._fail(call[0], error, f"l{line}.{place}", name)
+                self._fail(call[0], error, f"l{line}.{place}", name, Operation.EXECUTE_TOOL)
 
     def _rare(self, record: dict[str, Any]) -> None:
         session, kind = self.session, kind_of(record)
@@ -217,7 +219,7 @@ class _Counter:
         self.tally.spans += 1
         span = hook_span(record, self.line, At(0, 0))
         if span.error is not None:
-            self._fail(self._above(record, span.step), span.error, span.id, span.name)
+            self._fail(self._above(record, span.step), span.error, span.id, span.name, span.operation)
 
     def _above(self, record: dict[str, Any], step: int | None) -> Position:
         """Where a hook stands: see `ccpa_session`."""
@@ -233,8 +235,8 @@ class _Counter:
             return (*calls[0][:2], self.line)
         return (self.turn_line, _BELOW_TURN, self.line) if here else (self.line, -1, 0)
 
-    def _fail(self, position: Position, error: Error, ident: str, name: str) -> None:
-        self.failed.append((position, FirstError(error.message, error.type, ident, name)))
+    def _fail(self, position: Position, error: Error, ident: str, name: str, operation: Operation) -> None:
+        self.failed.append((position, FirstError(error.message, error.type, ident, name, operation)))
 
 
 def _blocks(file: File) -> Iterator[tuple[bytes, bool]]:

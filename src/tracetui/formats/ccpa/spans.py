@@ -78,6 +78,7 @@ def turn_span(record: dict[str, Any], line: int, at: At, model: str | None) -> S
         status_word=word,
         status_source=source,
         error=error,
+        model=model,
         preview=_said(blocks_of(record)),
         note="" if word is None or plain_word(word) in _QUIET else word[:PREVIEW],
         at=at,

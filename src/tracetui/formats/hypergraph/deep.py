@@ -9,15 +9,17 @@ is out of the ordinary (retries inside, runs that share children, cycles, missin
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from sqlite3 import Connection
 
 import msgspec
 
 from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, text, text_id
-from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, is_active, step_counts
-from tracetui.formats.hypergraph.spans import Position, SpanReader
+from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, is_active, naming, step_counts
+from tracetui.formats.hypergraph.spans import Position, SpanReader, name_of
 from tracetui.model import Body, Header, RunRef, Span
 from tracetui.model.build import RunBuilder, Tally
+from tracetui.model.tally import kept
 
 
 class Own(msgspec.Struct):
@@ -28,6 +30,8 @@ class Own(msgspec.Struct):
     retried: int = 0
     below_spans: int = 0
     below_errors: int = 0
+    nodes: frozenset[str] = frozenset()
+    """Names of the nodes of the run's tree."""
     plain: bool = True
     """False: this run must be read to be counted."""
 
@@ -69,7 +73,26 @@ def _own_rows(connection: Connection, schema: Schema, known: dict[str, RunRow]) 
         counts = own.get(text_id(run))
         if counts is not None:
             counts.steps, counts.failed, counts.retried = steps, bad or 0, retried
+    for run, names in _nodes(connection, schema).items():
+        if run in own:
+            own[run].nodes = names
     return own
+
+
+def _nodes(
+    connection: Connection, schema: Schema, where: str = "", values: Iterable[str] = ()
+) -> dict[str, frozenset[str]]:
+    """Names of the nodes by run; runs that have the same ones share them."""
+    sql = (
+        f"SELECT DISTINCT {schema.step('run')}, {schema.step('node_name')} FROM steps"
+        f" WHERE {schema.public} AND {naming(schema)}{where}"
+    )
+    names: dict[str, list[str]] = {}
+    for run, name in connection.execute(sql, tuple(values)).fetchall():
+        names.setdefault(text_id(run), []).append(name_of(name))
+    shared: dict[frozenset[str], frozenset[str]] = {}
+    found = {run: frozenset(kept(listed)) for run, listed in names.items()}
+    return {run: shared.setdefault(listed, listed) for run, listed in found.items()}
 
 
 def _children(connection: Connection, schema: Schema, known: dict[str, RunRow]) -> dict[str, list[tuple[str, bool]]]:
@@ -110,6 +133,8 @@ def _add_up(known: dict[str, RunRow], own: dict[str, Own], children: dict[str, l
             above = own[parent]
             above.below_spans += here.spans + loose
             above.below_errors += here.errors + (loose and failed(known[run_id]))
+            if not here.nodes <= above.nodes:
+                above.nodes = frozenset(kept(above.nodes | here.nodes))
             above.plain = above.plain and here.plain and owners[run_id] == 1
             waiting[parent] -= 1
             if waiting[parent] == 0:
@@ -131,7 +156,7 @@ def _quick(
     here = own[run.id]
     if not here.plain or header.status is None or header.started_at is None or header.duration_ms is None:
         return None
-    steps, errors = here.steps, here.errors
+    steps, errors, nodes = here.steps, here.errors, set(here.nodes)
     if text(run.forked_from) is not None:
         ancestors, missing = ancestors_of(connection, schema, run)
         if missing is not None or run.id in children:
@@ -140,10 +165,20 @@ def _quick(
             inherited = own[ancestor.id]
             if ancestor.id in children or inherited.retried or inherited.failed:
                 return None
-            steps += inherited.steps if last is None else step_counts(connection, schema, ancestor.id, last)[0]
+            if last is None:
+                steps += inherited.steps
+                nodes |= inherited.nodes
+            else:
+                steps += step_counts(connection, schema, ancestor.id, last)[0]
+                nodes |= _nodes_until(connection, schema, ancestor.id, last)
     if errors and header.error is None:
         return None
-    return Tally(steps=steps, spans=steps + here.below_spans, errors=errors)
+    return Tally(steps=steps, spans=steps + here.below_spans, errors=errors, nodes=kept(nodes))
+
+
+def _nodes_until(connection: Connection, schema: Schema, run_id: str, last: int) -> frozenset[str]:
+    where = f" AND {schema.step('run')} = ? AND {schema.step('superstep')} <= {int(last)}"
+    return _nodes(connection, schema, where, (run_id,)).get(run_id, frozenset())
 
 
 def _thorough(connection: Connection, schema: Schema, path: str, run: RunRow, header: Header) -> Tally:

@@ -25,10 +25,12 @@ from tracetui.formats.hypergraph.rows import (
     text_id,
     timestamp,
 )
-from tracetui.model import FirstError, Header, Status, StatusSource, status_of
+from tracetui.model import FirstError, Header, Operation, Status, StatusSource, status_of
 from tracetui.model.status import WORDS
 
 PREVIEW: Final = 120
+_ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
+_GRAPH: Final = "GraphNode"
 DEEPEST_CAUSE: Final = 50
 """Levels of nested runs through which the cause of a failure is followed."""
 _SAFE_ERROR: Final = re.compile(r"([A-Za-z_][\w.]*) \[HG_[A-Z_]+\]: ")
@@ -136,6 +138,23 @@ def error_type(message: str) -> str | None:
     return match[1] if match else None
 
 
+def operation_of(node_type: Any, decision: Any, child: Any) -> Operation:
+    """What kind of work a step is, by those columns of its row."""
+    if node_type in _ROUTES or decision is not None:
+        return Operation.ROUTE
+    if node_type == _GRAPH or text(child) is not None:
+        return Operation.INVOKE_WORKFLOW
+    return Operation.NODE
+
+
+def naming(schema: Schema) -> str:
+    """The SQL condition under which a step is a node or route; the same rule as `operation_of`."""
+    kind, child = f"ifnull({schema.step('node_type')}, '')", schema.step("child")
+    routes = ", ".join(f"'{route}'" for route in _ROUTES)
+    graph = f"({kind} = '{_GRAPH}' OR (typeof({child}) = 'text' AND {child} != ''))"
+    return f"({schema.step('decision')} IS NOT NULL OR {kind} IN ({routes}) OR NOT {graph})"
+
+
 def failing(schema: Schema) -> str:
     """The SQL condition under which a step failed; the same rule as `status_of_step` of the spans."""
     bad = ", ".join(f"'{word}'" for word, status in WORDS.items() if status is Status.ERROR)
@@ -188,14 +207,16 @@ def _first_failed_steps(
     found: dict[str, tuple[FirstError, str | None]] = {}
     sql = (
         f"SELECT {schema.step('run')}, {schema.step('superstep')}, {schema.step('node_name')}, rowid,"
-        f" substr({schema.step('error')}, 1, {ERROR_HEAD}), {schema.step('child')} FROM steps"
+        f" substr({schema.step('error')}, 1, {ERROR_HEAD}), {schema.step('child')},"
+        f" {schema.step('node_type')}, {schema.step('decision')} FROM steps"
         f" WHERE {schema.step('run')} IN ({{keys}}) AND {failing(schema)} AND {schema.public}"
         f" ORDER BY {schema.step('index')}, rowid"
     )
-    for run, superstep, name, rowid, error, child in many(connection, sql, runs):
+    for run, superstep, name, rowid, error, child, kind, decision in many(connection, sql, runs):
         message = text(error) or ""
         span = schema.span_id(run, superstep, name, rowid)
-        error_of = FirstError(message, error_type(message), span, text(name))
+        operation = operation_of(kind, decision, child)
+        error_of = FirstError(message, error_type(message), span, text(name), operation)
         found.setdefault(text_id(run), (error_of, text(child)))
     return found
 

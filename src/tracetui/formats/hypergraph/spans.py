@@ -41,12 +41,12 @@ from tracetui.formats.hypergraph.runs import (
     item_number,
     label_of,
     number_or_end,
+    operation_of,
 )
 from tracetui.model import Error, Operation, Problem, Span, Status, StatusSource, status_of
 
 PAGE: Final = 500
 NO_STEPS: Final = "the database has no table `steps` that names its runs"
-_ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
 _NO_DURATION: Final = (Status.ERROR, Status.PAUSED, Status.RUNNING)
 
 
@@ -284,8 +284,8 @@ def step_span(row_id: str, row: StepRow, parent: str | None, *, inherited: bool 
     message = text(row.error)
     return Span(
         id=row_id,
-        name=text(row.node_name) or text_id(row.node_name or "step"),
-        operation=_operation(row),
+        name=name_of(row.node_name),
+        operation=operation_of(row.node_type, row.decision, row.child),
         parent_id=parent,
         step=integer(row.superstep),
         is_step=parent is None,
@@ -300,6 +300,11 @@ def step_span(row_id: str, row: StepRow, parent: str | None, *, inherited: bool 
     )
 
 
+def name_of(node_name: Any) -> str:
+    """Name of the span of a step."""
+    return text(node_name) or text_id(node_name or "step")
+
+
 def status_of_step(row: StepRow) -> tuple[Status, str | None, StatusSource | None]:
     """(Status, the row's own word, where the status comes from); see also `runs.failing`."""
     word = text(row.status)
@@ -307,14 +312,6 @@ def status_of_step(row: StepRow) -> tuple[Status, str | None, StatusSource | Non
     if status is Status.UNKNOWN and text(row.error):
         status = Status.ERROR
     return status, word, StatusSource.EXPLICIT if word is not None or status is Status.ERROR else None
-
-
-def _operation(row: StepRow) -> Operation:
-    if row.node_type in _ROUTES or row.decision is not None:
-        return Operation.ROUTE
-    if row.node_type == "GraphNode" or text(row.child) is not None:
-        return Operation.INVOKE_WORKFLOW
-    return Operation.NODE
 
 
 def _note(row: StepRow, inherited: bool, status: Status) -> str:

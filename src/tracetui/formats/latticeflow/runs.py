@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from tracetui.errors import FormatError
+from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.files import Document
 from tracetui.formats.latticeflow.outline import ItemAt, Outline, as_item
@@ -33,6 +34,8 @@ class About(msgspec.Struct):
 
     id: str
     metadata: dict[str, Any]
+    columns: dict[str, Any]
+    """``tags`` and ``source`` of the row around it."""
 
     @property
     def error(self) -> str | None:
@@ -50,7 +53,9 @@ def about(document: Document, path: str) -> About:
     """The id is `metadata.trace_id`, else the file's stem (with the number of the line where there are several)."""
     stem = os.path.splitext(os.path.basename(path))[0] or path
     otherwise = f"{stem}#{document.number}" if document.number else stem
-    return About(document.trace_id or otherwise, document.metadata)
+    named = [name for name in ("tags", "source") if name in document.columns]
+    columns: dict[str, Any] = {name: _value(document.columns[name]) for name in named}
+    return About(document.trace_id or otherwise, document.metadata, columns)
 
 
 def quick_header(document: Document, known: About) -> Header | None:
@@ -114,7 +119,7 @@ def _located(error: FirstError, spans: list[Span]) -> FirstError:
     for span in reversed(spans):
         message = span.error.message if span.error is not None else ""
         if message and (message in error.message or error.message in message):
-            return FirstError(error.message, error.type, span.id, span.name)
+            return FirstError(error.message, error.type, span.id, span.name, span.operation)
     return error
 
 
@@ -138,6 +143,8 @@ def _header(known: About, prompt: str, *, agent: str | None, model: str | None, 
         duration_ms=milliseconds(meta.get("total_time")),
         error=None if failed is None else FirstError(failed),
         prompt=prompt,
+        tags=tags_in(meta, known.columns),
+        source=source_in(meta, known.columns),
     )
 
 

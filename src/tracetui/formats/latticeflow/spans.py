@@ -205,6 +205,7 @@ class _Weaver:
         return {
             "name": word(record.model) or "model call",
             "operation": Operation.CHAT,
+            "model": word(record.model),
             "duration_ms": milliseconds(record.total_time),
             "usage": facts.usage(record.usage),
             "preview": " · ".join(filter(None, map(facts.produced, produced)))[:PREVIEW],

@@ -91,6 +91,8 @@ def quick_facts(file: File, start: Start) -> Facts | None:
         facts.error = tail.error
     elif facts.error is _UNSET:
         return None
+    if bytes(tail.extensions):
+        facts.extensions = tail.extensions
     if tail.input is not _UNSET:
         facts.input = tail.input
     elif facts.input is _UNSET:

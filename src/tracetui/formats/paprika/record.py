@@ -101,7 +101,7 @@ class Totals(msgspec.Struct, gc=False):
 
 
 class Facts(msgspec.Struct, kw_only=True):
-    """What lists need of the record itself."""
+    """What lists need of the record itself. Extensions and metadata are undecoded (or values, read leniently)."""
 
     schema_version: Any = None
     record_id: str | None = None
@@ -113,6 +113,10 @@ class Facts(msgspec.Struct, kw_only=True):
     totals: Totals | None = None
     input: Any = None
     error: Any = None
+    tags: Any = None
+    source: Any = None
+    extensions: Raw = _NULL
+    metadata: Raw = _NULL
 
 
 class Record(msgspec.Struct):
@@ -184,6 +188,8 @@ def facts_of(fields: dict[str, Any], root: dict[str, Any] | None = None) -> Fact
         input=fields.get("input"),
         error=fields.get("error"),
     )
+    for name in ("tags", "source", "extensions", "metadata"):
+        setattr(facts, name, fields.get(name))
     if violation:
         facts.policy = Policy(Violation(string(violation.get("policy_name")), string(violation.get("message"))))
     for name, decoder in _PARTS.items():

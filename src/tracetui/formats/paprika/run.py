@@ -9,16 +9,23 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.paprika.fields import mapping, number, string, value_of
 from tracetui.formats.paprika.messages import messages_in
 from tracetui.formats.paprika.record import Execution, Facts, Record, Skim, Totals
-from tracetui.model import Error, FirstError, Header, Status, StatusSource, Usage, status_of
+from tracetui.model import Error, FirstError, Header, Operation, Status, StatusSource, Usage, status_of
 from tracetui.model import text_of as message_text
 from tracetui.model.build import NO_USAGE, Tally
 from tracetui.model.status import WORDS
+from tracetui.model.tally import kept
 
 CALLS: Final = frozenset({"llm_call", "tool_call"})
 POLICY: Final = "policy_violation"
+_OPERATIONS: Final = {
+    "llm_call": Operation.CHAT,
+    "tool_call": Operation.EXECUTE_TOOL,
+    POLICY: Operation.POLICY,
+}
 _TYPED_ERROR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Timeout|Interrupt|Exit))(?::|$)")
 _ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "message", "text", "input", "q", "url", "path")
 """Names under which the main one of several arguments goes, the likeliest first."""
@@ -31,6 +38,7 @@ def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
     ident = facts.record_id or PurePath(path).stem
     name = facts.agent.name if facts.agent is not None else None
     started, zone = _moment(execution.started_at)
+    said = [{"tags": facts.tags, "source": facts.source}, *map(value_of, (facts.extensions, facts.metadata))]
     word = execution.status or None
     status, source = _status(word, facts)
     ended = status not in _OPEN or moment(execution.ended_at) is not None
@@ -52,6 +60,8 @@ def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
         parent=facts.parent_record_id or None,
         error=None if status is not Status.ERROR else _cause(facts, steps),
         prompt=main_text(facts.input),
+        tags=tags_in(*said),
+        source=source_in(*said),
     )
 
 
@@ -127,8 +137,10 @@ def _cause(facts: Facts, steps: list[Skim] | None) -> FirstError | None:
     return FirstError(error.message, error.type, *_named(steps, _last(steps, POLICY) if place is None else place))
 
 
-def _named(steps: list[Skim], place: int | None) -> tuple[str | None, str | None]:
-    return (None, None) if place is None else (span_id(place), name_of(steps[place]))
+def _named(steps: list[Skim], place: int | None) -> tuple[str | None, str | None, Operation | None]:
+    if place is None:
+        return None, None, None
+    return span_id(place), name_of(steps[place]), operation_of(steps[place])
 
 
 def _last(steps: list[Skim], kind: str) -> int | None:
@@ -164,6 +176,16 @@ def name_of(step: Skim) -> str:
     if kind == "llm_call":
         return step.model or step.provider or kind
     return (step.tool_name if kind == "tool_call" else step.policy_name if kind == POLICY else None) or kind
+
+
+def operation_of(step: Skim) -> Operation:
+    """What kind of work a step is."""
+    return _OPERATIONS.get(step.step_type or "", Operation.OTHER)
+
+
+def model_of(step: Skim) -> str | None:
+    """The model that a step calls."""
+    return (step.model or None) if step.step_type == "llm_call" else None
 
 
 def error_of(value: Any) -> Error:
@@ -239,6 +261,8 @@ def tally_of(record: Record, header: Header) -> Tally:
         errors=len(errors),
         ends_in_error=bool(errors) and errors[-1] == len(steps) - 1,
         problems=len(record.problems),
+        tools=kept({name_of(step) for step in steps if step.step_type == "tool_call"}),
+        models=kept({model for step in steps if (model := model_of(step))}),
     )
     if header.error is None:
         tally.first_error = _first_error(steps, errors)

@@ -13,22 +13,19 @@ from tracetui.formats.paprika.run import (
     POLICY,
     error_of,
     failing_step,
+    model_of,
     moment,
     name_of,
+    operation_of,
     own_error,
     preview_of,
     span_id,
     usage_of,
 )
-from tracetui.model import Error, Operation, Span, Status, StatusSource, status_of
+from tracetui.model import Error, Span, Status, StatusSource, status_of
 from tracetui.model import text_of as message_text
 from tracetui.sources.base import Stat
 
-_OPERATIONS: Final = {
-    "llm_call": Operation.CHAT,
-    "tool_call": Operation.EXECUTE_TOOL,
-    POLICY: Operation.POLICY,
-}
 _PREVIEW: Final = 120
 
 
@@ -61,7 +58,7 @@ def _span(step: Skim, place: int, cause: Error | None, at: At) -> Span:
     return Span(
         id=span_id(place),
         name=name_of(step),
-        operation=_OPERATIONS.get(step.step_type or "", Operation.OTHER),
+        operation=operation_of(step),
         step=step.step_index,
         is_step=step.step_type != POLICY,
         status=status,
@@ -72,6 +69,7 @@ def _span(step: Skim, place: int, cause: Error | None, at: At) -> Span:
         usage=usage_of(step),
         error=own_error(step) or cause,
         input_hash=step.input_hash,
+        model=model_of(step),
         preview=preview(step),
         at=at,
     )

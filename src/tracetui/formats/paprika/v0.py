@@ -48,10 +48,6 @@ class _Event(Skim):
     total_tokens: int | None = None
 
 
-class _Metadata(msgspec.Struct, gc=False):
-    replay_of: str | None = None
-
-
 class _Whole(msgspec.Struct):
     """The typed decode of an event file: what is not named here is skipped."""
 
@@ -60,7 +56,7 @@ class _Whole(msgspec.Struct):
     agent_name: str | None = None
     started_at: str | None = None
     ended_at: str | None = None
-    metadata: _Metadata | None = None
+    metadata: Raw = Raw(b"null")
     schema_version: Any = None
     steps: Any = msgspec.UNSET
 
@@ -88,13 +84,14 @@ def skim(data: bytes) -> Record | None:
     facts = Facts(
         schema_version=whole.schema_version,
         record_id=whole.run_id,
-        replay_of=whole.metadata.replay_of if whole.metadata else None,
+        replay_of=string(mapping(value_of(whole.metadata)).get("replay_of")),
         agent=Agent(whole.agent_name or first.agent_name),
         execution=Execution(whole.started_at, whole.ended_at, None, last.status),
         policy=None if broken is None else Policy(Violation(broken.policy_name, broken.message)),
         totals=Totals(None, None, last.total_tokens),
         input=value_of(first.input_args),
         error=last.error,
+        metadata=whole.metadata,
     )
     return Record(facts, steps)
 
@@ -191,4 +188,5 @@ def _fields(root: dict[str, Any], frame: list[tuple[str, dict[str, Any]]], recor
         "output": last.get("output"),
         "error": last.get("error"),
         "replay_of": mapping(root.get("metadata")).get("replay_of"),
+        "metadata": root.get("metadata"),
     }

@@ -6,6 +6,7 @@ import re
 from pathlib import PurePath
 from typing import Any, Final
 
+from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.penelope.fields import (
     PREVIEW,
     boolean,
@@ -108,6 +109,8 @@ def header_of(result: Result, path: str, *, call_failed: bool | None, last_faile
         error=_cause(result, call_failed, last_failed),
         prompt=(string(result.config.get("goal")) or "")[:PREVIEW],
         outcome=_outcome(result),
+        tags=tags_in(result.root, result.root.get("metadata")),
+        source=source_in(result.root, result.root.get("metadata")),
     )
 
 
