@@ -148,7 +148,7 @@ def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
     ]
 
 
-REAL = {
+REAL: dict[str, dict[str, tuple[str | None, str | None, list[tuple[int | None, int | None]]]]] = {
     "v3": {
         "rag-001-fork": ("output", "docs[0].title", [(0, 0), (None, 0), (1, 1), (2, 2)]),
         "rag-fail-001-r1": ("output", "docs[0].title", [(0, 0), (1, 0), (2, 0)]),

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats import registry
 from tracetui.formats.base import START, Chunk, Format
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.sources.base import FOLLOWED, File, LinkLost, Source, reason_of
+from tracetui.sources.base import FOLLOWED, KEPT, File, LinkLost, Source, reason_of
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
@@ -26,6 +26,7 @@ class Reader:
         self._format: Format = registry.load(ref.format)
         self._builder = RunBuilder(ref, self._body)
         self._cursor = START
+        self._kept: dict[str, Any] = {}
         self._file: tuple[float, bool] = (0.0, False)
         self.ref = ref
         self.more = True
@@ -114,6 +115,7 @@ class Reader:
         """The body of one span; what cannot be read is an empty body that says so."""
         try:
             with self._open() as file:
+                file.memo[KEPT] = self._kept
                 return self._format.body(file, self.ref, span)
         except Exception as error:  # as in read()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})

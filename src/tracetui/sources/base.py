@@ -31,6 +31,8 @@ class LinkLost(OSError):
 
 FOLLOWED: Final = "followed"
 """Set in the `memo` of a file that is being watched: a live database is then read in place, not from a copy."""
+KEPT: Final = "kept"
+"""In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads."""
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):

@@ -40,23 +40,23 @@ _RUN_TABLES: Final = {
 """Tables with rows about a run, and the column that says which."""
 
 
-def body_of(connection: Connection, schema: Schema, span: Span) -> Body:
-    """Everything about a span. Raises `FormatError` if its row is gone."""
+def body_of(connection: Connection, schema: Schema, span: Span, kept: Row) -> Body:
+    """Everything about a span. Raises `FormatError` if its row is gone. `kept` is what outlasts the call."""
     kind, key = span.at
     if kind == "step":
-        return _step_body(connection, schema, key, span)
+        return _step_body(connection, schema, key, span, kept)
     if kind == "run":
         return _child_body(connection, schema, key)
     row = one_row(connection, schema, _TABLES[kind], "rowid", key)
     return Body(attributes=_decoded(row) | _series(connection, schema, row.get("series_id")), raw=_raw(row))
 
 
-def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span) -> Body:
+def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span, kept: Row) -> Body:
     row = one_row(connection, schema, "steps", "rowid", rowid)
     data = row.get(schema.values) if schema.values else None
     run = row[schema.step_names["run"]]
     superstep = span.step
-    before, after = states(connection, schema, run, superstep)
+    before, after = states(connection, schema, run, superstep, kept)
     bindings = tuple(_bindings(_versions(row, schema), before))
     slot = _node_row(connection, schema, "pause_slots", run, superstep, span.name)
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.values}

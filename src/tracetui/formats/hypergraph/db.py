@@ -38,7 +38,7 @@ from tracetui.formats.hypergraph.runs import (
 from tracetui.formats.hypergraph.spans import Anew, Position, SpanReader, status_of_step
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span, Status
 from tracetui.model.build import summary_of
-from tracetui.sources.base import FOLLOWED, File
+from tracetui.sources.base import FOLLOWED, KEPT, File
 from tracetui.sources.sqlite import is_passing, version_of
 
 PIECE_SECONDS: Final = 0.04
@@ -166,7 +166,7 @@ def _more(connection: Connection, schema: Schema, path: str, cursor: Reading, ru
 def body(file: File, span: Span) -> Body:
     """Everything about one span."""
     with file.database(follow=FOLLOWED in file.memo) as connection:
-        return body_of(connection, schema_of(connection), span)
+        return body_of(connection, schema_of(connection), span, file.memo.get(KEPT, {}))
 
 
 def _piece(connection: Connection, schema: Schema, path: str, reading: Reading) -> Chunk:
