@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 MOST: Final = 64
@@ -14,15 +13,16 @@ _SOURCES: Final = ("source", "source_uri", "source_type", "origin", "framework")
 
 def tags_in(*holders: Any) -> tuple[str, ...]:
     """The texts of the first list called ``tags`` among the objects `holders`."""
-    found = next((tags for holder in _objects(holders) if isinstance(tags := holder.get("tags"), list)), [])
-    return tuple([tag[:LENGTH] for tag in found if isinstance(tag, str) and tag][:MOST])
+    for holder in holders:
+        if holder and isinstance(holder, dict) and isinstance(tags := holder.get("tags"), list):
+            return tuple([tag[:LENGTH] for tag in tags if isinstance(tag, str) and tag][:MOST])
+    return ()
 
 
 def source_in(*holders: Any) -> str | None:
     """The first text that says where a trace comes from: ``source``, ``origin``, ``framework`` …"""
-    values = (holder.get(name) for holder in _objects(holders) for name in _SOURCES)
-    return next((value[:LENGTH] for value in values if isinstance(value, str) and value), None)
-
-
-def _objects(holders: tuple[Any, ...]) -> Iterator[dict[str, Any]]:
-    return (holder for holder in holders if isinstance(holder, dict))
+    for holder in holders:
+        for name in _SOURCES if holder and isinstance(holder, dict) else ():
+            if isinstance(value := holder.get(name), str) and value:
+                return value[:LENGTH]
+    return None

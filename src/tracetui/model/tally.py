@@ -121,10 +121,8 @@ def keep(kept: set[str], name: str) -> None:
 
 def kept(names: Iterable[str]) -> set[str]:
     """What is kept of these names."""
-    found: set[str] = set()
-    for name in names:
-        keep(found, name)
-    return found
+    found = {name[:NAME_LENGTH] for name in names}
+    return found if len(found) <= MOST_NAMES else set(sorted(found)[:MOST_NAMES])
 
 
 def _extent(span: Span) -> tuple[float, float] | None:
@@ -214,7 +212,7 @@ def summary_of(
         tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
         models=_models(header, tally),
         nodes=_names(tally.nodes) if tally is not None else None,
-        tags=_one(header.tags),
+        tags=header.tags and _one(header.tags),
         source=_shared(header.source),
         modified_at=modified_at,
         deep=tally is not None,
@@ -230,14 +228,16 @@ def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
     """The models of the spans and of the run as a whole."""
     if tally is None or not (header.tells_calls or header.model or tally.models):
         return None
-    return _names(tally.models if header.model is None else kept((*tally.models, header.model)))
+    if header.model is None or header.model in tally.models:
+        return _names(tally.models)
+    return _names(kept((*tally.models, header.model)))
 
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
-    return _one(tuple(sorted(map(intern, names))))
+    return _one(tuple(sorted(names))) if names else ()
 
 
 @lru_cache(maxsize=1024)
 def _one(names: tuple[str, ...]) -> tuple[str, ...]:
     """The same names, one object for all runs that have them."""
-    return names
+    return tuple(map(intern, names))

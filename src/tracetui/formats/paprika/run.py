@@ -10,7 +10,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.labels import source_in, tags_in
-from tracetui.formats.paprika.fields import mapping, number, string, value_of
+from tracetui.formats.paprika.fields import Raw, mapping, number, string, value_of
 from tracetui.formats.paprika.messages import messages_in
 from tracetui.formats.paprika.record import Execution, Facts, Record, Skim, Totals
 from tracetui.model import Error, FirstError, Header, Operation, Status, StatusSource, Usage, status_of
@@ -38,7 +38,7 @@ def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
     ident = facts.record_id or PurePath(path).stem
     name = facts.agent.name if facts.agent is not None else None
     started, zone = _moment(execution.started_at)
-    said = [{"tags": facts.tags, "source": facts.source}, *map(value_of, (facts.extensions, facts.metadata))]
+    said = _said(facts)
     word = execution.status or None
     status, source = _status(word, facts)
     ended = status not in _OPEN or moment(execution.ended_at) is not None
@@ -60,9 +60,20 @@ def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
         parent=facts.parent_record_id or None,
         error=None if status is not Status.ERROR else _cause(facts, steps),
         prompt=main_text(facts.input),
-        tags=tags_in(*said),
-        source=source_in(*said),
+        tags=tags_in(*said) if said else (),
+        source=source_in(*said) if said else None,
     )
+
+
+_EMPTY: Final = (Raw(b"null"), Raw(b"{}"), None)
+
+
+def _said(facts: Facts) -> list[Any]:
+    """The objects that may have tags and a source."""
+    said: list[Any] = []
+    if facts.tags is not None or facts.source is not None:
+        said.append({"tags": facts.tags, "source": facts.source})
+    return said + [value_of(raw) for raw in (facts.extensions, facts.metadata) if raw not in _EMPTY]
 
 
 _NOTHING: Final = Execution()
@@ -247,8 +258,18 @@ def failed(step: Skim) -> bool:
 def tally_of(record: Record, header: Header) -> Tally:
     """What the steps add up to: the same as counting their spans one by one, without making them."""
     steps = record.steps
-    kinds = [step.step_type for step in steps]
-    violations = kinds.count(POLICY)
+    violations = llm_calls = tool_calls = 0
+    tools, models = set(), set()
+    for step in steps:
+        kind = step.step_type
+        if kind == "llm_call":
+            llm_calls += 1
+            models.add(step.model)
+        elif kind == "tool_call":
+            tool_calls += 1
+            tools.add(step.tool_name or kind)
+        elif kind == POLICY:
+            violations += 1
     errors = [place for place, step in enumerate(steps) if step.error is not None or step.status is not None]
     if errors or violations or record.facts.error is not None:
         broken = failing_step(record.facts, steps)
@@ -256,13 +277,13 @@ def tally_of(record: Record, header: Header) -> Tally:
     tally = Tally(
         steps=len(steps) - violations,
         spans=len(steps),
-        llm_calls=kinds.count("llm_call"),
-        tool_calls=kinds.count("tool_call"),
+        llm_calls=llm_calls,
+        tool_calls=tool_calls,
         errors=len(errors),
         ends_in_error=bool(errors) and errors[-1] == len(steps) - 1,
         problems=len(record.problems),
-        tools=kept({name_of(step) for step in steps if step.step_type == "tool_call"}),
-        models=kept({model for step in steps if (model := model_of(step))}),
+        tools=kept(tools),
+        models=kept(filter(None, models)),
     )
     if header.error is None:
         tally.first_error = _first_error(steps, errors)
