@@ -5,6 +5,7 @@
     TracetuiError            shown as one sentence on stderr
     ├── UsageError           the caller asked for something that makes no sense (exit 2)
     ├── NothingReadable      there was nothing to read at the given place (exit 1)
+    ├── NotWritten           a file of ours could not be written: disk full, no permission (exit 1)
     ├── FormatError          bytes that a format cannot read: becomes a `Problem`, never a crash
     └── PluginError          a third-party format could not be imported
 
@@ -24,6 +25,10 @@ class UsageError(TracetuiError):
 
 class NothingReadable(TracetuiError):
     """No run could be read at the given place."""
+
+
+class NotWritten(TracetuiError):
+    """A file of ours could not be written; nothing of what was meant for it counts as kept."""
 
 
 class PluginError(TracetuiError):

@@ -1,0 +1,352 @@
+"""What people decided about runs and failures: verdicts, notes, tags and marks, as events and what they come to.
+
+An event is one line of JSON that says one thing; `store.sidecar` keeps them in a file. What they come to depends on the
+set of events alone, not on the order in which they are read: files from two machines can be put one after the other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from bisect import insort
+from collections.abc import Iterable
+from datetime import datetime, timedelta
+from enum import StrEnum
+from functools import lru_cache
+from hashlib import sha256
+from typing import Annotated, Final, Literal
+
+import msgspec
+
+from tracetui.model import RunSummary
+from tracetui.text import UNSAFE
+
+SCHEMA: Final = "tracetui/verdicts/1"
+MAX_NOTE: Final = 4_000
+MAX_NAME: Final = 1_000
+"""Characters of whatever names a thing: ids, titles, tags."""
+MAX_TAG: Final = 60
+
+_Name = Annotated[str, msgspec.Meta(max_length=MAX_NAME)]
+_LONG_ID: Final = 200
+_TIME: Final = re.compile(r"[0-8]\d{3}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z")
+_EPOCH: Final = datetime(1970, 1, 1)
+_TICK: Final = timedelta(microseconds=1)
+_END: Final = (datetime(9000, 1, 1) - _EPOCH) // _TICK - 1
+_FIRST: Final = (datetime(1, 1, 2) - _EPOCH).total_seconds()
+_LAST: Final = (datetime(9000, 1, 1) - _EPOCH).total_seconds() - 1
+_LETTER: Final = re.compile(r"[A-Za-z0-9]")
+
+
+class Verdict(StrEnum):
+    """What a failure is, in somebody's opinion."""
+
+    REAL = "real"
+    FLAKY = "flaky"
+    KNOWN = "known"
+    IGNORE = "ignore"
+
+
+class Identity(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Which run, wherever its file lies: its own id, who ran, when it started and what it was first asked.
+
+    The agent tells a student from the teacher that it imitates, who share everything else. Copies of a file are one
+    run, and so are two runs that agree in all of this.
+    """
+
+    format: _Name
+    id: _Name
+    agent: _Name = ""
+    start: _Name = ""
+    """UTC, to the microsecond; empty where the trace does not say."""
+    input: _Name = ""
+    """A digest. Empty where there is none, or it is not known yet: then it agrees with any."""
+
+    def agrees(self, other: Identity) -> bool:
+        """Whether both mean the same run, as far as is known."""
+        return (self.id, self.start, self.agent, self.format) == (
+            other.id,
+            other.start,
+            other.agent,
+            other.format,
+        ) and (self.input == other.input or not self.input or not other.input)
+
+
+class Cause(msgspec.Struct, frozen=True):
+    """A failure signature as it is judged: the whole digest of its key, its short id, and words for the reader."""
+
+    signature: str
+    id: str = ""
+    title: str = ""
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """One thing that somebody did. `at` is UTC to the microsecond and sorts as text; `event` is its own id.
+
+    A verdict, note or tag is about a `run` or a `signature` (verdict None and an empty note take back what was said), a
+    mark puts a `letter` to a run and one of its spans, an undo makes the event `undoes` void.
+    """
+
+    at: _Name
+    do: Literal["verdict", "note", "tag", "untag", "mark", "undo"]
+    verdict: Verdict | None = None
+    note: Annotated[str, msgspec.Meta(max_length=MAX_NOTE)] = ""
+    tag: Annotated[str, msgspec.Meta(max_length=MAX_TAG)] = ""
+    letter: Annotated[str, msgspec.Meta(max_length=1)] = ""
+    title: _Name = ""
+    """For the reader of the file; means nothing."""
+    run: Identity | None = None
+    span: _Name | None = None
+    signature: _Name = ""
+    undoes: _Name = ""
+    event: _Name
+    schema: _Name
+
+    @property
+    def order(self) -> tuple[str, str]:
+        """Where it comes among others: by time, then by id."""
+        return self.at, self.event
+
+
+class Judgement(msgspec.Struct, frozen=True):
+    """What holds for a run or a signature. `source` says whose verdict it is: ``run`` or ``signature``."""
+
+    verdict: Verdict | None = None
+    source: Literal["run", "signature"] | None = None
+    note: str = ""
+    tags: tuple[str, ...] = ()
+    at: str | None = None
+    """When the verdict was given: UTC, as ISO 8601."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Where a letter leads: a run, and a span of it if one was meant."""
+
+    letter: str
+    run: Identity
+    span: str | None = None
+    title: str = ""
+
+    def among(self, runs: Iterable[RunSummary]) -> RunSummary | None:
+        """The marked run, the first where several agree; None if it is not there."""
+        near = (run for run in runs if _short(run.id) == self.run.id)
+        return next((run for run in near if identity(run).agrees(self.run)), None)
+
+
+NOTHING: Final = Judgement()
+
+
+def identity(run: RunSummary) -> Identity:
+    """Which run that is, whatever its path."""
+    return _identity(run.ref.format, run.id, run.agent or "", _micros(run.started_at), run.prompt)
+
+
+@lru_cache(maxsize=8192)
+def _identity(form: str, own: str, agent: str, start: int | None, prompt: str) -> Identity:
+    asked = sha256(_plain(prompt).encode()).hexdigest()[:16] if prompt else ""
+    return Identity(_short(form), _short(own), _short(agent), _written(start), asked)
+
+
+def _short(name: str) -> str:
+    """A name that is not long; what is cut off still tells names apart."""
+    if len(name) <= _LONG_ID and name.isascii():
+        return name
+    if len(name) > _LONG_ID:
+        name = f"{name[:_LONG_ID]}…{sha256(_plain(name).encode()).hexdigest()[:16]}"
+    return _plain(name)
+
+
+def _plain(text: str) -> str:
+    """Text that can be written as UTF-8: halves of surrogate pairs are spelled out."""
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def _micros(seconds: float | None) -> int | None:
+    """Microseconds since the epoch; None for what no calendar has."""
+    return round(seconds * 1e6) if seconds is not None and _FIRST < seconds < _LAST else None
+
+
+def _written(micros: int | None) -> str:
+    """A time as ISO 8601 in UTC to the microsecond; always of one width, so that times sort as text."""
+    return "" if micros is None else f"{(_EPOCH + micros * _TICK).isoformat(timespec='microseconds')}Z"
+
+
+def _read(time: str) -> int | None:
+    """Back from `_written`; None for what is not written like that."""
+    with contextlib.suppress(ValueError):
+        if _TIME.fullmatch(time):
+            return (datetime.fromisoformat(time).replace(tzinfo=None) - _EPOCH) // _TICK
+    return None
+
+
+def after(seconds: float, last: str) -> str:
+    """The time of an event of now that comes after that of `last` (empty: none), also where a clock was ahead."""
+    now, before = _micros(seconds) or 0, _read(last)
+    return _written(now if before is None else max(now, min(before + 1, _END)))
+
+
+def line_of(event: Event) -> bytes:
+    """The line of the file that says this, with its end. What a terminal may act upon is written as ``\\uXXXX``."""
+    texts = {name: _plain(value) for name in ("note", "title", "span") if (value := getattr(event, name))}
+    line = msgspec.json.encode(msgspec.structs.replace(event, **texts)).decode()
+    return UNSAFE.sub(_escaped, line).encode() + b"\n"
+
+
+def _escaped(match: re.Match[str]) -> str:
+    units = match.group().encode("utf-16-be").hex()
+    return "".join(f"\\u{units[i : i + 4]}" for i in range(0, len(units), 4))
+
+
+def event_of(line: bytes) -> Event:
+    """The event that a line says. Raises `ValueError` with the reason, also for lines of a later version."""
+    try:
+        kind = msgspec.json.decode(line, type=_Kind)
+        if kind.schema != SCHEMA:
+            raise ValueError(f"its schema is not {SCHEMA}" if kind.schema else "it names no schema")
+        event = _DECODER.decode(line)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
+    wrong = _wrong(event)
+    if wrong:
+        raise ValueError(wrong)
+    return event
+
+
+class _Kind(msgspec.Struct):
+    schema: str = ""
+
+
+_DECODER: Final = msgspec.json.Decoder(Event)
+
+
+def _wrong(event: Event) -> str:
+    """What the types don't say of an event."""
+    if _read(event.at) is None:
+        return "its time is not like 2026-11-21T09:00:00.000000Z"
+    if not event.event:
+        return "it has no id"
+    if event.do == "undo":
+        return "" if event.undoes else "it does not say what it undoes"
+    if event.do == "mark":
+        return "" if event.run is not None and _LETTER.fullmatch(event.letter) else "a mark needs a letter and a run"
+    if (event.run is None) == (not event.signature):
+        return "it must be about either a run or a signature"
+    return "it has no tag" if event.do in ("tag", "untag") and not event.tag else ""
+
+
+_About = tuple[str, str]
+"""What an event is about: ``run`` and its id, ``signature``, ``letter``, ``event`` and its id."""
+
+
+class Judgements:
+    """What a set of events comes to; each may be added any number of times and in any order."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        """The latest time of an event."""
+        self._events: dict[str, Event] = {}
+        self._about: dict[_About, list[Event]] = {}
+        self._known: dict[_About, dict[Identity | None, Judgement]] = {}
+
+    def __len__(self) -> int:
+        return len(self._events)
+
+    def add(self, event: Event) -> bool:
+        """Take in an event; False if it was known."""
+        before = self._events.get(event.event)
+        if before is not None:
+            if before == event or (before.at, line_of(before)) <= (event.at, line_of(event)):
+                return False  # of two that claim one id, the earlier
+            self._about[_about(before)].remove(before)
+            self._forget(before)
+        self._events[event.event] = event
+        self.last = max(self.last, event.at)
+        insort(self._about.setdefault(_about(event), []), event, key=lambda one: one.order)
+        self._forget(event)
+        return True
+
+    def of(self, run: RunSummary, signature: str | None = None) -> Judgement:
+        """What holds for a run, of that signature if it failed: its own verdict and note, else the signature's."""
+        about = "run", _short(run.id)
+        own = self._settled(about, identity(run)) if about in self._about else NOTHING
+        cause = self.of_signature(signature) if signature else NOTHING
+        return cause if own is NOTHING else own if cause is NOTHING else _joined(own, cause)
+
+    def of_signature(self, signature: str) -> Judgement:
+        """What holds for a signature."""
+        about = "signature", signature
+        return self._settled(about, None) if about in self._about else NOTHING
+
+    def mark(self, letter: str) -> Mark | None:
+        """Where a letter leads: the last that was said of it."""
+        for event in reversed(self._valid(("letter", letter))):
+            if event.run is not None:
+                return Mark(letter, event.run, event.span, event.title)
+        return None
+
+    def marks(self) -> list[Mark]:
+        """All marks, by letter."""
+        letters = sorted(name for kind, name in self._about if kind == "letter")
+        return [mark for letter in letters if (mark := self.mark(letter)) is not None]
+
+    def tags(self) -> list[str]:
+        """Every tag that was ever given and not undone, sorted: what can be completed."""
+        return sorted({event.tag for about in self._about for event in self._valid(about) if event.do == "tag"})
+
+    def event(self, own: str) -> Event | None:
+        """The event of that id, if it holds."""
+        return None if self._is_void(own) else self._events.get(own)
+
+    def _is_void(self, event: str) -> bool:
+        return bool(self._about.get(("event", event)))
+
+    def _forget(self, event: Event) -> None:
+        """Something is said about what `event` is about: it is settled anew when asked for."""
+        self._known.pop(_about(event), None)
+        undone = self._events.get(event.undoes)
+        if undone is not None:
+            self._known.pop(_about(undone), None)
+
+    def _valid(self, about: _About) -> list[Event]:
+        return [event for event in self._about.get(about, ()) if not self._is_void(event.event)]
+
+    def _settled(self, about: _About, run: Identity | None) -> Judgement:
+        known = self._known.setdefault(about, {})
+        if run not in known:
+            events = self._valid(about)
+            if run is not None:
+                events = [event for event in events if event.run is not None and event.run.agrees(run)]
+            known[run] = _fold(events, "signature" if run is None else "run")
+        return known[run]
+
+
+def _about(event: Event) -> _About:
+    if event.do == "undo":
+        return "event", event.undoes
+    if event.do == "mark":
+        return "letter", event.letter
+    return ("signature", event.signature) if event.run is None else ("run", event.run.id)
+
+
+def _fold(events: list[Event], source: Literal["run", "signature"]) -> Judgement:
+    """What events come to that are about one thing, in their order."""
+    verdict, at, note = None, None, ""
+    tags: set[str] = set()
+    for event in events:
+        if event.do == "verdict":
+            verdict, at = event.verdict, event.at
+        elif event.do == "note":
+            note = event.note
+        elif event.do == "tag":
+            tags.add(event.tag)
+        elif event.do == "untag":
+            tags.discard(event.tag)
+    if verdict is None and not note and not tags:
+        return NOTHING
+    return Judgement(verdict, None if verdict is None else source, note, tuple(sorted(tags)), verdict and at)
+
+
+def _joined(own: Judgement, cause: Judgement) -> Judgement:
+    decided = cause if own.verdict is None else own
+    tags = tuple(sorted({*own.tags, *cause.tags}))
+    return Judgement(decided.verdict, decided.source, own.note or cause.note, tags, decided.at)
