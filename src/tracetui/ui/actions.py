@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal, cast
 
 from tracetui.model import RunRef, Status, quote_key
@@ -98,9 +97,19 @@ class Actions(CommonActions):
             self._screen.runs.focus()
             if self._screen.ref is not None:
                 self._screen.runs.move_to_key(self._screen.ref)
+            back, self._screen.come_from = self._screen.come_from, None
+            if back is not None:
+                back()
         elif self._screen.runs.arrangement.words or self._screen.runs.arrangement.failures:
             self._screen.runs.rearrange(words="", failures=False)
             self._screen.refresh_list()
+
+    def do_triage(self, argument: str) -> None:
+        from tracetui.ui.screens.triage import TriageScreen
+
+        screen = self._screen
+        screen.come_from = None
+        screen.app.push_screen(TriageScreen(screen.app.commands))
 
     def do_quit(self, argument: str) -> None:
         if self._screen.level or self._screen.pane != RUNS or self._screen.zoomed is not None:
@@ -199,43 +208,61 @@ class Actions(CommonActions):
         self._screen.live.explain()
 
     def do_error(self, argument: str) -> None:
-        step = int(argument)
-        run, span = self._screen.steps.run, self._screen.steps.span
-        if run is not None and self._screen.pane != RUNS:
-            errors = walk.errors(run)
+        step, screen = int(argument), self._screen
+        run, span = screen.steps.run, screen.steps.span
+        if run is not None and screen.pane != RUNS:
             here = run.index[span.id] if span is not None else -1
-            order = errors if step > 0 else list(reversed(errors))
-            for error in order:
-                if (run.index[error] - here) * step > 0:
-                    self._screen.steps.unfold_to(error, self._screen.app.clock())
-                    self._screen.steps.move_to_key(error)
-                    self._screen.say(f"error {errors.index(error) + 1} of {len(errors)} in this run", "status.error")
-                    return
+            order = walk.errors(run) if step > 0 else walk.errors(run)[::-1]
+            found = next((error for error in order if (run.index[error] - here) * step > 0), None)
+            if found is not None:
+                screen.steps.unfold_to(found, screen.app.clock())
+                screen.steps.move_to_key(found)
+                self.tell_error()
+                return
         self._next_failed_run(step)
 
+    def tell_error(self) -> None:
+        """Say which of the run's errors the cursor is on: ``e 3/17``."""
+        run, span = self._screen.steps.run, self._screen.steps.span
+        errors = walk.errors(run) if run is not None else []
+        if span is not None and span.id in errors:
+            words = f"  {span.error.words}" if span.error is not None else ""
+            self._screen.say(f"e {errors.index(span.id) + 1}/{len(errors)}{words}", "status.error")
+
     def _next_failed_run(self, step: int) -> None:
-        order = self._screen.runs.refs()
-        here = order.index(self._screen.ref) if self._screen.ref in order else -1
-        following: Iterable[RunRef] = order[here + 1 :] if step > 0 else reversed(order[: max(here, 0)])
-        if (
-            self._screen.pane == RUNS
-            and self._screen.ref is not None
-            and not self._screen.level
-            and self._failed(self._screen.ref)
-        ):
-            following = [
-                self._screen.ref,
-                *following,
-            ]  # from the list, the first press enters the failed run under the cursor
-        for ref in following:
-            if self._failed(ref):
-                self._screen.runs.chosen = True
-                self._screen.runs.move_to_key(ref)
-                summary = self._screen.store.runs[ref]
-                first = summary.first_error.span if summary.first_error is not None else None
-                self.enter(ref, first)
-                return
-        self._screen.say("no more errors" if step > 0 else "no earlier errors", "status.warn")
+        """Go to the next failed run at its first error, or to the one before at its last; pane and tab stay."""
+        screen = self._screen
+        order = screen.runs.refs()
+        here = order.index(screen.ref) if screen.ref in order else -1
+        following = order[here + 1 :] if step > 0 else order[: max(here, 0)][::-1]
+        if screen.pane == RUNS and not screen.level and screen.ref is not None:
+            following.insert(0, screen.ref)  # from the list, the first press enters the failed run under the cursor
+        ref = next((one for one in following if self._failed(one)), None)
+        if ref is None:
+            screen.say("no more errors" if step > 0 else "no earlier errors", "status.warn")
+            return
+        screen.runs.chosen = True
+        screen.runs.move_to_key(ref)
+        screen.walking = step
+        error = screen.store.runs[ref].first_error
+        self.enter(ref, error.span if error is not None else None, follow=None)
+
+    def arrive(self, step: int) -> None:
+        """The walk came to another run: go to its first error (`step` 1) or its last, and say which one that is."""
+        steps = self._screen.steps
+        errors = walk.errors(steps.run) if steps.run is not None else []
+        if errors:
+            steps.move_to_key(errors[0 if step > 0 else -1])
+            self.tell_error()
+
+    def go_to_failed(self) -> None:
+        """Move on to the next failed run of the list."""
+        screen = self._screen
+        order = screen.runs.refs()
+        here = order.index(screen.ref) if screen.ref in order else -1
+        ref = next((one for one in order[here + 1 :] if self._failed(one)), None)
+        if ref is not None:
+            screen.runs.move_to_key(ref)
 
     def _failed(self, ref: RunRef) -> bool:
         summary = self._screen.store.runs.get(ref)

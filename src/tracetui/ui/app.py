@@ -31,6 +31,7 @@ from tracetui.text import clean, clean_lines
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
+from tracetui.ui.judging import Verdicts
 from tracetui.ui.pace import Pace
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
@@ -102,6 +103,7 @@ class TraceApp(App[int]):
         self.store = Store()
         self.look = Look(PALETTES[palette], glyphs, zone or datetime.now().astimezone().tzinfo or UTC)
         self.commands = commands
+        self.verdicts = Verdicts(roots)
         self.main = MainScreen(commands, arrangement)
         self.stage = "list"
         self.seen = 0

@@ -15,9 +15,12 @@ PAIRS, CHANGE, SIDES = "pairs", "change", "sides"
 """Those of a comparison."""
 REPLAYS: Final = "replays"
 """The list of the replays of a run."""
+QUEUE, CAUSE, FAILURE = "queue", "cause", "failure"
+"""Those of the triage."""
 MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
 DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
-EVERYWHERE: Final = MAIN | DIFF | {REPLAYS}
+TRIAGE: Final = frozenset({QUEUE, CAUSE, FAILURE})
+EVERYWHERE: Final = MAIN | DIFF | TRIAGE | {REPLAYS}
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
 
@@ -27,7 +30,9 @@ class Command(NamedTuple):
 
     id: str
     keys: tuple[str, ...]
-    """Textual's names; several characters that are no name are a sequence (``]t``)."""
+    """Textual's names; several characters that are no name are a sequence (``]t``). ``m*`` is ``m`` and any letter, which
+    is put at the end of the action.
+    """
     title: str
     """A word or two for the footer and the palette."""
     help: str
@@ -109,6 +114,17 @@ COMMANDS: Final = (
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", MAIN, group="take"),
     Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy:path", DIFF, group="take"),
     Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy:address", group="take"),
+    Command("triage", ("T",), "triage", "Group the failed runs by what made them fail, and judge them.", "triage", MAIN, hint=3, group="go"),
+    Command("real", ("vr",), "verdict: real", "Judge the failure to be real.", "verdict:real", MAIN | TRIAGE, group="judge"),
+    Command("flaky", ("vf",), "verdict: flaky", "Judge it to be flaky: it comes and goes by itself.", "verdict:flaky", MAIN | TRIAGE, group="judge"),
+    Command("known", ("vk",), "verdict: known", "Judge it to be known already.", "verdict:known", MAIN | TRIAGE, group="judge"),
+    Command("ignore", ("vi",), "verdict: ignore", "Judge it to be of no interest.", "verdict:ignore", MAIN | TRIAGE, group="judge"),
+    Command("again", (".",), "last verdict again", "Give the last verdict again.", "verdict_again", MAIN | TRIAGE, hint=4, group="judge"),
+    Command("note", ("a",), "note", "Write a note on the run, or on the signature.", "note", MAIN | TRIAGE, hint=5, group="judge"),
+    Command("tag", ("t",), "tag", "Give the run tags, or take them off: word -word.", "tag", frozenset({RUNS}) | TRIAGE, group="judge"),
+    Command("undo", ("u",), "undo", "Take back the last verdict, note, tag or mark.", "undo", MAIN | TRIAGE, hint=8, group="judge"),
+    Command("set-mark", ("m*",), "set a mark", "m and a letter: mark this place.", "set_mark:", MAIN | TRIAGE, group="judge"),
+    Command("go-to-mark", ("'*",), "go to a mark", "' and a letter: go to the place that is marked with it.", "go_to_mark:", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
     Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN, group="take"),
     Command("reread", ("ctrl+r",), "re-read", "Read the directory, or the open run, again.", "reread", group="go"),
     Command("palette", ("ctrl+p", ":"), "palette", "Find a command or a run by name.", "palette", group="go"),
@@ -124,6 +140,7 @@ GROUPS: Final = {
     "fold": "Fold",
     "list": "Arrange the list",
     "look": "Look",
+    "judge": "Judge",
     "take": "Take away",
 }
 """Headings of the help screen."""
@@ -159,7 +176,9 @@ def typed(key: str, character: str | None) -> str:
     return _CHARACTERS.get(key, key)
 
 
-SEQUENCES: Final = "[]yz"
+ANY: Final = "*"
+"""Stands for any character at the end of a sequence."""
+SEQUENCES: Final = "[]yzvm'"
 """Keys that begin a sequence of two."""
 
 
@@ -172,15 +191,33 @@ class Keys:
 
     def press(self, key: str, pane: str) -> Command | None:
         """The command that this press completes in that pane, or None (nothing, or the beginning of a sequence)."""
-        sequence, self.pending = self.pending + key, ""
+        begun, self.pending = self.pending, ""
+        sequence = begun + key
+        if key == "escape" and begun and not any(begun in c.keys for c in of_pane(pane, self._commands)):
+            return None  # gives the sequence up, and no more
         exact = [c for c in of_pane(pane, self._commands) if sequence in c.keys]
         if exact:
             self.pending = sequence if self._begins(sequence, pane) else ""
             return exact[0]
+        if len(sequence) == 2 and (any_ := self._taking_any(sequence[0], pane)) is not None:
+            return any_._replace(action=any_.action + key)
         if self._begins(sequence, pane):
             self.pending = sequence
             return None
         return self.press(key, pane) if sequence != key else None
+
+    def continuing(self, pane: str) -> list[tuple[str, Command]]:
+        """What may follow on the beginning of a sequence: the key, and the command that it completes."""
+        begun = self.pending
+        return [
+            (key[1:], command)
+            for command in of_pane(pane, self._commands)
+            for key in command.keys
+            if begun and len(key) == 2 and key[0] == begun
+        ]
+
+    def _taking_any(self, first: str, pane: str) -> Command | None:
+        return next((c for c in of_pane(pane, self._commands) if first + ANY in c.keys), None)
 
     def _begins(self, sequence: str, pane: str) -> bool:
         return any(

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.live.compared import Calls, Compare, Survey, Verdict
 from tracetui.live.mail import Mail
-from tracetui.model import Operation, RunRef, RunSummary
+from tracetui.model import Operation, Run, RunRef, RunSummary
 from tracetui.store.pairs import has_original
 from tracetui.text import Clean
 from tracetui.ui.screens.framed import FramedScreen
@@ -30,6 +30,8 @@ class Comparing:
         """At most two, the first one is A."""
         self.verdicts: dict[tuple[RunRef, RunRef], Verdict] = {}
         """What is known of pairs (original, replay)."""
+        self._ahead: RunRef | None = None
+        """The run of which the other one was asked for ahead."""
 
     # ---- what arrives
 
@@ -44,6 +46,18 @@ class Comparing:
                 screen.receive(mail)
         if len(self.verdicts) != before:
             self._screen.refresh_list()
+
+    def look_ahead(self) -> None:
+        """Have read what the run under the cursor is most likely compared with, before somebody asks for it."""
+        screen = self._screen
+        ref, store = screen.ref, screen.store
+        if ref is None or ref == self._ahead or ref not in store.runs or store.opened(ref) is None:
+            return
+        self._ahead = ref
+        replays = store.relations.replays(ref)
+        other = store.relations.original(ref) or (replays[0] if len(replays) == 1 else None)
+        if other is not None and store.opened(other) is None:
+            screen.app.engine.differ.read_ahead(other)
 
     def learn(self, diff: Diff) -> None:
         """Two runs were compared to the end."""
@@ -132,9 +146,14 @@ class Comparing:
         from tracetui.ui.screens.diff import DiffScreen
 
         app, store = self._screen.app, self._screen.store
-        known = [run for ref in (a, b) if (run := store.opened(ref)) is not None]
+        known = [run for ref in (a, b) if (run := store.opened(ref)) is not None and self._is_new(run)]
         relation = store.runs[b].relation if b in store.runs and store.relations.original(b) == a else None
         app.push_screen(DiffScreen(Compare(a, b, relation), known, app.commands))
+
+    def _is_new(self, run: Run) -> bool:
+        """Whether a run that was read is as its file is now, as far as is known."""
+        listed = self._screen.store.runs.get(run.summary.ref)
+        return listed is None or listed.modified_at <= run.summary.modified_at
 
     def do_context(self, argument: str) -> None:
         """Compare what the model call under the cursor was given with what the one before it was given."""

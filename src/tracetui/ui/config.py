@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tomllib
 from pathlib import Path
 from typing import Any, Final
 
@@ -53,7 +52,10 @@ def load() -> Config:
     """The user's settings, the defaults where there is no file. Raises `UsageError` for one that makes no sense."""
     path = _folder("XDG_CONFIG_HOME", ".config") / "config.toml"
     try:
-        found = msgspec.convert(tomllib.loads(path.read_text("utf-8")), Config)
+        text = path.read_text("utf-8")
+        import tomllib  # most have no such file
+
+        found = msgspec.convert(tomllib.loads(text), Config)
     except FileNotFoundError:
         return Config()
     except (OSError, ValueError) as error:  # of TOML, of types, of names

@@ -32,12 +32,6 @@ AGE_TICKS: Final = 30
 _KEPT: Final = "; shown is what was read of it"
 
 
-def preload() -> None:
-    """Load what the first comparison takes, so that it is on the screen at once."""
-    import tracetui.live.differ
-    import tracetui.ui.screens.diff  # noqa: F401
-
-
 class Live:
     """Belongs to the main screen, as its actions do."""
 
@@ -53,7 +47,7 @@ class Live:
         self._opened: tuple[RunRef, bool] | None = None
         self._explained: Line | None = None
         """What was said of the state of the open run; it is kept true."""
-        self._listed = False
+        self._listed = self._preloaded = False
         self._missing = False
         """Whether the open run is not listed any more."""
         self._ticks = 0
@@ -84,7 +78,7 @@ class Live:
             self._tell(failed)
         if not self._listed and not screen.app.stage:
             self._listed = True
-            screen.app.engine.later(preload)
+            screen.app.engine.later(self._preload)
         if screen.said is self._explained:
             self.explain()
         missing = bool(screen.level) and screen.ref is not None and screen.ref not in store.runs
@@ -168,6 +162,13 @@ class Live:
             return commands
         return [one._replace(title=word, hint=2) if one.id == "follow" else one for one in commands]
 
+    def _preload(self) -> None:
+        """Load what the first comparison takes, so that it is on the screen at once. In a thread of its own."""
+        import tracetui.live.differ
+        import tracetui.ui.screens.diff  # noqa: F401
+
+        self._preloaded = True
+
     # ---- the clock
 
     def start(self) -> None:
@@ -178,6 +179,8 @@ class Live:
         """Draw anew what changes with time alone: what lasts, what is silent, how old things are."""
         self._ticks += 1
         screen = self._screen
+        if self._preloaded:
+            screen.comparing.look_ahead()
         if self._ticks % SLOW_TICKS and screen.app.pace.is_slow(time.monotonic()):
             return
         now = screen.app.clock()

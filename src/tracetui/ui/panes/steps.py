@@ -20,8 +20,11 @@ class Steps(LineView):
     number = 2
     pane_name = "Steps"
 
-    def __init__(self) -> None:
-        super().__init__(id="steps")
+    names = ("Steps", "Spans")
+    """What the pane is called as a timeline, and as a tree."""
+
+    def __init__(self, id: str = "steps") -> None:
+        super().__init__(id=id)
         self.run: Run | None = None
         self.stands: Callable[[Run], Liveness] | None = None
         """Tells how a run stands of which the trace tells no end."""
@@ -141,7 +144,7 @@ class Steps(LineView):
         key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
         if self.following and span is None:
             key = self._newest
-        self.pane_name = "Spans" if self.as_tree else "Steps"
+        self.pane_name = self.names[self.as_tree]
         self.show(
             rows,
             key=key,
@@ -163,7 +166,7 @@ class Steps(LineView):
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is no run to show."""
         self.run, self.following, self._came = None, False, None
-        self.pane_name = "Steps"
+        self.pane_name = self.names[0]
         self.show(
             ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=(), keep=False
         )

@@ -80,14 +80,14 @@ class DiffScreen(ComparedScreen):
     def receive(self, mail: Mail) -> None:
         answer = mail.diffs.get(self.ask_of)
         if isinstance(answer, Diff):
-            self._take(answer)
+            self._take(answer, mail)
         elif isinstance(answer, Failed):
             self._failure = answer.why
             self.refresh_frame()
         if self._asked is not None and isinstance(look := mail.diffs.get(self._asked), Look):
             self._show_look(look)
 
-    def _take(self, diff: Diff) -> None:
+    def _take(self, diff: Diff, mail: Mail) -> None:
         if self.diff is None or self.diff.strict != diff.strict:
             self._asked = None
         self.pairs.show_diff(diff)
@@ -97,18 +97,19 @@ class DiffScreen(ComparedScreen):
             if not diff.strict:
                 self.app.main.comparing.learn(diff)
         self.share_height()
-        self._look()
+        self._look(mail)
         self.refresh_frame()
 
-    def _look(self) -> None:
-        """Ask for what differs in the row under the cursor."""
+    def _look(self, mail: Mail | None = None) -> None:
+        """Ask for what differs in the row under the cursor, unless that came in the `mail`."""
         row = self.pairs.row
         if row is None:
             return
         asked = LookAt(self.ask_of, row.a, row.b, self.change.tab)
         if asked != self._asked:
             self._asked = asked
-            self.app.engine.differ.look(asked)
+            if mail is None or asked not in mail.diffs:
+                self.app.engine.differ.look(asked)
 
     def _show_look(self, look: Look) -> None:
         diff, row = self.diff, self.pairs.row

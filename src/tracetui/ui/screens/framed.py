@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final
 
 from textual import events, on
 from textual.geometry import Size
@@ -11,8 +11,8 @@ from textual.reactive import Reactive
 from textual.screen import Screen
 
 from tracetui.live.mail import Mail
-from tracetui.text import one_line
-from tracetui.ui.commands import Command, Keys, typed
+from tracetui.text import Clean, clean, one_line
+from tracetui.ui.commands import Command, Keys, shown, typed
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import LineBar
 from tracetui.ui.prompt import Prompt
@@ -20,6 +20,10 @@ from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
     from tracetui.ui.app import TraceApp
+
+
+ANSWER: Final = "answer"
+"""Purpose of a prompt that somebody waits for."""
 
 
 class FramedScreen(Screen[None]):
@@ -36,6 +40,8 @@ class FramedScreen(Screen[None]):
         self.zoomed: str | None = None
         self.said: Line = ()
         self._prompt: Prompt | None = None
+        self._answer: tuple[Callable[[str], None], LineView] | None = None
+        """Who waits for what is typed into the prompt, and which pane had the focus."""
         self._header = LineBar(id="header")
         self._sentence = LineBar("bg", id="sentence")
         self._footer = LineBar(id="footer")
@@ -73,12 +79,25 @@ class FramedScreen(Screen[None]):
         """Every key that no prompt took: look it up in the table of commands."""
         if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
             return
+        before = self.keys.pending
         command = self.keys.press(typed(event.key, event.character), self.pane)
-        if command is not None or self.keys.pending:
+        if command is not None or self.keys.pending or before:
             event.stop()
             event.prevent_default()
         if command is not None:
             self.perform(command)
+        elif self.keys.pending or before:
+            self.said = self._continuations()
+            self.refresh_frame()
+
+    def _continuations(self) -> Line:
+        """What the next key may be, after the first one of a sequence."""
+        words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
+        continuing = self.keys.continuing(self.pane)
+        for key, command in continuing:
+            title = command.title.rpartition(": ")[2]
+            words += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
+        return tuple(words) if continuing else ()
 
     def perform(self, command: Command) -> None:
         """Do what a command says."""
@@ -109,12 +128,24 @@ class FramedScreen(Screen[None]):
         self.answered(message.purpose, message.value)
         self.refresh_frame()
 
+    def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
+        """Ask for a line of text, and call `answer` with it; if it is given up, with what stood there before."""
+        self._answer = answer, self.view
+        self.ask(label, value, ANSWER)
+
     def typed(self, purpose: str, value: str) -> None:
         """Another character was typed into the prompt."""
-        self.views[purpose].search(value)
+        if purpose != ANSWER:
+            self.views[purpose].search(value)
 
     def answered(self, purpose: str, value: str) -> None:
         """The prompt was answered, or given up."""
+        if purpose == ANSWER and self._answer is not None:
+            answer, view = self._answer
+            self._answer = None
+            view.focus()
+            answer(value)
+            return
         view = self.views[purpose]
         view.focus()
         view.search(value)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -18,6 +18,7 @@ from tracetui.ui.arranging import Arranging
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
 from tracetui.ui.comparing import Comparing
 from tracetui.ui.frame import footer, header, sentence
+from tracetui.ui.judging import Judging, JudgingScreen, Subject
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import Box
 from tracetui.ui.live import Live
@@ -25,11 +26,10 @@ from tracetui.ui.panes.detail import Detail
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
-from tracetui.ui.screens.framed import FramedScreen
 from tracetui.views.arrange import Arrangement
 
 
-class MainScreen(FramedScreen):
+class MainScreen(JudgingScreen):
     """Runs, steps and detail. `level` says how far in the reader is: the list, a run, or its detail."""
 
     def __init__(self, commands: Sequence[Command] = COMMANDS, arrangement: Arrangement | None = None) -> None:
@@ -43,6 +43,11 @@ class MainScreen(FramedScreen):
         self.live = Live(self)
         self.comparing = Comparing(self)
         self.arranging = Arranging(self)
+        self.judging = Judging(self)
+        self.walking = 0
+        """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
+        self.come_from: Callable[[], object] | None = None
+        """Opens the screen again from which the open run was visited."""
         self.level = 0
         self.ref: RunRef | None = None
         """The run shown in steps and detail (previewed or open)."""
@@ -58,7 +63,7 @@ class MainScreen(FramedScreen):
 
     @property
     def doers(self) -> tuple[object, ...]:
-        return self.actions, self.comparing
+        return self.actions, self.comparing, self.judging
 
     @property
     def store(self) -> Store:
@@ -165,6 +170,9 @@ class MainScreen(FramedScreen):
                 self.say(wrong, "status.warn")
         self.steps.headline = self._needs_headline
         self.steps.show_run(run, now=self.app.clock(), span=span)
+        if self.walking and run.complete:
+            step, self.walking = self.walking, 0
+            self.actions.arrive(step)
         self.facts.show_run(run)
         self._share_height()
         self.live.shown(run)
@@ -205,6 +213,32 @@ class MainScreen(FramedScreen):
         if self.ref is None:
             return bool(self.runs.rows)
         return self.detail.run is not None and self.detail.run.summary.ref == self.ref
+
+    # ---- what is judged
+
+    @property
+    def subject(self) -> Subject | None:
+        return self.store.runs.get(self.ref) if self.ref is not None else None
+
+    @property
+    def place(self) -> tuple[RunRef, str | None] | None:
+        span = self.steps.span if self.level else None
+        return None if self.ref is None else (self.ref, span.id if span is not None else None)
+
+    def judged(self, *, decided: bool) -> None:
+        self.refresh_list()
+        if decided and not self.level and self.pane == RUNS:
+            self.actions.go_to_failed()
+
+    def go_to(self, ref: RunRef, span: str | None) -> None:
+        self.runs.chosen = True
+        self.runs.move_to_key(ref)
+        self.actions.enter(ref, span, follow=None)
+
+    def visit(self, ref: RunRef, span: str | None, back: Callable[[], object]) -> None:
+        """Open a run on the way from another screen, to which leaving it leads back."""
+        self.go_to(ref, span)
+        self.come_from = back
 
     # ---- the frame
 

@@ -1,0 +1,100 @@
+"""The panes of the triage: the queue of signatures, and what is said of the one under the cursor."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping, Sequence
+
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.judgement import Judgement
+from tracetui.store.triage import Group
+from tracetui.text import Clean, clean
+from tracetui.ui.line_view import LineView
+from tracetui.ui.panes.steps import Steps
+from tracetui.views import triage
+from tracetui.views.cause import Shared, cause_rows, example_of
+from tracetui.views.rows import Line, ListRows, Piece
+
+
+class Queue(LineView):
+    """The signatures, the one that cost most first. Each unfolds to its runs."""
+
+    number = 1
+    pane_name = "Signatures"
+
+    def __init__(self) -> None:
+        super().__init__(id="queue")
+        self.groups: Sequence[Group] = ()
+        self.unfolded: frozenset[Hashable] = frozenset()
+
+    def show_groups(
+        self, groups: Sequence[Group], runs: Mapping[RunRef, RunSummary], judged: triage.Judged, *, now: float
+    ) -> None:
+        """Show these signatures; the cursor stays on its signature or run."""
+        self.groups = groups
+        rows = triage.QueueRows(groups, runs, judged, unfolded=self.unfolded, now=now, glyphs=self.look.glyphs)
+        self.show(rows, title=(Piece(Clean("most time lost first"), "sec"),), heading=lambda w: [triage.heading(w)])
+
+    def nothing(self, lines: Sequence[Line]) -> None:
+        """Say why there is nothing to judge."""
+        self.groups = ()
+        self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
+
+    @property
+    def item(self) -> Group | triage.Member | None:
+        """What is under the cursor."""
+        rows = self.rows
+        return rows.item(self.position) if isinstance(rows, triage.QueueRows) else None
+
+    @property
+    def group(self) -> Group | None:
+        """The signature under the cursor, or that of the run under it."""
+        item = self.item
+        return item.group if isinstance(item, triage.Member) else item
+
+    @property
+    def run(self) -> RunRef | None:
+        """The run under the cursor; of a signature its example."""
+        item = self.item
+        return item.run if isinstance(item, triage.Member) else item.example if item is not None else None
+
+
+class Cause(LineView):
+    """What failed, what was normalised, what it cost, and what its runs share."""
+
+    number = 2
+    pane_name = "Signature"
+
+    def __init__(self) -> None:
+        super().__init__(id="cause")
+        self._subject: Hashable = None
+
+    def show_cause(
+        self, group: Group, example: RunSummary | None, told: Judgement, shared: Shared, *, now: float
+    ) -> None:
+        """Show what is known of a signature."""
+        same, self._subject = group.signature.key == self._subject, group.signature.key
+        width = max(20, self.outer_size.width - 2)
+        zone, glyphs = self.look.zone, self.look.glyphs
+        rows = cause_rows(group, example, told, shared, width=width, now=now, zone=zone, glyphs=glyphs)
+        self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
+
+    def nothing(self) -> None:
+        """Show nothing."""
+        self._subject = None
+        self.show(ListRows(()), title=(), keep=False)
+
+    @property
+    def example(self) -> tuple[RunRef, str | None] | None:
+        """Where the row under the cursor leads."""
+        return example_of(self.cursor)
+
+
+class Failure(Steps):
+    """What a failed run did, with the cursor where it failed."""
+
+    number = 3
+    names = ("Failure", "Failure")
+
+    def __init__(self) -> None:
+        super().__init__("failure")
+        self.headline = False

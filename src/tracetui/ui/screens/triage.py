@@ -1,0 +1,228 @@
+"""The triage: what made the runs fail, one row a cause, worst first; each is judged, and the next one comes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+from textual import events, on
+from textual.app import ComposeResult
+
+from tracetui.live.mail import Mail
+from tracetui.model import RunRef
+from tracetui.store.judgement import Judgement
+from tracetui.store.triage import Group, groups
+from tracetui.text import Clean, clean, grouped
+from tracetui.ui import layout
+from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
+from tracetui.ui.frame import footer, short_path
+from tracetui.ui.judging import Judging, JudgingScreen, Subject
+from tracetui.ui.line_view import LineView
+from tracetui.ui.lines import Box
+from tracetui.ui.panes.triage import Cause, Failure, Queue
+from tracetui.ui.triage_actions import TriageActions
+from tracetui.views.bars import amount
+from tracetui.views.cause import Shared
+from tracetui.views.rows import Line, Piece
+from tracetui.views.triage import Member
+
+BAR: Final = 24
+REGROUP_SECONDS: Final = 0.5
+"""While runs arrive, the queue changes no oftener."""
+
+
+class TriageScreen(JudgingScreen):
+    """Queue, cause, and the steps up to the failure of the run under the cursor."""
+
+    AUTO_FOCUS = ""
+
+    def __init__(self, commands: Sequence[Command], before: TriageScreen | None = None) -> None:
+        """Begin where `before` was left."""
+        self.queue, self.cause, self.failure = Queue(), Cause(), Failure()
+        super().__init__(commands, {QUEUE: self.queue, CAUSE: self.cause, FAILURE: self.failure})
+        self.commands = commands
+        self.actions, self.judging = TriageActions(self), Judging(self)
+        self.front = QUEUE
+        self._grouped = -1
+        self._group_after = 0.0
+        self._cursor: Hashable = None
+        if before is not None:
+            self.queue.unfolded, self._cursor = before.queue.unfolded, before.queue.cursor
+
+    @property
+    def doers(self) -> tuple[object, ...]:
+        return self.actions, self.judging, self.app.main.comparing
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        with Box(id="triage"):
+            yield self.queue
+            yield self.cause
+            yield self.failure
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.regroup()
+        self.queue.move_to_key(self._cursor)
+        self.focus_pane(QUEUE)
+        self.call_after_refresh(self.show_cause)
+
+    def on_screen_resume(self) -> None:
+        self.regroup()
+
+    # ---- data
+
+    def receive(self, mail: Mail) -> None:
+        now = time.monotonic()
+        if self.app.store.revision != self._grouped and now >= self._group_after:
+            self._group_after = now + REGROUP_SECONDS
+            self.regroup()
+        if self.queue.run in mail.runs:
+            self.show_failure()
+
+    def regroup(self) -> None:
+        """Group the failures as they are known now."""
+        app = self.app
+        self._grouped = app.store.revision
+        found = groups(app.store.runs.values())
+        if found:
+            self.queue.show_groups(found, app.store.runs, self.told, now=app.clock())
+        else:
+            self.queue.nothing([(), (Piece(Clean("No run failed here."), "text bold"),)])
+        self.show_cause()
+
+    def told(self, what: Group | RunRef) -> Judgement:
+        verdicts = self.app.verdicts
+        if isinstance(what, Group):
+            return verdicts.of(what)
+        run = self.app.store.runs.get(what)
+        return verdicts.of(run) if run is not None else Judgement()
+
+    def show_cause(self) -> None:
+        """Show what is known of what is under the cursor."""
+        group, ref = self.queue.group, self.queue.run
+        if group is None or ref is None:
+            self.cause.nothing()
+            self.failure.nothing([])
+        else:
+            self.cause.show_cause(group, self.app.store.runs.get(ref), self.told(group), Shared(), now=self.app.clock())
+            self.app.engine.open(ref)
+            self.show_failure()
+        self.refresh_frame()
+
+    def show_failure(self) -> None:
+        """Show the steps of the run under the cursor, up to its failure; now if it is kept, else when it is read."""
+        ref = self.queue.run
+        run = self.app.store.opened(ref) if ref is not None else None
+        if run is not None:
+            error = run.summary.first_error
+            self.failure.show_run(run, now=self.app.clock(), span=error.span if error is not None else None)
+
+    # ---- what is judged
+
+    @property
+    def subject(self) -> Subject | None:
+        item = self.queue.item
+        return self.app.store.runs.get(item.run) if isinstance(item, Member) else item
+
+    @property
+    def place(self) -> tuple[RunRef, str | None] | None:
+        ref, span = self.queue.run, self.failure.span
+        return None if ref is None else (ref, span.id if span is not None else None)
+
+    def judged(self, *, decided: bool) -> None:
+        self.regroup()
+        if decided:
+            self.actions.go_to_undecided()
+
+    def go_to(self, ref: RunRef, span: str | None) -> None:
+        app = self.app
+        app.pop_screen()
+        app.main.visit(ref, span, lambda: app.push_screen(TriageScreen(self.commands, self)))
+
+    def leave(self) -> None:
+        """Go back to the list."""
+        self.app.pop_screen()
+        self.app.main.refresh_list()
+
+    # ---- the frame
+
+    def refresh_frame(self) -> None:
+        app, width = self.app, self.app.size.width
+        overview = app.store.overview
+        roots = short_path(app.roots[0]) if app.roots else ""
+        left: Line = (
+            Piece(Clean("tracetui"), "accent bold"),
+            Piece(Clean(f"  {clean(roots, 60)} "), "sec"),
+            Piece(Clean(f"{app.look.glyphs.path} "), "dim"),
+            Piece(Clean("triage"), "text bold"),
+        )
+        right = (Piece(Clean(f"{grouped(overview.failed)} failed of {grouped(overview.runs)}"), "sec"),)
+        self._header.show(left, right)
+        self._sentence.show(self.said or self._progress())
+        self._footer.show(*footer(self.commands, self.pane, width, 1, False))
+
+    def _progress(self) -> Line:
+        found = self.queue.groups
+        if not found:
+            return (Piece(Clean("nothing to judge"), "sec"),)
+        left = [group for group in found if self.told(group).verdict is None]
+        decided = len(found) - len(left)
+        pieces = [
+            Piece(Clean(f"{grouped(decided)} of {grouped(len(found))} decided "), "text bold"),
+            *amount(decided, len(found), BAR, "bar.model", glyphs=self.app.look.glyphs),
+        ]
+        if left:
+            runs = sum(len(group.runs) for group in left)
+            words = f"  left: {grouped(runs)} run{'s' if runs != 1 else ''} in {grouped(len(left))}"
+            pieces.append(Piece(Clean(f"{words} signature{'s' if len(left) != 1 else ''}"), "sec"))
+        else:
+            pieces += [Piece(Clean("  all decided  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
+            pieces.append(Piece(Clean(" writes it down"), "sec"))
+        if app_problems := self.app.verdicts.sidecar.problems:
+            pieces.append(Piece(Clean(f"  ! {len(app_problems)} unreadable in the file of verdicts"), "status.warn"))
+        return tuple(pieces)
+
+    # ---- panes
+
+    def focus_pane(self, name: str) -> None:
+        """Focus a pane, and bring it on the screen if it is not."""
+        self.front = name
+        self.zoomed = name if self.zoomed is not None else None
+        self.arrange_panes()
+        self.views[name].focus()
+
+    def arrange_panes(self) -> None:
+        """Lay the panes out for the zoom and the size; a narrow screen has the queue and one below it."""
+        size = self.app.size
+        narrow = size.width < layout.NARROW
+        for name, view in self.views.items():
+            below = FAILURE if self.front == FAILURE else CAUSE
+            view.display = name == self.zoomed if self.zoomed else not narrow or name in (QUEUE, below)
+        self.set_class(narrow, "narrow")
+        self.set_class(self.zoomed is not None, "alone")
+        self.call_after_refresh(self._resized)
+
+    def _resized(self) -> None:
+        self.show_cause()
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.arrange_panes()
+
+    def on_descendant_focus(self) -> None:
+        if self.focused in self.views.values():
+            self.front = self.pane
+        self.refresh_frame()
+
+    @on(LineView.Moved, "#queue")
+    def _moved(self) -> None:
+        self.show_cause()
+
+    @on(LineView.Opened)
+    def _row_opened(self) -> None:
+        self.actions.do_open("")
+
+    def found(self, view: LineView) -> None:
+        self.actions.go_to_hit(view, 1, include_here=True)

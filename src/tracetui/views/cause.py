@@ -1,0 +1,157 @@
+"""What is said of one failure signature: what failed, what was normalised, what it cost, what its runs share."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from datetime import UTC, tzinfo
+from typing import Final
+
+from tracetui import text
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.contrast import Finding
+from tracetui.store.judgement import Judgement
+from tracetui.store.signature import normalise
+from tracetui.store.triage import Group
+from tracetui.text import Clean, one_line, wrap
+from tracetui.views.bars import amount
+from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.headline import clock
+from tracetui.views.rows import Line, ListRows, Piece, column, fill, width_of
+from tracetui.views.triage import placeholders, short_id
+
+BAR: Final = 12
+"""Cells of the bar that shows how many runs have something in common."""
+MOST_AGENTS: Final = 3
+MOST_NORMALISED: Final = 8
+_COUNTS: Final = 9
+
+
+class Shared:
+    """What the runs of a signature have in common, as far as it is known: `findings` is None while nobody knows."""
+
+    def __init__(self, findings: Sequence[Finding] | None = None, note: str = "") -> None:
+        self.findings, self.note = findings, note
+
+
+def cause_rows(
+    group: Group,
+    example: RunSummary | None,
+    told: Judgement,
+    shared: Shared,
+    *,
+    width: int,
+    now: float,
+    zone: tzinfo = UTC,
+    glyphs: Glyphs = UNICODE,
+) -> ListRows:
+    """The rows of the pane. The key of a row that leads to an example is the `Finding`."""
+    lines: list[Line] = [*_headline(group, width), _numbers(group, now, zone), *_judged(told, width)]
+    lines += _normalised(example, width)
+    keys: list[Hashable] = list(range(len(lines)))
+    for line, key in _shared(shared, width, glyphs):
+        keys.append(key if key is not None else len(lines))
+        lines.append(line)
+    return ListRows(lines, keys=keys)
+
+
+def _headline(group: Group, width: int) -> list[Line]:
+    signature = group.signature
+    where = " ".join(filter(None, (signature.operation, signature.name)))
+    head = [Piece(one_line(signature.type or signature.name or "failed", 80), "status.error bold")]
+    if where:
+        head.append(Piece(Clean(f"  in {one_line(where, 80)}"), "sec"))
+    body = wrap(one_line(signature.text, 600), max(20, width)) if signature.text else []
+    return [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
+
+
+def _numbers(group: Group, now: float, zone: tzinfo) -> Line:
+    runs = len(group.runs)
+    agents = ", ".join(group.agents[:MOST_AGENTS]) + (" …" if len(group.agents) > MOST_AGENTS else "")
+    words = [f"{text.grouped(runs)} run{'s' if runs != 1 else ''}" + (f" of {one_line(agents, 80)}" if agents else "")]
+    words.append(f"first {clock(group.first_seen, 'UTC', now=now, zone=zone)}")
+    words.append(f"last {clock(group.last_seen, 'UTC', now=now, zone=zone)}")
+    lost = [Piece(Clean(f"{text.duration(group.wasted_ms)} lost"), "status.warn")]
+    if group.wasted_tokens is not None:
+        lost.append(Piece(Clean(f", {text.tokens(group.wasted_tokens)} tokens"), "status.warn"))
+    return (Piece(Clean(" · ".join(words) + " · "), "sec"), *lost)
+
+
+def _judged(told: Judgement, width: int) -> list[Line]:
+    lines: list[Line] = []
+    if told.verdict is not None:
+        whose = "by its signature" if told.source == "signature" else ""
+        lines.append((Piece(Clean(told.verdict.value), "accent bold"), Piece(Clean(f"  {whose}".rstrip()), "dim")))
+    if told.tags:
+        lines.append((Piece(Clean("tags  "), "dim"), Piece(one_line("  ".join(sorted(told.tags)), 200), "accent")))
+    if told.note:
+        lines += [(Piece(part, "text"),) for part in wrap(one_line(told.note, 1000), max(20, width))]
+    return lines
+
+
+def _normalised(example: RunSummary | None, width: int) -> list[Line]:
+    """What was taken out of the text of the example, so that it is like the others."""
+    error = example.first_error if example is not None else None
+    if example is None or error is None:
+        return []
+    replaced = normalise(error.message).replaced
+    if not replaced:
+        return []
+    pieces = [Piece(Clean(f"in {short_id(example)}  "), "dim")]
+    for kind, original in replaced[:MOST_NORMALISED]:
+        pieces += [
+            Piece(Clean(f"<{kind}>"), "status.warn"),
+            Piece(Clean(" was "), "dim"),
+            Piece(one_line(original, 40), "text"),
+            Piece(Clean("   ")),
+        ]
+    if len(replaced) > MOST_NORMALISED:
+        pieces.append(Piece(Clean(f"+{len(replaced) - MOST_NORMALISED} more"), "dim"))
+    return _flow(pieces, width)
+
+
+def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
+    lines: list[list[Piece]] = [[]]
+    for piece in pieces:
+        if lines[-1] and width_of(tuple(lines[-1])) + width_of((piece,)) > width:
+            lines.append([])
+        lines[-1].append(piece)
+    return [tuple(line) for line in lines]
+
+
+def _shared(shared: Shared, width: int, glyphs: Glyphs) -> list[tuple[Line, Finding | None]]:
+    head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(20, width - 2 * (BAR + _COUNTS + 2)))
+    columns = [Piece(Clean("  these".ljust(BAR + _COUNTS + 2)), "dim"), Piece(Clean("  the others"), "dim")]
+    rows: list[tuple[Line, Finding | None]] = [((), None), ((*head, *columns), None)]
+    if shared.findings is None:
+        return [*rows, ((Piece(Clean(shared.note or "comparing with the runs that did not fail …"), "dim"),), None)]
+    if not shared.findings:
+        rows.append(((Piece(Clean("nothing that the others lack"), "dim"),), None))
+    rows += [(finding_line(one, width, glyphs), one) for one in shared.findings]
+    if shared.note:
+        rows.append(((Piece(one_line(shared.note, 200), "dim"),), None))
+    return rows
+
+
+def finding_line(finding: Finding, width: int, glyphs: Glyphs = UNICODE) -> Line:
+    """One thing that runs have in common: in how many of both sides."""
+    telling = finding.in_a * (finding.of_b or 1) > 2 * finding.in_b * finding.of_a
+    room = max(20, width - 2 * (BAR + _COUNTS + 2))
+    name = fill([Piece(one_line(finding.words, 200), "text" if telling else "sec")], room)
+    return (
+        *name,
+        *_share(finding.in_a, finding.of_a, "bar.error" if telling else "bar.model", glyphs),
+        *_share(finding.in_b, finding.of_b, "bar.model", glyphs),
+    )
+
+
+def _share(part: int, whole: int, style: str, glyphs: Glyphs) -> list[Piece]:
+    return [
+        Piece(Clean("  ")),
+        *amount(part, whole, BAR, style, glyphs=glyphs),
+        column(Clean(f" {text.count(part)}/{text.count(whole)}"), _COUNTS, "text", right=False),
+    ]
+
+
+def example_of(key: Hashable) -> tuple[RunRef, str | None] | None:
+    """Where a row of the pane leads: a run, and the span in it."""
+    return key.example if isinstance(key, Finding) else None
