@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import sys
 from collections.abc import Sequence
@@ -47,6 +48,7 @@ def run(args: argparse.Namespace) -> int:
     with source_of([place for place in roots(args) if place != STDIN]) as source:
         places, target = _opened(source, args)
         need_terminal(places)
+        gc.disable()  # what is loaded now stays; the engine collects again once everything is listed
         from tracetui.ui.app import run_app
 
         return run_app(

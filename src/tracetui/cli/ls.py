@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from tracetui.cli.output import nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_paths, roots
 from tracetui.cli.reading import Listing, listing_of, only, source_of
-from tracetui.export.json import runs_document
 from tracetui.export.listing import listing
 from tracetui.live.load import read_run
 from tracetui.model import Problem
@@ -41,6 +40,8 @@ def print_listing(args: argparse.Namespace) -> Listing:
     with source_of(places) as source:
         found = listing_of(source, places, only(args), deep=True)
         if args.json:
+            from tracetui.export.json import runs_document
+
             problems = [*found.problems, *_inside(source, found)]
             write_bytes(runs_document(found.runs, problems, Relations(found.runs).replay_addresses()))
         elif found.runs or found.problems:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Final, NoReturn
@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError
 
-COMMANDS: Final = ("ls", "show", "diff", "tail", "doctor", "formats", "demo", "completions")
+COMMANDS: Final = ("ls", "show", "grep", "diff", "tail", "doctor", "formats", "demo", "completions")
 """Names of the modules in this package that are commands."""
 THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
@@ -30,16 +30,20 @@ examples:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser whose errors are one sentence with the next step."""
+    """A parser whose errors are one sentence with the next step. What `epilog` returns ends its help."""
 
-    def __init__(self, prog: str, description: str, epilog: str | None) -> None:
+    def __init__(self, prog: str, description: str, epilog: Callable[[], str | None]) -> None:
         super().__init__(
             prog=prog,
             description=description,
-            epilog=epilog,
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,
         )
+        self._epilog = epilog
+
+    def format_help(self) -> str:
+        self.epilog = self._epilog()
+        return super().format_help()
 
     def error(self, message: str) -> NoReturn:
         complain(UsageError(f"{message}; `{self.prog} --help` shows the usage"))
@@ -67,7 +71,7 @@ def parser_of(name: str | None) -> Parser:
     parser = Parser(
         prog="tracetui" if name is None else f"tracetui {name}",
         description=module.HELP,
-        epilog=_commands_help() + EXAMPLES if name is None else getattr(module, "EXAMPLES", None),
+        epilog=_commands_help if name is None else lambda: getattr(module, "EXAMPLES", None),
     )
     module.arguments(parser)
     return parser
@@ -98,5 +102,6 @@ def _module(name: str) -> ModuleType:
 
 
 def _commands_help() -> str:
+    """Names every command, and loads each: only for who asks for help."""
     lines = [f"  {name:<12} {_module(name).HELP}" for name in COMMANDS]
-    return "commands (each has its own --help):\n" + "\n".join(lines) + "\n\n"
+    return "commands (each has its own --help):\n" + "\n".join(lines) + "\n\n" + EXAMPLES

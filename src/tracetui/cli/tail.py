@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import gc
 import select
 import sys
 from collections.abc import Callable
@@ -107,6 +108,7 @@ def _aim(source: Source, args: argparse.Namespace) -> Aim:
 def _app(source: Source, aim: Aim, args: argparse.Namespace) -> int:
     refs = [ref for chosen in aim.chosen.values() for ref in chosen]
     target = refs[0].address if len(refs) == 1 else None
+    gc.disable()  # as in `tracetui.cli.app`
     from tracetui.ui.app import run_app
 
     return run_app(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import os
 import select
 import struct
@@ -11,7 +10,10 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import ctypes
 
 AVAILABLE: Final = sys.platform == "linux"
 _MODIFY: Final = 0x2
@@ -32,7 +34,7 @@ class Inotify:
 
     def __init__(self, gather: float = 0.0) -> None:
         """After the first hint, `wait` waits `gather` seconds for those that come with it."""
-        self._libc = ctypes.CDLL(None, use_errno=True)
+        self._libc = _c_library()
         self._fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         try:
             self._bell, self._rope = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
@@ -52,7 +54,7 @@ class Inotify:
             return True
         place = os.path.join(folder, ".") if follow else folder
         try:
-            watch = self._checked(self._libc.inotify_add_watch(self._fd, os.fsencode(place), ctypes.c_uint32(_WANTED)))
+            watch = self._checked(self._libc.inotify_add_watch(self._fd, os.fsencode(place), _WANTED))
         except (FileNotFoundError, NotADirectoryError, PermissionError, ValueError):
             return False
         self._ids[folder] = watch
@@ -116,9 +118,17 @@ class Inotify:
     @staticmethod
     def _checked(result: int) -> int:
         if result < 0:
-            number = ctypes.get_errno()
+            from ctypes import get_errno
+
+            number = get_errno()
             raise OSError(number, os.strerror(number))
         return result
+
+
+def _c_library() -> ctypes.CDLL:
+    import ctypes  # slow to import, and nothing is watched before the first rows are shown
+
+    return ctypes.CDLL(None, use_errno=True)
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, str]]:

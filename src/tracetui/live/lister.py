@@ -125,9 +125,9 @@ class Lister:
         self._shallow.sort(key=lambda pair: pair[0].stat.mtime_ns if pair[0].stat else 0)
         self._counted = 0
         self._deliver(batch, "deep" if self._shallow else "", seen, seen, listed=True)
+        self._traffic.let_it_paint()
         if not self._shallow:
             _collect_again()
-        self._traffic.let_it_paint()
         self._begin_to_watch(known)
 
     def _begin_to_watch(self, known: dict[str, Stat]) -> None:

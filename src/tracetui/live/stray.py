@@ -7,7 +7,6 @@ probably meant to be a trace; a readable file of another kind (a configuration, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from sqlite3 import Error as SqliteError
 from typing import Any, Final
 
 from tracetui.errors import FormatError
@@ -74,6 +73,8 @@ def _lines(file: File) -> None:
 def _database(file: File) -> None:
     if not file.head.startswith(SQLITE_MAGIC):
         raise FormatError("not a SQLite database", "byte 0")
+    from sqlite3 import Error as SqliteError  # slow to import, and seldom needed
+
     try:
         with file.database() as connection:
             count = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 from tracetui.errors import NothingReadable
 from tracetui.sources.base import Closing, Entry, File, Folder, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
-from tracetui.sources.ssh import Host, place_of
-from tracetui.sources.ssh import parent as remote_parent
 
 if TYPE_CHECKING:
     from tracetui.sources.remote import SshSource
+    from tracetui.sources.ssh import Host, Place
 
 
 def host_of(word: str) -> Host | None:
@@ -23,13 +22,16 @@ def host_of(word: str) -> Host | None:
     What exists here wins over ``host:dir``; ``ssh://`` always means another machine. Raises `UsageError` for what is
     no name of a host.
     """
-    if word.startswith("ssh://"):
-        place = place_of(word)
-    elif ":" not in word.partition("/")[0] or _is_here(word):
+    if not word.startswith("ssh://") and (":" not in word.partition("/")[0] or _is_here(word)):
         return None
-    else:
-        place = place_of(word)
+    place = _place_of(word)
     return place.host if place is not None else None
+
+
+def _place_of(word: str) -> Place | None:
+    from tracetui.sources.ssh import place_of  # nothing of SSH is loaded for those who stay on this machine
+
+    return place_of(word)
 
 
 def _is_here(word: str) -> bool:
@@ -45,7 +47,11 @@ def _first(path: str) -> str:
 
 def parent(path: str) -> str:
     """The folder of a path, as it would be written; ``.`` for that of a bare name."""
-    return remote_parent(path) if host_of(path) is not None else os.path.dirname(path) or os.curdir
+    if host_of(path) is None:
+        return os.path.dirname(path) or os.curdir
+    from tracetui.sources.ssh import parent as remote_parent
+
+    return remote_parent(path)
 
 
 class Places(Closing):
@@ -115,7 +121,7 @@ class Places(Closing):
         """The machine that a path lies on, None for this one."""
         if not self._hosts or (_first(path) in self._here and not path.startswith("ssh://")):
             return None
-        place = place_of(path) if ":" in _first(path) else None
+        place = _place_of(path) if ":" in _first(path) else None
         return self._hosts.get(place.host) if place is not None else None
 
 
