@@ -20,7 +20,10 @@ QUEUE, CAUSE, FAILURE = "queue", "cause", "failure"
 MAIN: Final = frozenset({RUNS, STEPS, DETAIL, FACTS})
 DIFF: Final = frozenset({PAIRS, CHANGE, SIDES})
 TRIAGE: Final = frozenset({QUEUE, CAUSE, FAILURE})
-EVERYWHERE: Final = MAIN | DIFF | TRIAGE | {REPLAYS}
+FACETS, HITS, FINDINGS, STATISTICS = "facets", "hits", "findings", "statistics"
+"""The values that can be picked, what was found in all runs, what failed runs have in common, how often and how long."""
+LISTS: Final = frozenset({REPLAYS, FACETS, HITS, FINDINGS, STATISTICS})
+EVERYWHERE: Final = MAIN | DIFF | TRIAGE | LISTS
 RUN: Final = frozenset({STEPS, DETAIL, FACTS})
 RUNS_AND_DETAIL: Final = frozenset({RUNS, STEPS, DETAIL})
 
@@ -67,13 +70,15 @@ COMMANDS: Final = (
     Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error:1", MAIN, hint=2, group="find"),
     Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error:-1", MAIN, group="find"),
     Command("search", ("/",), "search", "Search in the focused pane; hides nothing.", "search", hint=3, group="find"),
-    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit:1", MAIN | {REPLAYS}, group="find"),
-    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit:-1", MAIN | {REPLAYS}, group="find"),
+    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit:1", MAIN | TRIAGE | LISTS, group="find"),
+    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit:-1", MAIN | TRIAGE | LISTS, group="find"),
     Command("next-difference", ("n",), "next change", "Next difference, in the next steps too; next hit while something is searched for.", "difference:1", DIFF, hint=1, group="find"),
     Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit while something is searched for.", "difference:-1", DIFF, group="find"),
     Command("next-divergent", ("]d",), "next step", "Next step that differs; of two contexts, the next model call.", "divergent:1", DIFF, hint=2, group="find"),
     Command("previous-divergent", ("[d",), "previous step", "Previous step that differs; of two contexts, the previous model call.", "divergent:-1", DIFF, group="find"),
-    Command("filter", ("f",), "filter", "Show only runs that hold these words; !word excludes.", "filter", frozenset({RUNS}), hint=4, group="find"),
+    Command("filter", ("f",), "filter", "Show only runs that this query finds: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS}), hint=4, group="find"),
+    Command("pick", ("P",), "pick a filter", "Pick the filter from the values that there are, and how many runs have them.", "facets", frozenset({RUNS}), group="find"),
+    Command("pick-value", ("space",), "pick", "Pick the value, or no longer; several can be picked.", "pick", frozenset({FACETS}), hint=2, group="find"),
     Command("failures", ("!",), "failures only", "Show failed runs only, or all again.", "failures", frozenset({RUNS}), hint=5, group="find"),
     Command("mark", ("space",), "mark", "Mark the run, or take the mark off; d compares two marked runs.", "mark", frozenset({RUNS}), group="list"),
     Command("sort", (",",), "sort", "Sort by the next column.", "sort", frozenset({RUNS}), hint=8, group="list"),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from tracetui.live.excerpt import Excerpt
-from tracetui.model import Body, Operation, Run, Span, Status
+from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.text import Clean, clean
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views import detail
@@ -19,6 +19,15 @@ MOST_FOLDS: Final = 200
 """Folds that a search opens to show one hit."""
 UNWRAPPED: Final = 4000
 """Columns of a pane whose lines run on."""
+
+
+class Sought(NamedTuple):
+    """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first."""
+
+    ref: RunRef
+    span: str | None
+    needle: str
+    tabs: tuple[str, ...] = ()
 
 
 class Detail(FoldingView):
@@ -37,6 +46,8 @@ class Detail(FoldingView):
         self.preferred = ""
         """The tab that the reader chose; kept from span to span where there is one."""
         self.wrap = True
+        self.sought: Sought | None = None
+        """What is to be searched for as soon as its span is shown with its body."""
         self._drawn_width = 0
 
     def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
@@ -54,6 +65,29 @@ class Detail(FoldingView):
         elif fresh or self.tab not in self.tabs:
             self.tab = self._telling_tab(run)
         self.draw_rows(keep=same)
+        if self.sought is not None and self._holds(self.sought):
+            sought, self.sought = self.sought, None
+            self._seek(sought)
+
+    def _holds(self, sought: Sought) -> bool:
+        """Whether what is shown is what something is sought in, with its body."""
+        if self.run is None or self.run.summary.ref != sought.ref:
+            return False
+        if sought.span is None or self.span is None:
+            return sought.span is None
+        return self.span.id == sought.span and self.body is not None
+
+    def _seek(self, sought: Sought) -> None:
+        """Search in the tabs, one after the other, and show the first hit; where there is none, the first of them."""
+        tabs = [tab for tab in (*sought.tabs, *self.tabs) if tab in self.tabs]
+        for tab in (*tabs, tabs[0]):
+            self.tab = tab
+            self.draw_rows(keep=False)
+            self.search(sought.needle)
+            if hits := self.hits():
+                self.move_to(hits[0])
+                self.reveal()
+                return
 
     def toggle(self, *, open_: bool | None = None) -> bool:
         """As in every pane that folds; whoever unfolds something reads it."""

@@ -22,7 +22,7 @@ from tracetui.ui.judging import Judging, JudgingScreen, Subject
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import Box
 from tracetui.ui.live import Live
-from tracetui.ui.panes.detail import Detail
+from tracetui.ui.panes.detail import Detail, Sought
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
@@ -235,8 +235,9 @@ class MainScreen(JudgingScreen):
         self.runs.move_to_key(ref)
         self.actions.enter(ref, span, follow=None)
 
-    def visit(self, ref: RunRef, span: str | None, back: Callable[[], object]) -> None:
-        """Open a run on the way from another screen, to which leaving it leads back."""
+    def visit(self, ref: RunRef, span: str | None, back: Callable[[], object], *, sought: Sought | None = None) -> None:
+        """Open a run on the way from another screen, to which leaving it leads back; find in it what is sought."""
+        self.detail.sought = sought
         self.go_to(ref, span)
         self.come_from = back
 
