@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 
-from tests.bench import data, diff, listing, live, screen
+from tests.bench import data, diff, grep, listing, live, screen
 from tests.bench.table import Row, say
 
 PARTS = {
@@ -20,6 +20,7 @@ PARTS = {
     "values": screen.large_values,
     "loading": screen.loading,
     "diff": diff.rows,
+    "grep": grep.rows,
     "live": live.rows,
 }
 

@@ -1,0 +1,155 @@
+"""``tracetui grep``: full-text search in every run, as lines or as data."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.parser import add_paths, roots
+from tracetui.cli.reading import only, source_of
+from tracetui.errors import TracetuiError
+from tracetui.export.json import encode, problem_value
+from tracetui.live.grep import BEFORE, Hit, Options, Outcome, grep
+from tracetui.live.needle import Needle
+from tracetui.model import Problem, RunRef, quote_key
+from tracetui.sources.base import Source
+from tracetui.text import Clean, clean
+
+HELP = "search the inputs, outputs, messages and errors of every run"
+EXAMPLES = """\
+A hit is a line of a value: ADDRESS  path: the line. Exit status: 0 found, 1 nothing found, 2 trouble, as grep.
+
+examples:
+  tracetui grep "timed out" traces/                 plain text, however JSON wrote it
+  tracetui grep -e 'HTTP 5\\d\\d' -i traces/           a regular expression of Python's
+  tracetui grep -l password traces/ runs.db         addresses of the runs that have it
+  tracetui grep --json refund traces/ | jq -r .address | xargs -n1 tracetui show
+"""
+SCHEMA: Final = "tracetui/grep/1"
+FOUND, NONE, TROUBLE = 0, 1, 2
+_BOLD: Final = ("\x1b[1m", "\x1b[22m")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``grep``."""
+    parser.add_argument("pattern", metavar="PATTERN", help="what to search for, as it reads")
+    add_paths(parser)
+    parser.add_argument("-e", "--regex", action="store_true", help="PATTERN is a regular expression")
+    parser.add_argument("-i", "--ignore-case", action="store_true", help="small and capital letters are the same")
+    parser.add_argument("-m", "--max-count", metavar="N", type=int, help="at most N hits of each run")
+    parser.add_argument("--names", action="store_true", help="search the names of fields too")
+    parser.add_argument("--repeats", action="store_true", help="tell also what an earlier step of the run showed")
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("-l", "--runs", action="store_true", help="only the addresses of runs that have it")
+    how.add_argument("-c", "--count", action="store_true", help="only how many hits each run has")
+    how.add_argument("--json", action="store_true", help="as data, one hit a line: tracetui/grep/1, see docs/grep.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print what is found while it is searched. Returns 0 if there is a hit, 1 if there is none, 2 after trouble."""
+    try:
+        needle = Needle(args.pattern, regex=args.regex, ignore_case=args.ignore_case)
+        with source_of(roots(args)) as source:
+            search = _Search(args)
+            search.run(source, needle)
+    except TracetuiError as error:
+        complain(error)
+        return TROUBLE
+    return TROUBLE if search.trouble else FOUND if search.hits else NONE
+
+
+class _Search:
+    """One search: prints hits as they come, counts the rest."""
+
+    def __init__(self, args: argparse.Namespace) -> None:
+        self._args = args
+        self.hits: Counter[RunRef] = Counter()
+        self._outcomes: Counter[Outcome] = Counter()
+        self.trouble = False
+        self._bold = _BOLD if _colours() else ("", "")
+
+    def run(self, source: Source, needle: Needle) -> None:
+        """Search everything. Raises `NothingReadable` where there is no file at all."""
+        places, options = roots(self._args), Options(names=self._args.names, repeats=self._args.repeats)
+        for item in grep(source, places, needle, options, only=only(self._args)):
+            if isinstance(item, Hit):
+                self._hit(item)
+            elif isinstance(item, Problem):
+                self._problem(item)
+            elif item is not None:
+                self._outcomes[item] += 1
+        self._end(places)
+
+    def _hit(self, hit: Hit) -> None:
+        limit = self._args.max_count
+        if limit is not None and self.hits[hit.ref] >= limit:
+            return
+        self.hits[hit.ref] += 1
+        if self._args.json:
+            write_bytes([encode(hit_value(hit)), b"\n"])
+        elif self._args.runs:
+            if self.hits[hit.ref] == 1:
+                write_lines([clean(hit.ref.address)])
+        elif not self._args.count:
+            write_lines([self._line(hit)])
+
+    def _line(self, hit: Hit) -> Clean:
+        on, off = self._bold
+        where = hit.ref.address if hit.span is None else f"{hit.ref.address}/{quote_key(hit.span)}"
+        before = ("…" if len(hit.before) == BEFORE else "") + hit.before.lstrip()
+        return Clean(f"{clean(where)}  {clean(hit.path)}: {clean(before)}{on}{clean(hit.match)}{off}{clean(hit.after)}")
+
+    def _problem(self, problem: Problem) -> None:
+        self.trouble = True
+        if self._args.json:
+            write_bytes([encode({"schema": SCHEMA, "event": "problem", **problem_value(problem)}), b"\n"])
+        else:
+            complain(": ".join(filter(None, (problem.path, problem.where, problem.reason))))
+
+    def _end(self, places: list[str]) -> None:
+        if not self._outcomes and not self.trouble:
+            raise nothing(places, [])
+        if self._args.json:
+            write_bytes([encode({"schema": SCHEMA, "event": "end", **self._totals()}), b"\n"])
+            return
+        if self._args.count:
+            write_lines(self._counts())
+        sys.stdout.flush()
+        if foreign := self._outcomes[Outcome.FOREIGN]:
+            files = "1 file that may hold it is no trace and was" if foreign == 1 else ""
+            complain(f"{files or f'{foreign} files that may hold it are no traces and were'} not searched")
+
+    def _totals(self) -> dict[str, Any]:
+        files = {outcome.value: self._outcomes[outcome] for outcome in Outcome}
+        return {"hits": self.hits.total(), "runs": len(self.hits), "files": files}
+
+    def _counts(self) -> Iterator[Clean]:
+        return (Clean(f"{clean(ref.address)}: {count}") for ref, count in self.hits.items())
+
+
+def hit_value(hit: Hit) -> dict[str, Any]:
+    """A hit as ``--json`` prints it, exact."""
+    return {
+        "schema": SCHEMA,
+        "event": "hit",
+        "run": hit.ref.address,
+        "span": hit.span,
+        "step": hit.step,
+        "name": hit.name or None,
+        "kind": hit.kind,
+        "path": hit.path,
+        "address": hit.address,
+        "line": hit.line,
+        "before": hit.before,
+        "match": hit.match,
+        "after": hit.after,
+    }
+
+
+def _colours() -> bool:
+    return sys.stdout.isatty() and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"

@@ -1,0 +1,243 @@
+"""Full-text search: every place in the inputs, outputs, messages and errors of many runs that holds a needle.
+
+The bytes of a file are scanned before anything in it is decoded (`Needle.may_hold`); only a file that may hold the
+needle is read, through its format, and only what is in the decoded values counts. Files that do not begin as JSON does
+(databases, archives, whatever a plug-in reads) are always read: their bytes tell nothing for sure.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator
+from enum import StrEnum
+from itertools import groupby
+from typing import Final, TypeAlias
+
+import msgspec
+
+from tracetui.formats.base import Format
+from tracetui.live.load import Reader, problem_of
+from tracetui.live.needle import Needle
+from tracetui.live.scan import entries, look
+from tracetui.live.searched import Field, Kind, leaves, run_fields, span_fields
+from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span, quote_key
+from tracetui.sources.base import File, LinkLost, Source, Stat
+
+PIECE: Final = 4 << 20
+"""Bytes of a file that are scanned at once."""
+BEFORE: Final = 60
+"""Characters of the line that a hit shows before the match, at most."""
+AFTER: Final = 160
+"""The same for what follows it, and for the match itself."""
+TICK: Final = 32
+"""Spans after which a search that found nothing gives others a turn."""
+_JSON: Final = re.compile(rb'\xef\xbb\xbf|[\s{\["0-9tfn-]')
+
+
+class Options(msgspec.Struct, frozen=True):
+    """What counts as a hit."""
+
+    names: bool = False
+    """Also the names of fields, not only values."""
+    repeats: bool = False
+    """Also what a model or node was given though an earlier step of the run showed it."""
+    wanted: Callable[[RunSummary], bool] | None = None
+    """Which runs are searched, by what the list stage knows of them; None: all."""
+
+
+PLAIN: Final = Options()
+
+
+class Hit(msgspec.Struct, frozen=True):
+    """One line of one value that holds the needle. No text in it is cleaned."""
+
+    ref: RunRef
+    span: str | None
+    """Id of the span; None for what the trace says about the run as a whole."""
+    step: int | None
+    name: str
+    """Name of the span; empty for the run."""
+    kind: Kind
+    keys: tuple[str | int, ...]
+    """Where the value is, by the names that ``show --json`` has: ``("input", "messages", 3, "content")``."""
+    line: int
+    """Number of the line within the value, from 1."""
+    before: str
+    """What stands before the match in that line, `BEFORE` characters at most."""
+    match: str
+    after: str
+
+    @property
+    def path(self) -> str:
+        """The place in short: ``input.messages[3].content``."""
+        parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys)
+        return "".join(parts).removeprefix(".")
+
+    @property
+    def address(self) -> str:
+        """The address of the whole value, as ``tracetui show`` takes it."""
+        parts = [*([] if self.span is None else [self.span]), *map(str, self.keys)]
+        return "/".join((self.ref.address, *map(quote_key, parts)))
+
+
+class Outcome(StrEnum):
+    """What became of one file."""
+
+    PASSED = "passed"
+    """Its bytes cannot hold the needle."""
+    SEARCHED = "searched"
+    FOREIGN = "foreign"
+    """It may hold the needle, and is no trace."""
+    FAILED = "failed"
+
+
+Item: TypeAlias = Hit | Problem | Outcome | None
+"""What a search yields: hits and problems as they are met, an outcome after each file, None where nothing is new."""
+
+
+def grep(
+    source: Source, roots: Iterable[str], needle: Needle, options: Options = PLAIN, *, only: Format | None = None
+) -> Iterator[Item]:
+    """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
+    last: Format | None = None
+    for entry in entries(source, roots):
+        if entry.skipped is not None:
+            if entry.failed:
+                yield Problem(entry.path, "", entry.skipped)
+                yield Outcome.FAILED
+            continue
+        holds = yield from _scan(source, entry.path, entry.stat, needle)
+        if not holds:
+            yield Outcome.PASSED if holds is False else Outcome.FAILED
+            continue
+        found, last = look(source, entry, deep=False, last=last, only=only)
+        yield from found.problems
+        for run in found.runs:
+            if options.wanted is None or options.wanted(run):
+                yield from grep_run(source, run.ref, needle, options, told=found.problems)
+        yield Outcome.SEARCHED if found.runs else Outcome.FAILED if found.problems else Outcome.FOREIGN
+
+
+def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
+    """Search these runs, those of a file that stand together after one scan of its bytes. Raises `LinkLost`."""
+    for path, group in groupby(refs, key=lambda ref: ref.path):
+        holds = yield from _scan(source, path, None, needle)
+        if not holds:
+            yield Outcome.PASSED if holds is False else Outcome.FAILED
+            continue
+        for ref in group:
+            yield from grep_run(source, ref, needle, options)
+        yield Outcome.SEARCHED
+
+
+def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Generator[Problem | None, None, bool | None]:
+    """Whether the bytes of a file may hold the needle; None where they cannot be read, which is then told."""
+    try:
+        with source.open(path, stat) as file:
+            data = file.read(0, min(file.stat.size, PIECE))  # room for more would be made for every file
+            if not _JSON.match(data) or needle.may_hold(data):
+                return bool(data)
+            return (yield from _scan_on(file, needle)) if len(data) == PIECE else False
+    except LinkLost:
+        raise
+    except OSError as error:
+        yield problem_of(path, error)
+        return None
+
+
+def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
+    """The same of what follows the first piece; each shares with the one before what a needle may take."""
+    offset = PIECE
+    while True:
+        yield None
+        begin = max(0, offset - needle.overlap)
+        data = file.read(begin, PIECE + offset - begin)
+        if needle.may_hold(data):
+            return True
+        if begin + len(data) < offset + PIECE:
+            return False
+        offset += PIECE
+
+
+# ---- one run
+
+
+def grep_run(
+    source: Source, ref: RunRef, needle: Needle, options: Options = PLAIN, *, told: Iterable[Problem] = ()
+) -> Iterator[Item]:
+    """Search one run, and tell what of it could not be read (but for what was `told`). Raises `LinkLost`."""
+    reader = Reader(source, ref)
+    while reader.more:
+        reader.read()
+        if reader.lost:
+            raise LinkLost(reader.lost)
+        yield None
+    run = reader.build()
+    yield from (problem for problem in run.problems if problem not in told)
+    seen: set[str] = set()
+    for number, span in enumerate(run.spans):
+        body = run.load(span)
+        if (problem := _unreadable(run, span, body)) is not None:
+            yield problem
+        yield from _hits(run, span, span_fields(span, body), needle, options, seen)
+        if not number % TICK:
+            yield None
+    yield from _hits(run, None, run_fields(run.body), needle, options, seen)
+
+
+def _unreadable(run: Run, span: Span, body: Body) -> Problem | None:
+    if body.raw or body.attributes.keys() != {"problem"}:
+        return None
+    return Problem(run.summary.ref.path, f"span {span.id}", str(body.attributes["problem"]))
+
+
+def _hits(
+    run: Run, span: Span | None, fields: Iterable[Field], needle: Needle, options: Options, seen: set[str]
+) -> Iterator[Hit]:
+    """The hits in one span, or (None) in the run's own fields. `seen` holds the texts of the run that had some.
+
+    A text is told once a span. What a model or node is given again, and what the run repeats, is told where it first
+    stood, unless all `repeats` are wanted.
+    """
+    here: set[str] = set()
+    for field in fields:
+        for keys, text in leaves(field.value, field.keys, names=options.names):
+            matches = needle.matches(text)
+            first = next(matches, None)
+            if first is None:
+                continue
+            again = text in here or (text in seen and (field.given or span is None))
+            if again and not options.repeats:
+                continue
+            here.add(text)
+            for line, before, match, after in _lines(text, first, matches):
+                yield Hit(
+                    ref=run.summary.ref,
+                    span=None if span is None else span.id,
+                    step=None if span is None else span.step,
+                    name="" if span is None else span.name,
+                    kind=field.kind,
+                    keys=keys,
+                    line=line,
+                    before=before,
+                    match=match,
+                    after=after,
+                )
+    seen |= here
+
+
+def _lines(text: str, first: re.Match[str], others: Iterator[re.Match[str]]) -> Iterator[tuple[int, str, str, str]]:
+    """The lines of a text that hold a match: number, what is before it, the match, what follows."""
+    end, number, counted = -1, 1, 0
+    for match in (first, *others):
+        start = match.start()
+        if start < end:
+            continue  # in a line that was told
+        number += text.count("\n", counted, start)
+        counted = start
+        begin = text.rfind("\n", 0, start) + 1
+        end = text.find("\n", start)
+        end = len(text) if end < 0 else end + 1
+        stop = min(match.end(), start + AFTER)
+        last = max(stop, end - (end > 0 and text[end - 1] == "\n"))
+        yield number, text[max(begin, start - BEFORE) : start], text[start:stop], text[stop : min(last, stop + AFTER)]

@@ -1,0 +1,133 @@
+"""What is searched for: in decoded text, and in the bytes of a file before anybody decodes them.
+
+A value may be written in JSON in many ways: any character as ``\\u…`` (in either case), ``/`` as ``\\/``, and all of
+that again where JSON travels inside a string. `Needle.may_hold` takes every one of them into account: it may say yes
+to a file that does not hold the needle, but never no to one that does.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from tracetui.errors import UsageError
+
+_SIMPLE: Final = {'"': '"', "\\": "", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
+"""Characters that have a short escape, and what follows the backslashes in it."""
+_FOLDED: Final = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
+"""Letters that are the same as one of ASCII when case is ignored."""
+_ESCAPED_ROOM: Final = 64
+"""Bytes that one character takes at most: a surrogate pair behind the backslashes of JSON in JSON in JSON."""
+
+
+class Needle:
+    """A text or regular expression to search for, the same for every file. Immutable."""
+
+    def __init__(self, pattern: str, *, regex: bool = False, ignore_case: bool = False) -> None:
+        """`regex`: as Python's `re` understands it, ``^`` and ``$`` at every line. Raises `UsageError`."""
+        if not pattern:
+            raise UsageError("there is nothing to search for: the pattern is empty")
+        flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
+        try:
+            self._find = re.compile(pattern if regex else re.escape(pattern), flags)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise UsageError(f"not a regular expression: {error}; without -e the pattern is plain text") from error
+        self._plain = pattern if not regex and not ignore_case else None
+        known = _required(pattern, flags) if regex else pattern
+        self._scan = _Scan(known, fold=ignore_case)
+        self.overlap: Final = _ESCAPED_ROOM * (len(known) + 1)
+        """How many bytes two pieces of a file must share, so that nothing is lost between them."""
+
+    def may_hold(self, data: bytes) -> bool:
+        """Whether JSON text (all of a file, or a piece of it) may hold the needle once it is decoded."""
+        return self._scan.may_hold(data)
+
+    def matches(self, text: str) -> Iterator[re.Match[str]]:
+        """Where it is in decoded text; what matches nothing at all is no match."""
+        if self._plain is not None and self._plain not in text:
+            return
+        for match in self._find.finditer(text):
+            if match.start() < match.end():
+                yield match
+
+
+class _Scan:
+    """Finds the bytes that the JSON of a text must have: first its longest part that is mostly written as it is."""
+
+    def __init__(self, text: str, *, fold: bool) -> None:
+        self._fold = fold
+        anchor = max(_runs(text, fold=fold), key=len, default="")
+        self._anchor = (anchor.lower() if fold else anchor).encode()
+        self._complete = anchor == text
+        self._odd = tuple(odd.encode() for c in sorted({*anchor.lower()}) for odd in _FOLDED.get(c, "") if fold)
+        others = {*text.lower(), *text.upper(), *"".join(_FOLDED.get(c, "") for c in text.lower())}
+        escaped = b"|".join(sorted(_hex(c)[0] for c in (others if fold else set(text))))
+        self._escapes = re.compile(rb"\\u(?:" + escaped + rb")")
+        """An escape of one of its characters: without any, the anchor is written as it is or not there."""
+        self._near = re.compile(b"".join(_forms(c, plain=not _varies(c)) for c in text), re.DOTALL)
+        self._far = re.compile(b"".join(_forms(c) for c in text), re.DOTALL)
+
+    def may_hold(self, data: bytes) -> bool:
+        if self._fold:
+            data = data.lower()
+        if data.find(self._anchor) >= 0:
+            return self._complete or self._fold or self._near.search(data) is not None or self._escaped(data)
+        return self._escaped(data) or any(odd in data for odd in self._odd)
+
+    def _escaped(self, data: bytes) -> bool:
+        """Whether it may be there with some of its characters escaped, though they need not be."""
+        first = data.find(b"\\")  # in no time; most files that have one are scanned once more
+        if first < 0 or self._escapes.search(data, first) is None:
+            return False
+        return self._fold or self._far.search(data) is not None
+
+
+def _varies(c: str) -> bool:
+    """Whether a character is mostly not written as it is, or not as one and the same bytes."""
+    return c in _SIMPLE or c < " " or c == "\ufffd" or "\ud800" <= c <= "\udfff"
+
+
+def _runs(text: str, *, fold: bool) -> Iterator[str]:
+    """The parts of the text that are mostly written as they are."""
+    begin = 0
+    for i, c in enumerate(text):
+        if _varies(c) or (fold and c > "\x7f" and (c.lower() != c or c.upper() != c or c.casefold() != c)):
+            yield text[begin:i]
+            begin = i + 1
+    yield text[begin:]
+
+
+def _forms(c: str, *, plain: bool = False) -> bytes:
+    """A pattern of all ways in which a character is written; `plain`: as it is, or escaped if it is not ASCII."""
+    raw = re.escape(c.encode("utf-8", "surrogatepass"))
+    if plain and c.isascii():
+        return raw
+    ways = [raw, b"".join(rb"\\+u" + unit for unit in _hex(c))]
+    if c in _SIMPLE:
+        ways.append((rb"\\*" if c in '"/' else rb"\\+") + re.escape(_SIMPLE[c].encode()))
+    if c == "\ufffd" or "\ud800" <= c <= "\udfff":
+        ways.append(rb"[\x80-\xff]{1,4}")  # bytes that are not UTF-8, or half a character
+    return b"(?:" + b"|".join(ways) + b")"
+
+
+def _hex(c: str) -> list[bytes]:
+    """Patterns of the digits after ``\\u``, in either case: one, two for what is beyond them."""
+    units = c.encode("utf-16-be", "surrogatepass").hex()
+    digits = [f"[{d}{d.upper()}]" if d.isalpha() else d for d in units]
+    return ["".join(digits[i : i + 4]).encode() for i in range(0, len(digits), 4)]
+
+
+def _required(pattern: str, flags: int) -> str:
+    """The longest text that everything has which a regular expression matches; empty where that is not plain to see."""
+    parser = re._parser  # type: ignore[attr-defined]
+    tree = parser.parse(pattern, flags)
+    if tree.state.flags & re.IGNORECASE and not flags & re.IGNORECASE:
+        return ""  # the pattern itself says so
+    found = [""]
+    for kind, value in tree.data:
+        if kind is parser.LITERAL:
+            found[-1] += chr(value)
+        else:
+            found.append("")
+    return max(found, key=len)

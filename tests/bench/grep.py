@@ -1,0 +1,66 @@
+"""Full-text search beside ``grep -r``: wall-clock time of whole searches over warm files, taking turns."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.bench import data
+from tests.bench.table import Row, median, say
+from tracetui.live.grep import Hit, Outcome, grep
+from tracetui.live.needle import Needle
+from tracetui.sources.local import LocalSource
+
+PROMISED = 2.0
+"""At least half the speed of grep."""
+NEEDLES = {"nothing has it": "needle in no haystack", "with a slash": "src/no/where.py", "é": "café au lait"}
+
+
+def rows(scale: int, rounds: int) -> Iterator[Row]:
+    """The promise about full-text search; sizes are divided by `scale`."""
+    if shutil.which("grep") is None:
+        say("skipped full-text search: there is no grep here to compare with")
+        return
+    many = data.paprika_runs(10_000 // scale, size=20_000)
+    large = data.paprika_runs(200 // scale, size=2_000_000)
+    for folder, what in ((many, f"{10_000 // scale} files of 20 kB"), (large, f"{200 // scale} files of 2 MB")):
+        for why, text in NEEDLES.items():
+            ours, theirs = _compared(folder, text, rounds)
+            detail = f"{ours:.0f} ms; grep -rF: {theirs:.0f} ms"
+            yield Row(f"grep {what}, {why}", ours / theirs, PROMISED, "×", detail)
+    yield _first_hit(many, rounds)
+
+
+def _compared(folder: Path, text: str, rounds: int) -> tuple[float, float]:
+    """Median milliseconds of ours and of grep; the first round only warms up."""
+    ours: list[float] = []
+    theirs: list[float] = []
+    for number in range(rounds + 1):
+        for times, search in ((ours, _ours), (theirs, _grep)):
+            began = time.perf_counter()
+            search(folder, text)
+            if number:
+                times.append((time.perf_counter() - began) * 1000)
+    return median(ours), median(theirs)
+
+
+def _ours(folder: Path, text: str) -> None:
+    assert {*grep(LocalSource(), [str(folder)], Needle(text))} == {Outcome.PASSED}
+
+
+def _grep(folder: Path, text: str) -> None:
+    subprocess.run(["grep", "-rF", text, str(folder)], stdout=subprocess.DEVNULL, check=False)
+
+
+def _first_hit(folder: Path, rounds: int) -> Row:
+    """How long until there is something to see, where every tenth run has it."""
+    times = []
+    for _ in range(rounds):
+        began = time.perf_counter()
+        items = grep(LocalSource(), [str(folder)], Needle("search timed out after 30s"))
+        next(item for item in items if isinstance(item, Hit))
+        times.append((time.perf_counter() - began) * 1000)
+    return Row("grep, until the first of many hits", median(times), 100, "ms")
