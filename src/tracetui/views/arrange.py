@@ -1,4 +1,4 @@
-"""How the run list is arranged: filtered, sorted, grouped, children below the run that started them."""
+"""How the run list is arranged: filtered by a query, sorted, grouped, children below the run that started them."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store import query
+from tracetui.store.facts import haystack, moment, total_tokens
+from tracetui.store.query import told_going
 
 Item = RunSummary | Problem | tuple[str, int]
 """A run, an unreadable file, or the (label, count) of a group heading."""
@@ -24,11 +27,6 @@ Going = Callable[[RunSummary], bool]
 """Whether a run is going on, as far as anybody can tell."""
 
 
-def told_going(run: RunSummary) -> bool:
-    """Whether a run goes on for all that its trace tells: a program that was killed leaves it so for ever."""
-    return run.status is Status.RUNNING
-
-
 class Arrangement(msgspec.Struct, frozen=True):
     """How the list is arranged."""
 
@@ -38,26 +36,8 @@ class Arrangement(msgspec.Struct, frozen=True):
     failures: bool = False
     """Only runs that failed."""
     words: str = ""
-    """Blank-separated substrings that a run must hold; ``!word`` must not."""
+    """A query (docs/query.md); of one that is wrong counts what stands before its fault."""
     all_columns: bool = False
-
-
-def moment(run: RunSummary) -> float:
-    """When a run was: its start, else when its file changed last (UTC seconds)."""
-    start = run.started_at
-    if start is None:
-        return run.modified_at
-    if run.time_zone is None:  # a naive time is the writer's local time: most likely ours
-        try:
-            return (datetime(1970, 1, 1) + timedelta(seconds=start)).timestamp()
-        except (OverflowError, ValueError, OSError):
-            return start
-    return start
-
-
-def total_tokens(run: RunSummary) -> int | None:
-    """All tokens of a run, None where the trace does not say."""
-    return None if run.usage is None else run.usage.all_tokens
 
 
 def arrange(
@@ -67,14 +47,19 @@ def arrange(
     *,
     now: float,
     going: Going = told_going,
+    context: query.Context | None = None,
+    columns: query.Columns[RunSummary] | None = None,
 ) -> list[Item]:
-    """The rows of the list: filtered, sorted and grouped. Children follow the run that started them."""
-    wanted = filter_of(arrangement)
-    kept = [run for run in runs if wanted(run)]
-    broken: list[Problem] = []
-    if not arrangement.failures:
-        words = arrangement.words.lower().split()
-        broken = [problem for problem in problems if all(_holds(problem, word) for word in words)]
+    """The rows of the list: filtered, sorted and grouped. Children follow the run that started them.
+
+    `context` is what people said of runs and how they are tied, for the query. With `columns`, arranging nearly the
+    same runs again and again costs less.
+    """
+    if arrangement.failures:
+        runs, problems = [run for run in runs if run.status is Status.ERROR], ()
+    wanted = _query(arrangement, now, going, context)
+    kept = wanted.select(runs, columns)
+    broken = [one for one in problems if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
     kept.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     nested = _nest(kept)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
@@ -82,11 +67,22 @@ def arrange(
     return _grouped(nested, broken, _group_label(arrangement.group, now, going))
 
 
-def place_of(arrangement: Arrangement, *, now: float, going: Going = told_going) -> Callable[[RunSummary], Any]:
+def place_of(
+    arrangement: Arrangement, *, now: float, going: Going = told_going, context: query.Context | None = None
+) -> Callable[[RunSummary], Any]:
     """What decides where a run stands: as long as it is the same for all runs, so is their arrangement."""
-    wanted, key = filter_of(arrangement), _SORT_KEYS[arrangement.sort]
-    label = _group_label(arrangement.group, now, going)
-    return lambda run: (wanted(run), key(run), label(run), run.parent)
+    wanted, key = _query(arrangement, now, going, context), _SORT_KEYS[arrangement.sort]
+    label, failures = _group_label(arrangement.group, now, going), arrangement.failures
+    return lambda run: (
+        (not failures or run.status is Status.ERROR) and wanted.matches(run), key(run), label(run), run.parent
+    )  # fmt: skip
+
+
+def _query(
+    arrangement: Arrangement, now: float, going: Going, context: query.Context | None
+) -> query.Query[RunSummary]:
+    found, _ = query.begun(arrangement.words, context or query.Told(going=going), now=now)
+    return found
 
 
 def _nest(runs: list[RunSummary]) -> list[RunSummary]:
@@ -215,34 +211,16 @@ _SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
     "format": lambda run: run.ref.format,
 }
 
-
-def filter_of(arrangement: Arrangement) -> Callable[[RunSummary], bool]:
-    """The predicate of an arrangement: failures only, and the words."""
-    words = [word for word in arrangement.words.lower().split() if word != "!"]
-    has = [word for word in words if not word.startswith("!")]
-    lacks = [word[1:] for word in words if word.startswith("!")]
-
-    def wanted(run: RunSummary) -> bool:
-        if arrangement.failures and run.status is not Status.ERROR:
-            return False
-        if not words:
-            return True
-        hay = "\n".join(haystack(run)).lower()
-        return all(word in hay for word in has) and not any(word in hay for word in lacks)
-
-    return wanted
-
-
-def haystack(run: RunSummary) -> list[str]:
-    """What the substring filter looks at."""
-    error = run.first_error
-    return [
-        run.id, run.name, run.agent or "", run.model or "", run.status.value, run.status_word or "", run.ref.format,
-        run.ref.path, run.prompt, run.outcome, run.label or "", run.relation or "", run.replay_of or "",
-        (error.type or "") if error else "", error.message if error else "", (error.name or "") if error else "",
-    ]  # fmt: skip
-
-
-def _holds(problem: Problem, word: str) -> bool:
-    hay = f"{problem.path} {problem.reason} unreadable".lower()
-    return word[1:] not in hay if word.startswith("!") else word in hay
+__all__ = [
+    "GROUPS",
+    "SORTS",
+    "Arrangement",
+    "Going",
+    "Item",
+    "arrange",
+    "haystack",
+    "moment",
+    "place_of",
+    "told_going",
+    "total_tokens",
+]

@@ -1,0 +1,36 @@
+"""What is asked of runs again and again: when one was, how many tokens it took, which text words are looked for in."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from tracetui.model import RunSummary
+
+
+def moment(run: RunSummary) -> float:
+    """When a run was: its start, else when its file changed last (UTC seconds)."""
+    start = run.started_at
+    if start is None:
+        return run.modified_at
+    if run.time_zone is None:  # a naive time is the writer's local time: most likely ours
+        try:
+            return (datetime(1970, 1, 1) + timedelta(seconds=start)).timestamp()
+        except (OverflowError, ValueError, OSError):
+            return start
+    return start
+
+
+def total_tokens(run: RunSummary) -> int | None:
+    """All tokens of a run, None where the trace does not say."""
+    return None if run.usage is None else run.usage.all_tokens
+
+
+def haystack(run: RunSummary) -> list[str]:
+    """What words are looked for in."""
+    error = run.first_error
+    return [
+        run.id, run.name, run.agent or "", run.model or "", run.status.value, run.status_word or "", run.ref.format,
+        run.ref.path, run.prompt, run.outcome, run.label or "", run.relation or "", run.replay_of or "",
+        (error.type or "") if error else "", error.message if error else "", (error.name or "") if error else "",
+        *run.tags, run.source or "",
+    ]  # fmt: skip

@@ -1,0 +1,104 @@
+"""The one small language in which runs, and the spans of a run, are asked for: ``status:error tool:bash dur>5s``.
+
+`for_runs` and `for_spans` make a `Query` of a text or raise `QueryError`; `complete` says how a text may go on,
+`facets` what there is to be picked. docs/query.md is made from the tables `RUN_KEYS` and `SPAN_KEYS`.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Any, TypeVar
+
+from tracetui.model import RunSummary, Span
+from tracetui.store.query.complete import Completion, Facet, complete, facets
+from tracetui.store.query.context import Context, Told, told_going
+from tracetui.store.query.keys import Key, Kind, Table
+from tracetui.store.query.plan import Columns, Compared, Either, Every, Found, Part, Query, Without
+from tracetui.store.query.plan import begun as _begun
+from tracetui.store.query.run_keys import RUN_KEYS
+from tracetui.store.query.span_keys import SPAN_KEYS
+from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Word, parse
+from tracetui.store.query.values import fact_of, test_of
+
+T = TypeVar("T")
+
+
+def for_runs(text: str, context: Context | None = None, *, now: float | None = None) -> Query[RunSummary]:
+    """The query that `text` asks of runs. Raises `QueryError`. `now` is what ``since:2h`` counts from (UTC seconds)."""
+    return _Maker(RUN_KEYS, context or Told(), time.time() if now is None else now).query(text)
+
+
+def for_spans(text: str) -> Query[Span]:
+    """The query that `text` asks of spans. Raises `QueryError`."""
+    return _Maker(SPAN_KEYS, None, 0.0).query(text)
+
+
+def begun(
+    text: str, context: Context | None = None, *, now: float | None = None
+) -> tuple[Query[RunSummary], QueryError | None]:
+    """`for_runs` of somebody who is typing: what stands before a part that is wrong counts, and what is wrong."""
+    return _begun(text, partial(for_runs, context=context, now=now))
+
+
+def begun_for_spans(text: str) -> tuple[Query[Span], QueryError | None]:
+    """The same for spans."""
+    return _begun(text, for_spans)
+
+
+class _Maker:
+    """Makes plans of trees."""
+
+    def __init__(self, table: Table[Any], context: Any, now: float) -> None:
+        self._table = table
+        self._context = context
+        self._now = now
+        self._end = 0
+
+    def query(self, text: str) -> Query[Any]:
+        self._end = len(text)
+        return Query(text, self._plan(parse(text)))
+
+    def _plan(self, node: Node) -> Part[Any]:
+        if isinstance(node, Word):
+            return Found(self._table.hay, node.text.lower())
+        if isinstance(node, Not):
+            return Without(self._plan(node.part))
+        if isinstance(node, And | Or):
+            return (Every if isinstance(node, And) else Either)(map(self._plan, node.parts))
+        return self._term(node)
+
+    def _term(self, term: Term) -> Part[Any]:
+        key = self._table.find(term.key)
+        if key is None:
+            like = self._table.like(term.key)
+            hint = f"did you mean `{like}`?" if like else "in quotes it is searched for as it stands"
+            raise QueryError(f"there is no key `{term.key}`; {hint}", term.at)
+        if key.kind is Kind.FACT:
+            facts = [key.facts[fact_of(key, term, value, self._end)] for value in term.values]
+            return Either([Compared(fact.get(self._context), bool, few=False) for fact in facts])
+        test = test_of(key, term, self._now, self._end)
+        return Compared(key.get(self._context), test, few=key.few, kept_as=key.kept_as)
+
+
+__all__ = [
+    "RUN_KEYS",
+    "SPAN_KEYS",
+    "Columns",
+    "Completion",
+    "Context",
+    "Facet",
+    "Key",
+    "Kind",
+    "Query",
+    "QueryError",
+    "Table",
+    "Told",
+    "begun",
+    "begun_for_spans",
+    "complete",
+    "facets",
+    "for_runs",
+    "for_spans",
+    "told_going",
+]

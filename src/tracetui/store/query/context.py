@@ -1,0 +1,66 @@
+"""What a query asks of a run that its summary does not say: what people said of it, and how it is tied to others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+from tracetui.model import RunSummary, Status
+from tracetui.store.relations import Relations
+
+
+class Context(Protocol):
+    """Asked once a run and query, and only for the keys that the query holds: answers should cost O(1)."""
+
+    def verdict(self, run: RunSummary) -> str | None:
+        """The user's verdict, in lower case."""
+
+    def tags(self, run: RunSummary) -> Sequence[str]:
+        """The user's own tags, without those of the trace."""
+
+    def note(self, run: RunSummary) -> str | None:
+        """The user's note."""
+
+    def signature(self, run: RunSummary) -> str | None:
+        """The id of the run's failure signature."""
+
+    def replayed(self, run: RunSummary) -> bool:
+        """Whether another run replays, forks or retries it."""
+
+    def going(self, run: RunSummary) -> bool:
+        """Whether it goes on, as far as anybody can tell."""
+
+
+def told_going(run: RunSummary) -> bool:
+    """Whether a run goes on for all that its trace tells: a program that was killed leaves it so for ever."""
+    return run.status is Status.RUNNING
+
+
+class Told:
+    """A `Context` that knows what the traces tell, and nothing that people said. Others inherit from it."""
+
+    def __init__(
+        self,
+        relations: Callable[[], Relations] | None = None,
+        going: Callable[[RunSummary], bool] = told_going,
+    ) -> None:
+        self._relations = relations
+        self._going = going
+
+    def verdict(self, run: RunSummary) -> str | None:
+        return None
+
+    def tags(self, run: RunSummary) -> Sequence[str]:
+        return ()
+
+    def note(self, run: RunSummary) -> str | None:
+        return None
+
+    def signature(self, run: RunSummary) -> str | None:
+        return None
+
+    def replayed(self, run: RunSummary) -> bool:
+        return self._relations is not None and bool(self._relations().replays(run.ref))
+
+    def going(self, run: RunSummary) -> bool:
+        return self._going(run)

@@ -1,0 +1,177 @@
+"""What stands after a key: numbers, durations, times and patterns, and the tests that they make."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from tracetui.store.query.keys import MEASURES, Key, Kind, nearest, strings
+from tracetui.store.query.syntax import QueryError, Term, Value
+
+Test = Callable[[Any], bool]
+"""Whether what a run or span says fits."""
+
+_COMPARE: Final[dict[str, Callable[[float], Test]]] = {
+    ":": lambda bound: lambda held: held is not None and held == bound,
+    "=": lambda bound: lambda held: held is not None and held == bound,
+    "<": lambda bound: lambda held: held is not None and held < bound,
+    "<=": lambda bound: lambda held: held is not None and held <= bound,
+    ">": lambda bound: lambda held: held is not None and held > bound,
+    ">=": lambda bound: lambda held: held is not None and held >= bound,
+}
+_NUMBER: Final = re.compile(r"\$?(\d+(?:_\d+)*(?:\.\d*)?|\.\d+)([kmgb]?)", re.IGNORECASE)
+_SIZES: Final = {"": 1, "k": 1_000, "m": 1_000_000, "g": 1_000_000_000, "b": 1_000_000_000}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d*)?|\.\d+)(ms|s|m|h|d|w)", re.IGNORECASE)
+_UNITS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
+_BEGUN: Final = {
+    Kind.NUMBER: re.compile(r"\$?[\d_.]*"),
+    Kind.DURATION: re.compile(r"[\d.msdhw]*", re.IGNORECASE),
+    Kind.TIME: re.compile(r"[\d:TtZz.+-]*|t(od?|oda)?|y(est?|ester|esterd|esterda)?", re.IGNORECASE),
+}
+"""What typing on may make a value of."""
+_NEXT: Final = {
+    Kind.NUMBER: "a number such as `10`, `1.5k` or `2M`",
+    Kind.DURATION: "a duration such as `250ms`, `5s`, `2m` or `1h30m`",
+    Kind.TIME: "`2h`, `3d`, `today`, `09:30` or a date such as `2026-11-20`",
+    Kind.TRUTH: "`true` or `false`",
+}
+_TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+def test_of(key: Key[Any], term: Term, now: float, end: int) -> Test:
+    """The test that a term of a key makes (not of a fact). `end` is where the query ends.
+
+    Raises `QueryError` for a value or comparison that the key does not take.
+    """
+    if term.compare not in ":=" and key.kind not in MEASURES:
+        message = f"`{key.name}` is no number; write `{key.name}:…` instead of `{term.compare}`"
+        raise QueryError(message, term.at + len(term.key), begin=term.at)
+    tests = [_test(key, term, value, now, end) for value in term.values]
+    return tests[0] if len(tests) == 1 else lambda held: any(test(held) for test in tests)
+
+
+def fact_of(key: Key[Any], term: Term, value: Value, end: int) -> str:
+    """The fact that a value names. Raises `QueryError` if there is none of that name."""
+    name = value.text.lower()
+    if name in key.facts and term.compare in ":=":
+        return name
+    like = nearest(name, key.facts)
+    unfinished = term.end == end and any(known.startswith(name) for known in key.facts)
+    choices = f"did you mean `{like}`?" if like else f"it knows {', '.join(list(key.facts)[:8])} …"
+    message = f"`{key.name}:` does not know `{value.text}`; {choices}"
+    raise QueryError(message, value.at, unfinished=unfinished, begin=term.at)
+
+
+def number(text: str) -> float:
+    """``10``, ``1.5k``, ``2M``, ``$0.05``. Raises ValueError."""
+    found = _NUMBER.fullmatch(text)
+    if found is None:
+        raise ValueError
+    return float(found[1]) * _SIZES[found[2].lower()]
+
+
+def milliseconds(text: str) -> float:
+    """``250ms``, ``5s``, ``1h30m``; a bare number counts seconds. Raises ValueError."""
+    if _NUMBER.fullmatch(text) and text[-1] in "0123456789.":
+        return number(text) * 1_000
+    at, total = 0, 0.0
+    while found := _DURATION.match(text, at):
+        total += float(found[1]) * _UNITS[found[2].lower()]
+        at = found.end()
+    if at == 0 or at < len(text):
+        raise ValueError
+    return total
+
+
+def period(text: str, now: float) -> tuple[float, float]:
+    """The time that is meant, from begin to end (UTC seconds); ``2h`` ago is a point. Local time. Raises ValueError."""
+    here = datetime.fromtimestamp(now)
+    midnight = here.replace(hour=0, minute=0, second=0, microsecond=0)
+    if text.lower() in ("today", "yesterday"):
+        begin = midnight - timedelta(days=text.lower() == "yesterday")
+        return begin.timestamp(), (begin + timedelta(days=1)).timestamp()
+    if _DURATION.match(text):
+        ago = now - milliseconds(text) / 1_000
+        return ago, ago
+    if re.fullmatch(r"\d\d?:\d\d", text):
+        begin = midnight + timedelta(hours=int(text[:-3]), minutes=int(text[-2:]))
+        return begin.timestamp(), begin.timestamp() + 60
+    if found := re.fullmatch(r"(\d{4})(?:-(\d\d))?", text):
+        year, month = int(found[1]), int(found[2] or 1)
+        begin = datetime(year, month, 1)
+        following = datetime(year + (not found[2] or month == 12), month % 12 + 1 if found[2] else 1, 1)
+        return begin.timestamp(), following.timestamp()
+    begin = datetime.fromisoformat(text)
+    length = timedelta(days=1) if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else timedelta(minutes=1)
+    return begin.timestamp(), (begin + length).timestamp()
+
+
+def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test:
+    try:
+        if key.kind is Kind.NAME:
+            return _name_test(value, key.fold)
+        if key.kind is Kind.TEXT or key.kind is Kind.ID:
+            return _text_test(value, key.kind, term.compare)
+        if key.kind is Kind.TRUTH:
+            wanted = _TRUTHS[value.text.lower()]
+            return lambda held: bool(held) is wanted
+        if key.kind is Kind.TIME:
+            return _time_test(key.name, *period(value.text, now))
+        bound = milliseconds(value.text) if key.kind is Kind.DURATION else number(value.text)
+        return _COMPARE[term.compare](bound)
+    except (ValueError, KeyError, OverflowError, OSError):
+        begun = _BEGUN.get(key.kind)
+        unfinished = begun is not None and term.end == end and begun.fullmatch(value.text) is not None
+        message = f"`{value.text}` is not what `{key.name}` takes; write {_NEXT[key.kind]}"
+        raise QueryError(message, value.at, unfinished=unfinished, begin=term.at) from None
+
+
+def _time_test(name: str, begin: float, end: float) -> Test:
+    if name == "since":
+        return lambda held: bool(held >= begin)
+    if name == "before":
+        return lambda held: bool(held < begin)
+    if name == "until":
+        return lambda held: bool(held < end)
+    return lambda held: bool(begin <= held < end)
+
+
+def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
+    wanted = fold(value.text)
+    if _has_stars(value):
+        fits = _pattern(wanted)
+        return _any(lambda one: fits(fold(one)))
+    same = _any(lambda one: fold(one) == wanted)
+    if not value.quoted and wanted == "none":
+        return lambda held: not any(strings(held)) or same(held)
+    return same
+
+
+def _text_test(value: Value, kind: Kind, compare: str) -> Test:
+    wanted = value.text.lower()
+    if _has_stars(value):
+        fits = _pattern(wanted)
+        return _any(lambda one: fits(one.lower()))
+    if compare == "=":
+        return _any(lambda one: one.lower() == wanted)
+    if kind is Kind.ID:
+        return _any(lambda one: one.lower().startswith(wanted))
+    return _any(lambda one: wanted in one.lower())
+
+
+def _any(fits: Callable[[str], bool]) -> Test:
+    """Whether a string, or any of several, fits."""
+    return lambda held: fits(held) if isinstance(held, str) else held is not None and any(map(fits, strings(held)))
+
+
+def _has_stars(value: Value) -> bool:
+    return not value.quoted and ("*" in value.text or "?" in value.text)
+
+
+def _pattern(text: str) -> Callable[[str], bool]:
+    """Whether a text fits a pattern of `*` and `?` from end to end; it takes no longer than looking for each piece."""
+    compiled = re.compile(fnmatch.translate(text.replace("[", "[[]")))
+    return lambda held: compiled.match(held) is not None
