@@ -66,18 +66,18 @@ def test_what_was_asked_for_is_no_noise(a: Any, b: Any) -> None:
 def test_an_id_stands_for_one_id_only() -> None:
     noise = Noise()
 
-    assert noise.passes("id", "call_1a", "call_9a")
-    assert noise.passes("id", "call_1a", "call_9a")
-    assert not noise.passes("id", "call_1a", "call_9b")
-    assert not noise.passes("id", "call_1b", "call_9a")
+    assert noise.kind_of("id", "call_1a", "call_9a")
+    assert noise.kind_of("id", "call_1a", "call_9a")
+    assert not noise.kind_of("id", "call_1a", "call_9b")
+    assert not noise.kind_of("id", "call_1b", "call_9a")
 
 
 def test_an_id_that_came_out_of_a_step_may_go_into_the_next() -> None:
     noise = Noise()
 
-    assert not noise.passes("order", UUID, OTHER, given=True)
-    assert noise.passes("order", UUID, OTHER)
-    assert noise.passes("order", UUID, OTHER, given=True)
+    assert not noise.kind_of("order", UUID, OTHER, given=True)
+    assert noise.kind_of("order", UUID, OTHER)
+    assert noise.kind_of("order", UUID, OTHER, given=True)
 
 
 def test_the_working_directory_of_the_runs_is_the_same_place() -> None:

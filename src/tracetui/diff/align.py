@@ -15,7 +15,7 @@ from tracetui.model import Operation, Run, Span
 
 BY_HASH: Final = "input hash and step"
 BY_NODE: Final = "superstep and node"
-BY_AGAIN: Final = "superstep and node; what the fork ran again with what it inherited"
+BY_AGAIN: Final = "superstep and node, what was run again by node"
 BY_ACTION: Final = "actions in order"
 BY_NAME: Final = "operation, name and arguments"
 
@@ -24,7 +24,8 @@ CELLS: Final = 50_000
 _CHAT: Final = Operation.CHAT
 _NUMBERS: Final = {id(operation): number for number, operation in enumerate(Operation)}
 """Operations as small numbers: many are compared, and to hash a member of an enumeration takes long."""
-_WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
+WORDS: Final = frozenset({Operation.CHAT, Operation.TURN})
+"""What a model said: an imitation says it in its own words."""
 _GRAPH: Final = frozenset({Operation.NODE, Operation.ROUTE})
 
 
@@ -83,7 +84,7 @@ def _evidence(a: Sequence[Span], b: Sequence[Span]) -> str:
 
 def _doings(spans: Sequence[Span]) -> list[int]:
     """Positions of all but the turns of a model."""
-    return [i for i, span in enumerate(spans) if span.operation not in _WORDS]
+    return [i for i, span in enumerate(spans) if span.operation not in WORDS]
 
 
 def _keys(spans: Sequence[Span], by: str) -> list[Hashable]:

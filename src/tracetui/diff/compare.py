@@ -6,8 +6,9 @@ from enum import StrEnum
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from tracetui.diff.noise import ID_FIELD, Noise
+from tracetui.diff.noise import ID_FIELD, IDS, RECORDS, Noise
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, changes_of
 from tracetui.model import Blob, Body, Check, Message, Operation, Part, Reasoning, Span, Text, ToolCall, ToolResult
 
@@ -45,12 +46,29 @@ _BOOKKEEPING: Final = frozenset({
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """How two steps differ: `changes` holds those of the input first, then output, then status."""
+    """How two steps differ: `changes` holds those of the input first, then output, then status.
+
+    What is usually ignored comes after all that means something.
+    """
 
     kind: Kind
     changes: tuple[Change, ...] = ()
     flags: tuple[str, ...] = ()
     """Stored values that are not what they should be: ``A: input_hash``."""
+
+    @property
+    def noise(self) -> str:
+        """The kind of the first difference, if all are usually ignored; else empty."""
+        return (self.changes[0].noise or "") if self.changes else ""
+
+    @property
+    def meant(self) -> tuple[Change, ...]:
+        """The changes that are not usually ignored."""
+        return tuple(change for change in self.changes if change.noise is None)
+
+    def aside(self, kind: str) -> Difference:
+        """With all of it a difference of a kind that is usually ignored."""
+        return replace(self, changes=tuple(replace(change, noise=kind) for change in self.changes))
 
 
 SAME: Final = Difference(Kind.SAME)
@@ -67,7 +85,10 @@ def difference(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, *, al
     flags = (*_flags("A", body_a.checks), *_flags("B", body_b.checks))
     if not changes:
         return Difference(Kind.SAME, (), flags) if flags else SAME
-    kind = next(kind for side, kind in _ORDER if any(change.side == side for change in changes))
+    if noise.strict:
+        changes.sort(key=lambda change: change.noise is not None)
+    telling = [change for change in changes if change.noise is None] or changes
+    kind = next(kind for side, kind in _ORDER if any(change.side == side for change in telling))
     return Difference(kind, tuple(changes), flags)
 
 
@@ -121,11 +142,15 @@ def _attributes(a: Json, b: Json, noise: Noise) -> list[Change]:
     names = [name for name in a if name in b] if not noise.strict else [*a, *(name for name in b if name not in a)]
     changes: list[Change] = []
     for name in names:
-        if not noise.strict and (name in _ENDED or name in _BOOKKEEPING or ID_FIELD.fullmatch(name)):
+        skipped = name in _ENDED or name in _BOOKKEEPING or ID_FIELD.fullmatch(name)
+        if skipped and not noise.strict:
             continue
+        aside = None
+        if skipped or name not in a or name not in b:
+            aside = IDS if ID_FIELD.fullmatch(name) else RECORDS
         side = INPUT if name in _SENT else STATUS if name in _ENDED else OUTPUT
         left, right = {name: a[name]} if name in a else {}, {name: b[name]} if name in b else {}
-        changes += changes_of(left, right, noise, side=side, recorded=True)
+        changes += changes_of(left, right, noise, side=side, recorded=True, aside=aside)
     return changes
 
 

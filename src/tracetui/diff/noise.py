@@ -18,6 +18,9 @@ SPACE: Final = "white space at ends"
 FOLDERS: Final = "working directory"
 MASKED: Final = "masked values"
 PLACES: Final = "positions"
+EMPTY: Final = "empty fields"
+RECORDS: Final = "how it was recorded"
+WORDINGS: Final = "a model's own words"
 
 _TOKEN_FIELDS: Final = frozenset({
     "usage", "token_usage", "prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens",
@@ -62,19 +65,22 @@ class Noise:
         self._ids: dict[str, str] = {}
         self._back: dict[str, str] = {}
 
-    def passes(self, field: str, a: Any, b: Any, *, given: bool = False, recorded: bool = False) -> bool:
-        """Whether `a` and `b`, which are not equal, mean the same; `field` is the name that they are under.
+    def kind_of(self, field: str, a: Any, b: Any, *, given: bool = False, recorded: bool = False) -> str | None:
+        """As what `a` and `b`, which are not equal, can be let pass; `field` is the name that they are under.
 
         `given`: they went into a step. An id that is a whole value there says what was asked for, unless the runs made
         it themselves before. `recorded`: they are fields of the record, whose ids are those of the recording.
         """
-        if self.strict:
-            return False
         field = field.removesuffix(" (end)")
-        kind = IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)
-        if kind is not None:
+        return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)
+
+    def passes(self, kind: str | None) -> bool:
+        """Whether a difference of that kind (None: one that means something) is let pass; it is counted then."""
+        if kind is None or self.strict:
+            return False
+        if kind != EMPTY:
             self.counts[kind] += 1
-        return kind is not None
+        return True
 
     def _kind(self, field: str, a: Any, b: Any, given: bool) -> str | None:
         if field in _TOKEN_FIELDS and (_no_text(a) and _no_text(b)):

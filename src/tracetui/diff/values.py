@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.diff.noise import Noise
+from tracetui.diff.noise import EMPTY, Noise
 from tracetui.diff.sequence import blocks_of
 
 INPUT: Final = "input"
@@ -32,6 +32,8 @@ class Change(msgspec.Struct, frozen=True):
     path_b: str | None
     a: Any = None
     b: Any = None
+    noise: str | None = None
+    """The kind of difference that it is, where that is usually ignored."""
 
     @property
     def path(self) -> str:
@@ -52,27 +54,43 @@ Work = tuple[Path, Path, Any, Any]
 
 
 def changes_of(
-    a: Any, b: Any, noise: Noise, *, side: str = OUTPUT, under: str | None = None, recorded: bool = False
+    a: Any,
+    b: Any,
+    noise: Noise,
+    *,
+    side: str = OUTPUT,
+    under: str | None = None,
+    recorded: bool = False,
+    aside: str | None = None,
 ) -> list[Change]:
-    """What differs, in the order of the values. `under` is the name of the whole in paths."""
+    """What differs, in the order of the values. `under` is the name of the whole in paths.
+
+    `aside` is the kind of ignored difference that all of it is.
+    """
     top: Path = None if under is None else (None, under)
-    judge = partial(noise.passes, given=side == INPUT, recorded=recorded)
+    judge = partial(noise.kind_of, given=side == INPUT, recorded=recorded)
     found: list[Change] = []
-    todo: list[Work] = [(top, top, a, b)]
+    todo: list[tuple[Work, str | None]] = [((top, top, a, b), aside)]
     while todo:
-        path_a, path_b, left, right = todo.pop()
+        (path_a, path_b, left, right), kind = todo.pop()
         if left is _NOTHING or right is _NOTHING:
-            if not _absence(path_a, path_b, left, right, judge, noise.strict):
-                found.append(_one_sided(side, path_a, path_b, left, right))
+            kind = kind or _absence(path_a, path_b, left, right, judge)
+            if not noise.passes(kind):
+                found.append(_one_sided(side, path_a, path_b, left, right, kind))
             continue
         if equal(left, right):
             continue
-        if isinstance(left, dict) and isinstance(right, dict) and not judge(_field(path_a), left, right):
-            todo.extend(reversed(list(_members(path_a, path_b, left, right))))
+        if isinstance(left, dict) and isinstance(right, dict):
+            kind = kind or judge(_field(path_a), left, right)
+            if not noise.passes(kind):
+                todo.extend((work, kind) for work in reversed(list(_members(path_a, path_b, left, right))))
         elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-            todo.extend(reversed(list(_items(path_a, path_b, left, right))))
-        elif not _same_scalar(left, right) and not judge(_field(path_a), left, right):
-            found.append(Change(side, written(path_a), written(path_b), left, right))
+            items = _items(path_a, path_b, left, right, strict=noise.strict)
+            todo.extend((work, kind) for work in reversed(list(items)))
+        elif not _same_scalar(left, right):
+            kind = kind or judge(_field(path_a), left, right)
+            if not noise.passes(kind):
+                found.append(Change(side, written(path_a), written(path_b), left, right, kind))
     return found
 
 
@@ -95,20 +113,20 @@ def _same_scalar(a: Any, b: Any) -> bool:
     return type(a) in numbers and type(b) in numbers and bool(a == b)
 
 
-def _absence(path_a: Path, path_b: Path, a: Any, b: Any, judge: Callable[..., bool], strict: bool) -> bool:
-    """Whether it means nothing that a field is not there: it would be noise, or is null."""
+def _absence(path_a: Path, path_b: Path, a: Any, b: Any, judge: Callable[..., str | None]) -> str | None:
+    """As what it means nothing that a field is not there: it would be noise, or is null."""
     there = b if a is _NOTHING else a
     path = path_b if a is _NOTHING else path_a
     field = "" if path is None or isinstance(path[1], int) else path[1]
     if not field:
-        return False
-    return (there is None and not strict) or judge(field, there, None)
+        return None
+    return EMPTY if there is None else judge(field, there, None)
 
 
-def _one_sided(side: str, path_a: Path, path_b: Path, a: Any, b: Any) -> Change:
+def _one_sided(side: str, path_a: Path, path_b: Path, a: Any, b: Any, kind: str | None) -> Change:
     if a is _NOTHING:
-        return Change(side, None, written(path_b), None, b)
-    return Change(side, written(path_a), None, a, None)
+        return Change(side, None, written(path_b), None, b, kind)
+    return Change(side, written(path_a), None, a, None, kind)
 
 
 def _members(path_a: Path, path_b: Path, a: dict[Any, Any], b: dict[Any, Any]) -> Iterator[Work]:
@@ -119,9 +137,14 @@ def _members(path_a: Path, path_b: Path, a: dict[Any, Any], b: dict[Any, Any]) -
             yield (path_a, key), (path_b, key), _NOTHING, value
 
 
-def _items(path_a: Path, path_b: Path, a: Sequence[Any], b: Sequence[Any]) -> Iterator[Work]:
-    """Items that are equal as a whole are each other; between them, those of one shape."""
+def _items(path_a: Path, path_b: Path, a: Sequence[Any], b: Sequence[Any], *, strict: bool) -> Iterator[Work]:
+    """Items that are equal as a whole are each other (but, if `strict`, for white space); between them, those of one
+    shape.
+    """
     for block in blocks_of(_Keys(a), _Keys(b), bits=_MOST_ITEMS).blocks:
+        if block.same and strict:
+            same = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
+            yield from (((path_a, i), (path_b, j), a[i], b[j]) for i, j in same)
         pairs = [] if block.same else _alike(a[block.a0 : block.a1], b[block.b0 : block.b1])
         i, j = block.a0, block.b0
         for left, right in [*((block.a0 + x, block.b0 + y) for x, y in pairs), (block.a1, block.b1)]:

@@ -162,6 +162,8 @@ def _quiet(section: Section) -> Section:
 
 def _changed(change: Change) -> Section:
     note = f"was {change.path_a}" if change.path_a and change.path_b and change.path_a != change.path_b else ""
+    if change.noise:
+        note = f"{note} · usually ignored: {change.noise}".removeprefix(" · ")
     sign = Sign.EDITED if change.path_a is None and change.path_b is None else _WORDS[change.word]
     whole = not change.path or change.side == STATUS
     if sign is Sign.EDITED and whole and (change.a is None or change.b is None):
