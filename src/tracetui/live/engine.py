@@ -1,7 +1,8 @@
 """Starts the workers, each in a daemon thread of its own, and passes on what the screen asks of them.
 
 What the user waits for never queues behind a scan: one thread walks, counts and watches, one reads the run that is
-open and follows it, one loads bodies of spans, one compares runs. What they make is in a mailbox.
+open and follows it, one loads bodies of spans, one compares runs, one does what reads many. What they make is in a
+mailbox.
 """
 
 from __future__ import annotations
@@ -20,9 +21,12 @@ from tracetui.live.opener import Opener
 from tracetui.live.traffic import Traffic
 from tracetui.model import Problem, Run, RunRef, Span
 from tracetui.sources.base import Source
+from tracetui.views import masking
 
 if TYPE_CHECKING:
     from tracetui.live.differ import Differ
+    from tracetui.live.survey import Surveyor
+    from tracetui.live.surveyed import Job
 
 REST_SECONDS: Final = 1.0
 """After which a screen on which all is listed has come to rest."""
@@ -39,7 +43,7 @@ class Engine:
         self._traffic = Traffic()
         forced = registry.load(only) if only else None
         self._lister = Lister(source, roots, forced, self._mailbox, self._traffic, events=events)
-        self._opener = Opener(source, self._mailbox, self._traffic)
+        self._opener = Opener(source, self._mailbox, self._traffic, masking.current())
         self._source = source
 
     def start(self) -> None:
@@ -55,6 +59,8 @@ class Engine:
         self._opener.stop()
         if "differ" in vars(self):
             self.differ.stop()
+        if "surveyor" in vars(self):
+            self.surveyor.stop()
 
     @cached_property
     def differ(self) -> Differ:
@@ -64,6 +70,15 @@ class Engine:
         differ = Differ(self._source, self._mailbox, self._traffic)
         self._begin(differ.run)
         return differ
+
+    @cached_property
+    def surveyor(self) -> Surveyor:
+        """Does what reads many runs; its methods return at once. What it takes is loaded when it is first asked for."""
+        from tracetui.live.survey import Surveyor
+
+        surveyor = Surveyor(self._source, self._mailbox, self._traffic)
+        self._begin(surveyor.run)
+        return surveyor
 
     def later(self, work: Callable[[], None]) -> None:
         """Do something that nobody waits for, in a thread of its own, when the screen has come to rest."""
@@ -112,20 +127,39 @@ class Engine:
 
     def open(self, ref: RunRef, *, anew: bool = False) -> None:
         """Read that run, and read on as it grows, in place of the one before; from its start if `anew`."""
+        self._keys_first()
         self._opener.open(ref, anew=anew)
 
     def enter(self, ref: RunRef) -> None:
         """Read all of that run, if it is being read or held at the end of what a preview needs."""
+        self._keys_first()
         self._opener.enter(ref)
 
     def follow(self, on: bool) -> None:
         """Whether the newest span of the open run is looked at: its body then comes with the run."""
         self._opener.follow(on)
 
-    def load_body(self, run: Run, span: Span) -> None:
-        """Load the body of a span; a request that was not begun yet is replaced."""
-        self._opener.load_body(run, span)
+    def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
+        """Load the body of a span; a request that was not begun yet is replaced.
+
+        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.reveal` shows one value of it.
+        """
+        self._keys_first()
+        self._opener.load_body(run, span, unmasked=unmasked)
 
     def load_excerpt(self, problem: Problem) -> None:
         """Read the text around the place of a problem; a request that was not begun yet is replaced."""
         self._opener.load_excerpt(problem)
+
+    def survey(self, job: Job) -> None:
+        """Do a job that reads many runs, in place of the one before; `Mail.survey` tells how far it is."""
+        self.surveyor.begin(job)
+
+    def stop_survey(self) -> None:
+        """End the job that reads many runs. Nothing more is told of it."""
+        if "surveyor" in vars(self):
+            self.surveyor.begin(None)
+
+    def _keys_first(self) -> None:
+        if "surveyor" in vars(self):
+            self.surveyor.give_way()

@@ -8,8 +8,10 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats import registry
 from tracetui.formats.base import START, Chunk, Format
-from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
+from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
+from tracetui.model.masked import masked_bodies, masked_run_body
+from tracetui.redact import Redactor
 from tracetui.sources.base import FOLLOWED, KEPT, File, LinkLost, Source, reason_of
 
 GROWTH: Final = 1.5
@@ -19,12 +21,17 @@ GROWTH: Final = 1.5
 class Reader:
     """Reads one run, and reads on for as long as anybody wants to follow it. Used by one thread at a time."""
 
-    def __init__(self, source: Source, ref: RunRef, *, follow: bool = False) -> None:
-        """`follow` says that it will be read on, so that a live database is read in place instead of copied."""
+    def __init__(self, source: Source, ref: RunRef, *, follow: bool = False, redactor: Redactor | None = None) -> None:
+        """`follow` says that it will be read on, so that a live database is read in place instead of copied.
+
+        Bodies are masked by `redactor` when they are loaded; without one they are exact.
+        """
         self._source = source
-        self._follow = follow
+        self._follow, self._redactor = follow, redactor
         self._format: Format = registry.load(ref.format)
         self._builder = RunBuilder(ref, self._body)
+        self._masked: tuple[RunBody, RunBody] | None = None
+        """What the trace says about the run as a whole, and the same masked."""
         self._cursor = START
         self._kept: dict[str, Any] = {}
         self._file: tuple[float, bool] = (0.0, False)
@@ -87,7 +94,12 @@ class Reader:
     def build(self) -> Run:
         """The run as far as it was read. Costs what is new since the last build, where that is at the end."""
         modified_at, moving = self._file
-        return self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
+        run = self._builder.build(modified_at=modified_at, moving=moving, complete=not self.more, failure=self.failure)
+        if self._redactor is None:
+            return run
+        if self._masked is None or self._masked[0] is not run.body:
+            self._masked = run.body, masked_run_body(run.body, self._redactor)
+        return masked_bodies(run, self._redactor, self._masked[1])
 
     def summary(self) -> RunSummary:
         """The summary that `build` would give, for less."""

@@ -11,6 +11,7 @@ import msgspec
 from tracetui.live.compared import Answer, Ask
 from tracetui.live.excerpt import Excerpt
 from tracetui.live.scan import Found
+from tracetui.live.surveyed import Survey
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.store.store import OPEN_BODIES
 
@@ -36,10 +37,14 @@ class Mail(msgspec.Struct):
     """The newest state of each run that was read."""
     bodies: dict[tuple[RunRef, str], tuple[Span, Body]] = {}
     """Bodies by run and span id, with the state of the span that they are of."""
+    unmasked: tuple[RunRef, Span, Body] | None = None
+    """The body that was asked for as the trace has it, to reveal a value of it. Nobody keeps it."""
     excerpts: dict[str, Excerpt] = {}
     """Text around the place of a problem, by path of the file."""
     diffs: dict[Ask, Answer] = {}
     """The newest answer to each question about two runs."""
+    survey: Survey | None = None
+    """How far the job is that reads many runs."""
     watching: Watching | None = None
     """How the directory is watched, where that changed."""
     seen: int = 0

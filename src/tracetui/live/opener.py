@@ -16,6 +16,8 @@ from tracetui.live.load import Reader
 from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Body, Problem, Run, RunRef, Span
+from tracetui.model.masked import unmasked
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.store import OPEN_RUNS
 from tracetui.views.walk import starting_span
@@ -31,8 +33,9 @@ SCREEN_SECONDS: Final = 0.1
 class Opener:
     """Reads what the screen asks for. `read` and `load` are the bodies of two threads; nothing else blocks."""
 
-    def __init__(self, source: Source, mailbox: Mailbox, traffic: Traffic) -> None:
+    def __init__(self, source: Source, mailbox: Mailbox, traffic: Traffic, redactor: Redactor | None = None) -> None:
         self._source = source
+        self._redactor = redactor
         self._mailbox = mailbox
         self._traffic = traffic
         self._run: tuple[RunRef, bool] | None = None
@@ -41,7 +44,7 @@ class Opener:
         self._newest = False
         self._readers: OrderedDict[RunRef, Reader] = OrderedDict()
         """Runs that were read, so that reading on costs only what is new; used by the first thread alone."""
-        self._body: tuple[Run, Span] | Problem | None = None
+        self._body: tuple[Run, Span, bool] | Problem | None = None
         self._run_bell = threading.Event()
         self._read_on = threading.Event()
         self._body_bell = threading.Event()
@@ -64,9 +67,9 @@ class Opener:
         """Whether the newest span is looked at: its body then comes with the run."""
         self._newest = on
 
-    def load_body(self, run: Run, span: Span) -> None:
-        """Load the body of a span; a request that was not begun yet is replaced."""
-        self._body = (run, span)
+    def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
+        """Load the body of a span, as the trace has it if `unmasked`; a request that was not begun yet is replaced."""
+        self._body = (run, span, unmasked)
         self._body_bell.set()
 
     def load_excerpt(self, problem: Problem) -> None:
@@ -100,7 +103,7 @@ class Opener:
     def _reader(self, ref: RunRef, anew: bool) -> Reader:
         """The reader of that run: the one at hand, which has read much of it already, if there is one."""
         known = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref, follow=True) if known is None or anew else known
+        reader = Reader(self._source, ref, follow=True, redactor=self._redactor) if known is None or anew else known
         self._readers[ref] = reader
         while len(self._readers) > OPEN_RUNS:
             self._readers.popitem(last=False)
@@ -178,7 +181,12 @@ class Opener:
                 with self._mailbox.open(asked=True) as mail:
                     mail.excerpts[wanted.path] = excerpt
             elif wanted is not None:
-                run, span = wanted
-                body: Body = run.load(span)
-                with self._mailbox.open(asked=True) as mail:
-                    mail.put_body(run.summary.ref, span, body)
+                self._load(*wanted)
+
+    def _load(self, run: Run, span: Span, exact: bool) -> None:
+        body: Body = (unmasked(run) if exact else run).load(span)
+        with self._mailbox.open(asked=True) as mail:
+            if exact:
+                mail.unmasked = (run.summary.ref, span, body)
+            else:
+                mail.put_body(run.summary.ref, span, body)

@@ -12,10 +12,11 @@ from tracetui.store.contrast import Finding
 from tracetui.store.judgement import Judgement
 from tracetui.store.signature import normalise
 from tracetui.store.triage import Group
-from tracetui.text import Clean, one_line, wrap
+from tracetui.text import Clean, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece, column, fill, width_of
 from tracetui.views.triage import placeholders, short_id
 

@@ -9,10 +9,11 @@ from typing import Final
 import msgspec
 
 from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource
-from tracetui.text import Clean, clean, duration, grouped, one_line
+from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
+from tracetui.views.masking import clean, mask, one_line, record
 from tracetui.views.node_rows import has_nodes, node_rows
 from tracetui.views.rows import Piece, Rows
 from tracetui.views.runinfo import goal_rows, has_goal, limits, run_rows, source_words, status_pieces, usage
@@ -95,7 +96,7 @@ def _error(view: _View) -> Stack:
     sheet = view.sheet("error")
     error, span = view.span.error, view.span
     kind = one_line(error.type, 200) if error is not None and error.type else Clean("")
-    message = error.message if error is not None else ""
+    message = mask(error.message) if error is not None else ""
     gap = ": "
     if kind and message.startswith(f"{kind}:"):
         message = message[len(kind) + 1 :].lstrip()
@@ -219,7 +220,7 @@ def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
 
 
 def _raw(view: _View) -> Rows:
-    text = view.body.raw.decode("utf-8", "backslashreplace")
+    text = record(view.body.raw).decode("utf-8", "backslashreplace")
     return TextRows(text, view.width, name="raw", style="sec", glyphs=view.glyphs)
 
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tracetui.text import Clean, clean_lines, grouped, size, wrap
+from tracetui.text import Clean, grouped, size, wrap
 from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.masking import clean_lines
 from tracetui.views.rows import Line, ListRows, Piece
 
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime, tzinfo
 
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
-from tracetui.text import Clean, age, clean, cost, duration, grouped, one_line, tokens
+from tracetui.text import Clean, age, cost, duration, grouped, tokens
 from tracetui.views.chart import tokens_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.liveness import State
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.runs import status_now
 

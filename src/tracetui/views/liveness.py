@@ -28,7 +28,8 @@ import msgspec
 
 from tracetui.model import Operation, Run, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import CONTAINERS
-from tracetui.text import Clean, age, duration, one_line
+from tracetui.text import Clean, age, duration
+from tracetui.views.masking import one_line
 
 RUNNING_MS: Final = 10_000.0
 """Silence that is never worth a word: an ordinary call of a model takes as long."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from tracetui.model import Operation, Run
-from tracetui.text import Clean, count, duration, one_line, pad
+from tracetui.text import Clean, count, duration, pad
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.masking import one_line
 from tracetui.views.nodes import NodeStats, node_spans, node_stats, summary_line
 from tracetui.views.rows import Jump, Line, ListRows, Piece, column, fit
 

@@ -14,7 +14,8 @@ from typing import Final
 import msgspec
 
 from tracetui.model import Operation, Run, Span, Status
-from tracetui.text import Clean, cells, one_line, pad
+from tracetui.text import Clean, cells, pad
+from tracetui.views.masking import one_line
 
 NAME_LIMIT: Final = 60
 ERROR_LIMIT: Final = 160

@@ -6,9 +6,10 @@ from collections.abc import Hashable, Mapping, Sequence
 from typing import Protocol
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, count, duration, one_line, pad
+from tracetui.text import Clean, count, duration, pad
 from tracetui.views.diff import name_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, fill, fit
 
 
@@ -52,9 +53,18 @@ class ReplayRows:
         words = "" if told is None else "same" if told.same else told.words
         return f"{run.id} {run.name} {run.relation or ''} {run.status.value} {words}"
 
+    def heading(self, original: RunSummary, width: int) -> list[Line]:
+        """The names of the columns, and the original in them."""
+        names = (
+            *fill([Piece(Clean("  run"))], _room(width) + 2),
+            Piece(Clean(f" {pad(Clean('is a'), 8)} steps  time  against the original")),
+        )
+        told = (Piece(Clean("what the others repeat"), "dim"),)
+        dim = tuple(Piece(piece.text, "dim") for piece in names)
+        return [tuple(fit(dim, width)), tuple(fit([*self._head(original, "original", width), *told], width))]
+
     def line(self, index: int, width: int) -> Line:
         run, glyphs = self._runs[index], self._glyphs
-        sign, style = status_glyph(run.status, glyphs)
         told = self._verdicts.get(run.ref)
         if told is None:
             verdict: Line = (Piece(Clean(f"{glyphs.zero} not compared yet"), "dim"),)
@@ -62,12 +72,23 @@ class ReplayRows:
             verdict = (Piece(Clean(f"{glyphs.same} went the same way"), "status.ok"),)
         else:
             verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(told.words, "diff.chg"))
-        head = [
+        return tuple(fit([*self._head(run, run.relation or "", width), *verdict], width))
+
+    def _head(self, run: RunSummary, relation: str, width: int) -> list[Piece]:
+        """What is said of a run itself."""
+        sign, style = status_glyph(run.status, self._glyphs)
+        room = _room(width)
+        name = clean(run.id, 60) if len(run.id) <= room else name_of(run)
+        return [
             Piece(sign, style),
             Piece(Clean(" ")),
-            *fill([Piece(name_of(run), "text"), Piece(Clean(f" {one_line(run.name, 40)}"), "dim")], 30),
-            Piece(Clean(f" {pad(one_line(run.relation or '', 20), 7)} "), "accent"),
-            Piece(pad(count(run.steps), 4, right=True), "sec"),
+            *fill([Piece(name, "text"), Piece(Clean(f" {one_line(run.name, 40)}"), "dim")], room),
+            Piece(Clean(f" {pad(one_line(relation, 20), 8)}"), "accent"),
+            Piece(pad(count(run.steps), 6, right=True), "sec"),
             Piece(Clean(f" {pad(duration(run.duration_ms), 5, right=True)}  "), "sec"),
         ]
-        return tuple(fit([*head, *verdict], width))
+
+
+def _room(width: int) -> int:
+    """Cells for what a run is called."""
+    return 24 if width < 100 else 48

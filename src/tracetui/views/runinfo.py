@@ -19,10 +19,11 @@ from tracetui.model import (
     Total,
     Usage,
 )
-from tracetui.text import Clean, clean, cost, duration, grouped, one_line, pad, tokens
+from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.headline import moment, number
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack

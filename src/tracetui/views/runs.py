@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 
 from tracetui import text
 from tracetui.model import Problem, RunSummary, Status, StatusSource
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean
 from tracetui.views.arrange import Item, haystack, moment, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.liveness import State
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 Stands = Callable[[RunSummary], State]
@@ -232,11 +233,13 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
         pieces = [Piece(one_line(run.outcome or "waits for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
         pieces = [Piece(one_line(run.outcome or run.status_word or "cancelled", 200), "sec")]
-    relation = _relation(run, glyphs)
+    relation = _relation(run)
+    if pieces and relation:  # that it is a replay is seen also where there is no room for more than its error
+        return (Piece(Clean(f"{glyphs.replay} "), "accent"), *pieces, Piece(Clean(" ")), *relation)
     if pieces:
-        return (*pieces, *([Piece(Clean(" ")), *relation] if relation else ()))
+        return tuple(pieces)
     if relation:
-        return tuple(relation)
+        return (Piece(Clean(f"{glyphs.replay} "), "accent"), *relation)
     if run.outcome:
         style = "status.ok" if run.status is Status.OK else "sec"
         return (Piece(one_line(run.outcome, 200), style),)
@@ -262,7 +265,7 @@ def _cause(run: RunSummary) -> list[Piece]:
     return pieces
 
 
-def _relation(run: RunSummary, glyphs: Glyphs) -> list[Piece]:
+def _relation(run: RunSummary) -> list[Piece]:
     if run.relation is None:
         return []
     if run.relation == "student":
@@ -271,7 +274,7 @@ def _relation(run: RunSummary, glyphs: Glyphs) -> list[Piece]:
         ident = clean(run.replay_of or "?", 80)
         name = Clean(ident[:8]) if len(ident) == 36 else text.truncate_middle(ident, 20)
     word = Clean(f" {run.relation}") if run.relation in ("fork", "retry") else Clean("")
-    return [Piece(Clean(f"{glyphs.replay} {name}"), "accent"), Piece(word, "sec")]
+    return [Piece(name, "accent"), Piece(word, "sec")]
 
 
 def _group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:

@@ -7,10 +7,11 @@ from typing import Final
 
 from tracetui.model import Run, Status
 from tracetui.model.build import CONTAINERS
-from tracetui.text import Clean, grouped, one_line, truncate
+from tracetui.text import Clean, grouped, truncate
 from tracetui.views.bars import sparkline
 from tracetui.views.glyphs import UNICODE, Glyphs, kind_of, status_glyph
 from tracetui.views.liveness import Liveness, OpenCall, State, rounded, seconds
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece, fit, width_of
 
 FRAME: Final = 3

@@ -14,12 +14,13 @@ from typing import Final, NamedTuple
 
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
-from tracetui.text import Clean, count, duration, one_line, pad, tokens
+from tracetui.text import Clean, count, duration, pad, tokens
 from tracetui.views.bars import axis
 from tracetui.views.chart import Chart
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.growth import growth
 from tracetui.views.headline import ending
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.visible import visible, visible_now
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracetui.formats import registry
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 

@@ -11,9 +11,10 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.judgement import Judgement
 from tracetui.store.signature import Signature
 from tracetui.store.triage import Group
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean
 from tracetui.views.arrange import moment
 from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Fold, Line, Piece, column, fill, fit
 
 PLACEHOLDER: Final = re.compile(r"<[a-z]+>")

@@ -1,0 +1,128 @@
+"""Runs with their secrets masked: bodies when they are loaded, headers at once.
+
+What is masked is the model, not the trace: whoever needs exact values (`--json`, a revealed value) asks for the run
+without the mask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec.structs import replace
+
+from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary
+from tracetui.model.span import Body, Error, Span
+from tracetui.redact import Redactor
+
+
+class MaskedLoad:
+    """`Run.load` of a run whose bodies are masked."""
+
+    __slots__ = ("body", "load", "redactor")
+
+    def __init__(self, load: Callable[[Span], Body], body: RunBody, redactor: Redactor) -> None:
+        self.load, self.body, self.redactor = load, body, redactor
+
+    def __call__(self, span: Span) -> Body:
+        return masked_body(self.load(span), self.redactor)
+
+
+class MaskedOnScreen(MaskedLoad):
+    """The same but for the source record, which is large and seldom looked at: whoever draws it masks it."""
+
+    __slots__ = ()
+
+    def __call__(self, span: Span) -> Body:
+        return masked_values(self.load(span), self.redactor)
+
+
+def masked_bodies(run: Run, redactor: Redactor, body: RunBody | None = None) -> Run:
+    """The run with its own body masked (`body`, if that is known), and those of its spans as they are loaded.
+
+    Headers and source records stay as they are: they are masked where they are drawn.
+    """
+    load = MaskedOnScreen(run.load, run.body, redactor)
+    return replace(run, body=body or masked_run_body(run.body, redactor), load=load)
+
+
+def masked(run: Run, redactor: Redactor) -> Run:
+    """The run with everything masked that is shown of it: summary, spans, problems and bodies."""
+    return replace(
+        run,
+        body=masked_run_body(run.body, redactor),
+        load=MaskedLoad(run.load, run.body, redactor),
+        summary=masked_summary(run.summary, redactor),
+        spans=tuple(masked_span(span, redactor) for span in run.spans),
+        problems=tuple(masked_problem(problem, redactor) for problem in run.problems),
+    )
+
+
+def unmasked(run: Run) -> Run:
+    """The run with its bodies as the trace has them; what was masked of its headers stays so."""
+    load = run.load
+    if not isinstance(load, MaskedLoad):
+        return run
+    return replace(run, load=load.load, body=load.body if run.summary.ref.span is None else run.body)
+
+
+def masked_body(body: Body, redactor: Redactor) -> Body:
+    """A body with every secret in it masked; itself where there is none."""
+    made, record = masked_values(body, redactor), redactor.raw(body.raw)
+    return made if record is body.raw else replace(made, raw=record)
+
+
+def masked_values(body: Body, redactor: Redactor) -> Body:
+    """As `masked_body`, but for the source record."""
+    values = replace(body, raw=b"")
+    made = redactor.value(values)
+    return body if made is values else replace(made, raw=body.raw)
+
+
+def masked_run_body(body: RunBody, redactor: Redactor) -> RunBody:
+    """As `masked_body`, of a run."""
+    record, values = body.raw, replace(body, raw=b"")
+    raw, made = redactor.raw(record), redactor.value(values)
+    return body if made is values and raw is record else replace(made, raw=raw)
+
+
+def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
+    """What a list shows of a run. Its id and address stay: they say which run it is."""
+    say = redactor.header
+    told = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
+    told |= {"prompt": run.prompt, "outcome": run.outcome}
+    made = {name: say(text) for name, text in told.items() if text}
+    changed = {name: text for name, text in made.items() if text is not told[name]}
+    error = None if run.first_error is None else _masked_cause(run.first_error, redactor)
+    if error is run.first_error and not changed:
+        return run
+    return replace(run, first_error=error, **changed)
+
+
+def masked_span(span: Span, redactor: Redactor) -> Span:
+    """The header of a span; its id stays."""
+    say = redactor.header
+    name, preview, note = say(span.name), say(span.preview), say(span.note)
+    error = None if span.error is None else masked_error(span.error, redactor)
+    if name is span.name and preview is span.preview and note is span.note and error is span.error:
+        return span
+    return replace(span, name=name, preview=preview, note=note, error=error)
+
+
+def masked_error(error: Error, redactor: Redactor) -> Error:
+    """An error's type and text."""
+    message, kind = redactor.header(error.message), error.type and redactor.header(error.type)
+    return error if message is error.message and kind is error.type else Error(message, kind)
+
+
+def masked_problem(problem: Problem, redactor: Redactor) -> Problem:
+    """Why something could not be read; it may quote what is there."""
+    reason = redactor.header(problem.reason)
+    return problem if reason is problem.reason else replace(problem, reason=reason)
+
+
+def _masked_cause(error: FirstError, redactor: Redactor) -> FirstError:
+    say = redactor.header
+    message, kind, name = say(error.message), error.type and say(error.type), error.name and say(error.name)
+    if message is error.message and kind is error.type and name is error.name:
+        return error
+    return replace(error, message=message, type=kind, name=name)

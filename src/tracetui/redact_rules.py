@@ -1,0 +1,270 @@
+"""What counts as a secret: names of fields, and shapes of text. `tracetui.redact` does the masking.
+
+Everything here costs time that grows with the length of the text, whatever the text is: no pattern looks at the same
+stretch again from each of many starts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from enum import IntEnum
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+CUT_AT: Final = 119
+"""A header's text of so many characters may have been cut: at its end also the beginning of a secret counts."""
+
+
+class Named(IntEnum):
+    """What the name of a field says of its value."""
+
+    OPEN = 0
+    TEXT = 1
+    """Text in it is secret; a number counts or names something (``token: 1183``)."""
+    ALL = 2
+    """Text and numbers are secret (``password: 1234``)."""
+
+
+# ---- names
+
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+")
+_ALWAYS: Final = frozenset({"password", "passwd", "passphrase", "pwd", "secret", "secrets", "passwords"})
+_TEXTS: Final = frozenset({"authorization", "cookie", "cookies", "credential", "credentials", "apikey"})
+_PAIRS: Final = frozenset(
+    {
+        *((word, "key") for word in ("api", "private", "access", "secret", "signing", "encryption", "ssh", "account")),
+        *((word, "key") for word in ("master", "subscription", "license", "deploy", "admin", "service", "auth")),
+        ("connection", "string"), ("connection", "strings"), ("connection", "uri"), ("connection", "url"),
+    }
+)  # fmt: skip
+_GLUED: Final = (
+    "apikey", "accesstoken", "authtoken", "refreshtoken", "sessiontoken", "idtoken", "bearertoken", "secretkey",
+    "privatekey", "accesskey", "clientsecret", "password", "passwd", "passphrase", "connectionstring",
+)  # fmt: skip
+_ABOUT: Final = frozenset({
+    "count", "counts", "type", "types", "name", "names", "url", "uri", "endpoint", "length", "len", "expiry",
+    "expires", "expired", "expiration", "at", "in", "ttl", "required", "policy", "hint", "path", "file", "id", "ids",
+    "limit", "limits", "budget", "usage", "index", "rate", "per", "max", "min", "total", "size", "age", "version",
+    "present", "valid", "enabled", "status", "error", "errors", "kind", "format", "field", "fields", "prompt",
+    "estimate", "cost", "price", "details", "window", "used",
+})  # fmt: skip
+"""What a last word of a name says: not the secret, but something about it (``token_count``, ``secret_name``)."""
+
+
+@lru_cache(4096)
+def named(key: str) -> Named:
+    """What the name of a field says of its value. Case and separators don't matter: ``apiKey`` is ``API-KEY``."""
+    words = [word.lower() for word in _WORD.findall(key[-80:])]
+    if not words or (words[-1] in _ABOUT and tuple(words[-2:]) not in _PAIRS):
+        return Named.OPEN
+    if not _ALWAYS.isdisjoint(words):
+        return Named.ALL
+    pairs = _PAIRS.intersection(pairwise(words))
+    if pairs or words[-1] in ("token", "auth") or not _TEXTS.isdisjoint(words):
+        return Named.TEXT
+    return Named.TEXT if words[-1].endswith(_GLUED) else Named.OPEN
+
+
+# ---- shapes
+
+
+class Shape(NamedTuple):
+    """A kind of secret that is known by how it looks.
+
+    The pattern is searched in text whose ASCII letters were lowered, where one of `needles` is in it; its named group
+    (else all of it) is what is masked. What it finds counts if `likely` is found in it as it was written.
+    """
+
+    name: str
+    needles: tuple[str, ...]
+    pattern: re.Pattern[str]
+    likely: re.Pattern[str] = re.compile("")
+
+
+def _begins(literal: str) -> str:
+    """`literal`, not within a word (in JSON the ``n`` of ``\\n`` may stand before it)."""
+    return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal}))"
+
+
+_KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
+SHAPES: Final = (
+    Shape(
+        "private key",
+        ("-----begin",),
+        re.compile(
+            rf"-----begin {_KEY_BLOCK}(?P<secret>[^-]*+(?:-(?!----)[^-]*+)*+)-----end {_KEY_BLOCK}"
+            rf"|-----begin {_KEY_BLOCK}(?P<open>[^\"\\]*+(?:\\[^\"][^\"\\]*+)*+)"
+        ),
+    ),
+    Shape("password in a URL", ("@",), re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
+    Shape(
+        "key of a model provider", ("sk-",), re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")
+    ),
+    Shape(
+        "AWS key",
+        ("akia", "asia"),
+        re.compile(rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])"),
+        re.compile("^[A-Z0-9]+$"),
+    ),
+    Shape(
+        "GitHub token",
+        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        re.compile(r"gh[pousr]_[a-z0-9]{20,}+|github_pat_[a-z0-9_]{20,}+"),
+    ),
+    Shape("GitLab token", ("glpat-",), re.compile(r"glpat-[a-z0-9_-]{16,}+")),
+    Shape("Slack token", ("xox",), re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
+    Shape("Google key", ("aiza",), re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
+    Shape("Hugging Face token", ("hf_",), re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
+    Shape(
+        "JSON web token",
+        ("eyj",),
+        re.compile(_begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?"),
+        re.compile("^eyJ"),
+    ),
+    Shape(
+        "bearer token",
+        ("bearer",),
+        re.compile(r"bearer[ \t]{1,4}(?P<secret>[a-z0-9._~+/=-]{8,}+)"),
+        re.compile(".{20}|[0-9]"),
+    ),
+)
+_TAIL: Final = re.compile(
+    r"(?:(?<![a-z0-9])(?:sk-|akia|asia|hf_|eyj)|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|aiza)"
+    r"(?P<token>[a-z0-9_.-]*)$|bearer[ \t]{1,4}(?P<bearer>\S*)$|://[^\s/@:]{0,99}:(?!\d{1,5}$)(?P<secret>[^\s/@]+)$"
+)
+
+
+NAME: Final = "name of the field"
+"""The rule by which a value counts that follows its name."""
+
+
+class Found(NamedTuple):
+    """A secret in a text: where it is, by which rule it was found; `quoted` if a mask needs quotes to stay JSON."""
+
+    start: int
+    end: int
+    rule: str
+    quoted: bool = False
+
+
+def lowered(text: str) -> str:
+    """`text` with its ASCII letters lowered: every character stays where it is."""
+    return _lowered(text).decode("utf-8", "surrogatepass")
+
+
+def _lowered(text: str) -> bytes:
+    return text.encode("utf-8", "surrogatepass").lower()
+
+
+def may_hold(text: str | bytes) -> bool:
+    """One cheap look: False where there is certainly no secret in a text (or in its UTF-8)."""
+    low = text.lower() if isinstance(text, bytes) else _lowered(text)
+    for needle in _NEEDLES:  # noqa: SIM110 - every header that is drawn passes here; a generator takes twice as long
+        if needle in low:
+            return True
+    return False
+
+
+def shaped(shape: Shape, text: str, low: str) -> Iterator[Found]:
+    """The secrets of one shape."""
+    for match in shape.pattern.finditer(low):
+        group = match.lastgroup or 0
+        start, end = match.span(group)
+        if start < end and shape.likely.search(text[start:end]):
+            yield Found(start, end, shape.name)
+
+
+def tail(text: str, low: str) -> Found | None:
+    """The beginning of a secret at the end of a text that was cut there."""
+    begin = max(0, len(low) - 200)
+    match = _TAIL.search(low, begin)
+    if match is None:
+        return None
+    start = match.start() if match.lastgroup == "token" else match.start(match.lastgroup or 0)
+    return Found(start, len(text), "cut off at the end") if start < len(text) else None
+
+
+# ---- names in texts
+
+_SEPARATOR: Final = r"(?P<name>[\w-]{0,40}+)(?P<quote>\\{0,8}[\"']?)(?P<sep>[ \t]{0,4}(?::=|=>|==?|:)\s{0,4}|[ \t])"
+WORDS: Final = {
+    word: re.compile(pattern + _SEPARATOR)
+    for word, pattern in {
+        "token": "token(?!s)",
+        "key": "key(?<![^a-z0-9 _-]key)(?!s)",
+        "auth": "auth(?!or[^i])",
+        **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
+    }.items()
+}
+"""One of them is in every name that counts; and where each is in a name that something follows, lowered."""
+_NEEDLES: Final = tuple(
+    needle.encode() for needle in (*WORDS, *(needle for shape in SHAPES for needle in shape.needles), "\\u00")
+)
+"""Lowered; one of them is in every secret or before it, or in the escapes that may hide it."""
+_LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
+_VALUE: Final = re.compile(
+    r"(?P<escape>\\+)\"(?P<escaped>[^\"\\]*+)|\"(?P<double>(?:[^\"\\]|\\.)*+)|'(?P<single>(?:[^'\\\n]|\\.)*+)"
+    r"|(?:(?i:bearer|basic|token|digest)[ \t]+)?(?P<bare>[^\s\"'\\&;<>(){}\[\]|`]+)",
+    re.DOTALL,
+)
+_PLACEHOLDER: Final = re.compile(
+    r"[$<%{(].*|[^A-Za-z0-9]*|(?:none|null|nil|true|false|undefined|str|string|bytes|bool|boolean|int|integer|number"
+    r"|float|object|array|any|optional|required|redacted|hidden|\[?redacted\]?|secretstr)",
+    re.IGNORECASE | re.DOTALL,
+)
+_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+|[A-Za-z_]\w*(?=\()")
+_HEADERS: Final = ("cookie", "authorization")
+"""Names of header lines: all that follows is the value."""
+
+
+def assignments(text: str, low: str) -> Iterator[tuple[str, re.Match[str]]]:
+    """Places where something follows a name that says that it is secret, with that name."""
+    for word, pattern in WORDS.items():
+        for match in pattern.finditer(low) if word in low else ():
+            start = _beginning(text, match.start())
+            name = text[start - 4 * (low[max(0, start - 4) : start] == "api ") : match.end("name")]
+            if (match["sep"].strip() or name.startswith("--")) and named(name) is not Named.OPEN:
+                yield name, match
+
+
+def _beginning(text: str, place: int) -> int:
+    """Where the name begins that reaches to `place`; of a very long one only the end is looked at."""
+    first = max(0, place - 64)
+    while place > first and (text[place - 1].isalnum() or text[place - 1] in "_-"):
+        place -= 1
+    return place
+
+
+def assigned(text: str, low: str) -> Iterator[Found]:
+    """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, header lines."""
+    end = 0
+    for name, match in sorted(assignments(text, low), key=lambda found: found[1].start()):
+        found = _value(text, match, name) if match.start() >= end else None
+        if found is not None:
+            end = found.end
+            yield found
+
+
+def _value(text: str, match: re.Match[str], name: str) -> Found | None:
+    header = not match["quote"] and match["sep"].startswith(":") and lowered(name).endswith(_HEADERS)
+    value = (_LINE if header else _VALUE).match(text, match.end())
+    if value is None:
+        return None
+    group = value.lastgroup or 0
+    start, end = value.span(group)
+    if group == "bare":
+        end = start + len(text[start:end].rstrip(",. "))
+        if not header and not _bare(text[start:end], text[end : end + 1], name):
+            return None
+    if start == end or _PLACEHOLDER.fullmatch(text, start, end) is not None:
+        return None
+    return Found(start, end, NAME, quoted=group == "bare" and '"' in match["quote"] and "\\" not in match["quote"])
+
+
+def _bare(value: str, after: str, name: str) -> bool:
+    """Whether a value without quotes is meant as one: prose and program text are full of ``token: str``."""
+    if len(value) < 4 or _CODE.fullmatch(value + ("(" if after == "(" else "")) or _CODE.match(value + after):
+        return False
+    return named(name) is Named.ALL or len(value) >= 16 or not value.isalpha()

@@ -1,0 +1,115 @@
+"""The gate for what is drawn of runs and spans without their bodies: secrets are masked, then the text is cleaned.
+
+Bodies are masked when they are loaded. Names, prompts, previews, outcomes and errors are not: ``--json`` is exact and
+lists are long. So they pass these functions, which are named as those of `tracetui.text` are, where they are drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import lru_cache
+from secrets import token_bytes
+from typing import Final
+
+from msgspec.structs import replace
+
+from tracetui import text as gate
+from tracetui.model import Run
+from tracetui.model.masked import masked_error
+from tracetui.redact import ASCII_MASK, MASK, Redactor, masks
+from tracetui.text import Clean
+from tracetui.views.rows import Line, Piece
+
+_KEY: Final = token_bytes(16)
+_screen = Redactor(_KEY)
+_current: ContextVar[Redactor | None] = ContextVar("redactor")
+
+
+def choose(*, ascii_glyphs: bool) -> Redactor:
+    """Draw masks with these glyphs from now on, everywhere where `using` says nothing else."""
+    global _screen
+    _screen = Redactor(_KEY, mask=ASCII_MASK if ascii_glyphs else MASK)
+    return _screen
+
+
+def current() -> Redactor | None:
+    """What masks here: None where nothing is to be masked."""
+    return _current.get(_screen)
+
+
+@contextmanager
+def using(redactor: Redactor | None) -> Iterator[Redactor | None]:
+    """Mask with another redactor for a while, or (None) not at all; in this thread only."""
+    token = _current.set(redactor)
+    try:
+        yield redactor
+    finally:
+        _current.reset(token)
+
+
+def mask(text: str) -> str:
+    """A header's text with its secrets masked; not cleaned."""
+    redactor = _current.get(_screen)
+    return _on_screen(redactor, text) if redactor is _screen else text if redactor is None else redactor.header(text)
+
+
+@lru_cache(4096)
+def _on_screen(redactor: Redactor, text: str) -> str:
+    return redactor.header(text)
+
+
+def masked_errors(run: Run) -> Run:
+    """The run with the errors of its spans masked: a comparison takes them for values."""
+    redactor = current()
+    if redactor is None:
+        return run
+    spans = tuple(
+        span if span.error is None else replace(span, error=masked_error(span.error, redactor)) for span in run.spans
+    )
+    return replace(run, spans=spans)
+
+
+def clean(text: str, limit: int | None = None) -> Clean:
+    """As `tracetui.text.clean`, masked."""
+    return gate.clean(mask(text), limit)
+
+
+def clean_lines(text: str) -> list[Clean]:
+    """As `tracetui.text.clean_lines`, masked."""
+    return gate.clean_lines(mask(text))
+
+
+def one_line(text: str, limit: int = 500) -> Clean:
+    """As `tracetui.text.one_line`, masked."""
+    return gate.one_line(mask(text), limit)
+
+
+def record(raw: bytes) -> bytes:
+    """A source record, masked."""
+    redactor = current()
+    return raw if redactor is None else _record(redactor, raw)
+
+
+@lru_cache(2)  # a pane is drawn again and again
+def _record(redactor: Redactor, raw: bytes) -> bytes:
+    return redactor.raw(raw)
+
+
+def styled(line: Line) -> Line:
+    """A line with its masks in the style ``mask``. Costs next to nothing where there are none."""
+    if not any(MASK in piece.text or ASCII_MASK in piece.text for piece in line):
+        return line
+    return tuple(part for piece in line for part in _parts(piece))
+
+
+def _parts(piece: Piece) -> Iterator[Piece]:
+    done = 0
+    for start, end in masks(piece.text):
+        if start > done:
+            yield Piece(Clean(piece.text[done:start]), piece.style)
+        yield Piece(Clean(piece.text[start:end]), "mask")
+        done = end
+    if done < len(piece.text):
+        yield Piece(Clean(piece.text[done:]), piece.style)

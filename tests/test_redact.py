@@ -1,0 +1,249 @@
+"""Secrets are found by name and by shape, nothing else is touched, and hostile text costs what it is long."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.canaries import CANARY, CLEAN, IN_TEXT, NAMED, PRIVATE, SHAPED
+from tracetui.model import Body, Message, Text, ToolCall
+from tracetui.redact import ASCII_MASK, MASK, Redactor, is_mask, masks
+from tracetui.redact_rules import Named, named
+
+SECRETS = [*SHAPED.values(), *IN_TEXT]
+words = st.sampled_from(
+    [*SECRETS, *CLEAN, *NAMED, '"', "\\", ": ", "=", "\n", "{", "}", "[", "]", ", ", "sk-", "://", "@", "-----", MASK]
+)
+hostile = st.lists(words | st.text(max_size=8), max_size=12).map("".join)
+leaves = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | hostile
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.sampled_from([*NAMED, "a", "b"]), inner, max_size=4),
+    max_leaves=20,
+)
+
+
+@pytest.mark.parametrize("secret", SECRETS)
+@pytest.mark.parametrize("around", ["{}", "key is {}", "a\n{}\nb", '["{}"]'])
+def test_a_secret_in_a_text_is_masked(secret: str, around: str) -> None:
+    redactor = Redactor()
+    made = redactor.text(around.replace("{}", secret))
+    assert CANARY not in made
+    assert MASK in made
+    assert sum(redactor.counts.values()) >= 1
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_value_is_masked_by_the_name_of_its_field(name: str) -> None:
+    assert Redactor().value({"a": [{name: NAMED[name], "n": 1}]}) == {"a": [{name: MASK, "n": 1}]}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_a_header_that_is_listed_by_name_and_value_is_masked(name: str) -> None:
+    pair = {"name": name, "value": NAMED[name]}
+    assert Redactor().value([pair]) == [{"name": name, "value": MASK}]
+
+
+@pytest.mark.parametrize("text", CLEAN)
+def test_what_is_no_secret_is_returned_itself(text: str) -> None:
+    redactor = Redactor()
+    assert redactor.text(text) is text
+    value = {"a": [text, {"usage": {"input_tokens": 3, "max_tokens": 4}, "token_count": 5, "password": None}]}
+    assert redactor.value(value) is value
+    record = json.dumps(value).encode()
+    assert redactor.raw(record) is record
+    assert not redactor.counts
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("token", Named.TEXT), ("refreshToken", Named.TEXT), ("AWS_SECRET_ACCESS_KEY", Named.ALL), ("pwd", Named.ALL),
+        ("APIKey", Named.TEXT), ("basic_auth", Named.TEXT), ("connectionString", Named.TEXT), ("key", Named.OPEN),
+        ("input_tokens", Named.OPEN), ("max_tokens", Named.OPEN), ("token_count", Named.OPEN), ("tokens", Named.OPEN),
+        ("secret_name", Named.OPEN), ("author", Named.OPEN), ("token_type", Named.OPEN), ("monkey", Named.OPEN),
+    ],
+)  # fmt: skip
+def test_names_are_read_word_by_word(name: str, says: Named) -> None:
+    assert named(name) is says
+
+
+def test_numbers_are_masked_where_only_a_secret_can_be_meant() -> None:
+    assert Redactor().value({"password": 1234, "token": 1183, "secret": True}) == {
+        "password": MASK,
+        "token": 1183,
+        "secret": True,
+    }
+
+
+def test_everything_in_a_field_of_secrets_is_masked() -> None:
+    value = {"credentials": {"user": "root", "parts": ["a1", ["b2"]]}}
+    assert Redactor().value(value) == {"credentials": {"user": MASK, "parts": [MASK, [MASK]]}}
+
+
+def test_the_parameters_of_a_tool_are_no_secrets() -> None:
+    schema = {"properties": {"password": {"type": "string", "description": "the password"}}}
+    assert Redactor().value(schema) is schema
+
+
+def test_a_key_of_a_mapping_may_be_a_secret() -> None:
+    value = {SHAPED["aws"]: 1, SHAPED["github"]: 2, "a": 3}
+    made = Redactor().value(value)
+    assert CANARY not in str(made)
+    assert list(made.values()) == [1, 2, 3]
+
+
+def test_json_in_a_text_stays_json_and_keeps_its_indentation() -> None:
+    text = json.dumps({"a": 1, "password": 12, "list": [SHAPED["aws"]]}, indent=2)
+    assert Redactor().text(text) == json.dumps({"a": 1, "password": MASK, "list": [MASK]}, indent=2, ensure_ascii=False)
+
+
+def test_a_record_is_masked_also_where_json_escapes_hide_the_secret() -> None:
+    record = b'{"text": "\\u0073k-proj-' + CANARY.encode() + b'A1b2A1b2", "n": 1}\n'
+    assert json.loads(Redactor().raw(record)) == {"text": MASK, "n": 1}
+
+
+def test_a_record_that_is_no_json_is_masked_and_keeps_its_other_bytes() -> None:
+    made = Redactor().raw(b"\xff\xfe" + SHAPED["aws"].encode() + b'\x00{"api_key": "' + CANARY.encode() + b'", cut')
+    assert CANARY.encode() not in made
+    assert made.startswith(b"\xff\xfe")
+    assert made.endswith(b'", cut')
+
+
+def test_structs_are_masked_and_stay_what_they_are() -> None:
+    call = ToolCall("c1", "login", {"password": CANARY, "user": "root"})
+    body = Body(input={"q": 1}, input_messages=(Message("assistant", (Text("hi"), call)),))
+    made = Redactor().value(body)
+    assert made == msgspec.structs.replace(
+        body,
+        input_messages=(
+            Message("assistant", (Text("hi"), ToolCall("c1", "login", {"password": MASK, "user": "root"}))),
+        ),
+    )
+
+
+@pytest.mark.parametrize("secret", SHAPED.values())
+def test_a_secret_that_a_header_was_cut_in_is_masked(secret: str) -> None:
+    for length in range(1, len(secret)):
+        text = ("x " * 60)[: 119 - length] + " " + secret[:length]
+        made = Redactor().header(text)
+        assert CANARY not in made, made
+        if length > secret.index(CANARY):
+            assert made != text
+
+
+def test_a_text_that_is_not_cut_may_end_like_a_secret() -> None:
+    assert Redactor().header("written with sk-learn") == "written with sk-learn"
+    assert Redactor().header("x" * 100 + " http://localhost:8080") == "x" * 100 + " http://localhost:8080"
+
+
+def test_masks_tell_secrets_apart_by_a_keyed_fingerprint() -> None:
+    redactor, other = Redactor(b"one"), Redactor(b"two")
+    made = [redactor.value({"password": secret})["password"] for secret in ("a", "b", "a")]
+    assert made[0] == made[2] != made[1]
+    assert all(is_mask(mask) and len(mask) == 12 for mask in made)
+    assert other.value({"password": "a"})["password"] != made[0]
+    assert Redactor(mask=ASCII_MASK).value({"password": "a"}) == {"password": "********"}
+
+
+def test_masks_are_found_again() -> None:
+    text = Redactor(b"key").text(f"a {SHAPED['aws']} b {SHAPED['github']}")
+    assert [is_mask(text[start:end]) for start, end in masks(text)] == [True, True]
+
+
+@given(hostile)
+def test_masking_twice_is_masking_once(text: str) -> None:
+    redactor = Redactor(b"key")
+    made = redactor.text(text)
+    assert redactor.text(made) == made
+
+
+@given(values)
+def test_structure_is_kept(value: Any) -> None:
+    made = Redactor().value(value)
+    assert _shape(made) == _shape(value)
+
+
+def _shape(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {name: _shape(inner) for name, inner in value.items()}
+    return [_shape(inner) for inner in value] if isinstance(value, list) else None
+
+
+@given(values)
+def test_json_stays_json(value: Any) -> None:
+    for indent in (None, 2):
+        text = json.dumps(value, indent=indent)
+        made = Redactor().text(text)
+        json.loads(made)
+        json.loads(Redactor().raw(text.encode()))
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_are_taken(data: bytes) -> None:
+    Redactor().raw(data)
+
+
+def test_depth_is_no_limit() -> None:
+    deep: Any = {"password": CANARY}
+    for _ in range(50_000):
+        deep = [deep]
+    made = Redactor().value(deep)
+    for _ in range(50_000):
+        made = made[0]
+    assert made == {"password": MASK}
+
+
+HOSTILE = {
+    "words": "token",
+    "names": "api_key",
+    "separators": 'api_key": ',
+    "assignments": "password=x ",
+    "quotes": 'password="',
+    "escapes": '\\"token\\": \\"',
+    "keys": "sk-",
+    "blocks": "-----BEGIN PRIVATE KEY-----",
+    "block and quote": '-----BEGIN PRIVATE KEY-----"',
+    "dashes": "-",
+    "addresses": "://a:",
+    "at": "://@",
+    "web tokens": "eyJabcdefgh.",
+    "bearer": "bearer ",
+    "secrets": SHAPED["aws"] + " ",
+    "pem": PRIVATE,
+    "brackets": "[{",
+    "backslashes": "password=\\",
+    "cookies": "cookie: ",
+    "letters": "a",
+    "masks": MASK,
+}
+
+
+@pytest.mark.parametrize("piece", HOSTILE.values(), ids=HOSTILE)
+def test_hostile_text_costs_what_it_is_long(piece: str) -> None:
+    """Steps of the program are counted. A pattern that backtracks would not come to an end at this size."""
+    short, long = (_steps(piece * (size // len(piece))) for size in (40_000, 320_000))
+    assert long <= 8 * short * 1.2 + 200
+
+
+def _steps(text: str) -> int:
+    steps = 0
+
+    def count(frame: object, event: str, argument: object) -> None:
+        nonlocal steps
+        steps += 1
+
+    redactor = Redactor()
+    sys.setprofile(count)
+    try:
+        redactor.text(text, cut=True)
+        redactor.value([text])
+    finally:
+        sys.setprofile(None)
+    return steps
