@@ -27,6 +27,7 @@ from tracetui.live.grep import Hit, Item, Options, Outcome, grep, grep_runs
 from tracetui.live.needle import Needle
 from tracetui.live.scan import scan
 from tracetui.model import Problem, Run
+from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
 
 Place = tuple[str, str | None]
@@ -302,3 +303,18 @@ def test_only_wanted_runs_are_searched(samples: Path) -> None:
     hits = found(samples, "refund", Options(wanted=lambda run: run.ref.key == "rag-002"))
 
     assert {hit.ref.key for hit in hits} == {"rag-002"}
+
+
+def test_a_secret_is_found_but_not_shown(tmp_path: Path) -> None:
+    session = Session(tmp_path / "s.ccpa-trace.jsonl")
+    secret = "hunter2-correct-horse"
+    session.answer(session.call("login", api_key=secret, user="ada"), f"the user is ada\nAPI_KEY={secret}")
+
+    masked = found(tmp_path, secret, Options(redactor=Redactor()))
+    exact = found(tmp_path, secret, Options())
+
+    assert [hit.keys for hit in masked] == [hit.keys for hit in exact] != []
+    assert all(hit.match == secret for hit in exact)
+    assert not any(secret in hit.before + hit.match + hit.after for hit in masked)
+    (ada, *_) = [hit for hit in found(tmp_path, "ada", Options(redactor=Redactor())) if hit.keys[-1] == "user"]
+    assert (ada.before, ada.match, ada.after) == ("", "ada", "")

@@ -17,6 +17,7 @@ from tracetui.export.json import encode, problem_value
 from tracetui.live.grep import BEFORE, Hit, Options, Outcome, grep
 from tracetui.live.needle import Needle
 from tracetui.model import Problem, RunRef, quote_key
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.text import Clean, clean
 
@@ -44,6 +45,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--max-count", metavar="N", type=int, help="at most N hits of each run")
     parser.add_argument("--names", action="store_true", help="search the names of fields too")
     parser.add_argument("--repeats", action="store_true", help="tell also what an earlier step of the run showed")
+    parser.add_argument("--no-redact", action="store_true", help="show secrets too; --json always does")
     how = parser.add_mutually_exclusive_group()
     how.add_argument("-l", "--runs", action="store_true", help="only the addresses of runs that have it")
     how.add_argument("-c", "--count", action="store_true", help="only how many hits each run has")
@@ -70,13 +72,14 @@ class _Search:
         self._args = args
         self.hits: Counter[RunRef] = Counter()
         self._outcomes: Counter[Outcome] = Counter()
-        self.trouble = False
         self._bold = _BOLD if _colours() else ("", "")
 
     def run(self, source: Source, needle: Needle) -> None:
         """Search everything. Raises `NothingReadable` where there is no file at all."""
-        places, options = roots(self._args), Options(names=self._args.names, repeats=self._args.repeats)
-        for item in grep(source, places, needle, options, only=only(self._args)):
+        args, places = self._args, roots(self._args)
+        redactor = None if args.json or args.no_redact else Redactor()
+        options = Options(names=args.names, repeats=args.repeats, redactor=redactor)
+        for item in grep(source, places, needle, options, only=only(args)):
             if isinstance(item, Hit):
                 self._hit(item)
             elif isinstance(item, Problem):
@@ -84,6 +87,11 @@ class _Search:
             elif item is not None:
                 self._outcomes[item] += 1
         self._end(places)
+
+    @property
+    def trouble(self) -> bool:
+        """Whether something could not be searched."""
+        return self._outcomes[Outcome.FAILED] > 0
 
     def _hit(self, hit: Hit) -> None:
         limit = self._args.max_count
@@ -105,14 +113,13 @@ class _Search:
         return Clean(f"{clean(where)}  {clean(hit.path)}: {clean(before)}{on}{clean(hit.match)}{off}{clean(hit.after)}")
 
     def _problem(self, problem: Problem) -> None:
-        self.trouble = True
         if self._args.json:
             write_bytes([encode({"schema": SCHEMA, "event": "problem", **problem_value(problem)}), b"\n"])
         else:
             complain(": ".join(filter(None, (problem.path, problem.where, problem.reason))))
 
     def _end(self, places: list[str]) -> None:
-        if not self._outcomes and not self.trouble:
+        if not self._outcomes:
             raise nothing(places, [])
         if self._args.json:
             write_bytes([encode({"schema": SCHEMA, "event": "end", **self._totals()}), b"\n"])

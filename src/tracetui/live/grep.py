@@ -10,8 +10,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from enum import StrEnum
+from functools import partial
 from itertools import groupby
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -19,8 +20,10 @@ from tracetui.formats.base import Format
 from tracetui.live.load import Reader, problem_of
 from tracetui.live.needle import Needle
 from tracetui.live.scan import entries, look
-from tracetui.live.searched import Field, Kind, leaves, run_fields, span_fields
-from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span, quote_key
+from tracetui.live.searched import Field, Keys, Kind, leaves, run_fields, span_fields
+from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
+from tracetui.model.masked import masked_body, masked_run_body, masked_span
+from tracetui.redact import MASK, Redactor
 from tracetui.sources.base import File, LinkLost, Source, Stat
 
 PIECE: Final = 4 << 20
@@ -43,6 +46,8 @@ class Options(msgspec.Struct, frozen=True):
     """Also what a model or node was given though an earlier step of the run showed it."""
     wanted: Callable[[RunSummary], bool] | None = None
     """Which runs are searched, by what the list stage knows of them; None: all."""
+    redactor: Redactor | None = None
+    """Masks what hits show; what is searched is exact. None: hits are exact too."""
 
 
 PLAIN: Final = Options()
@@ -89,6 +94,7 @@ class Outcome(StrEnum):
     FOREIGN = "foreign"
     """It may hold the needle, and is no trace."""
     FAILED = "failed"
+    """It, or a run or step in it, could not be read."""
 
 
 Item: TypeAlias = Hit | Problem | Outcome | None
@@ -112,10 +118,11 @@ def grep(
             continue
         found, last = look(source, entry, deep=False, last=last, only=only)
         yield from found.problems
+        whole = bool(found.runs) or not found.problems
         for run in found.runs:
             if options.wanted is None or options.wanted(run):
-                yield from grep_run(source, run.ref, needle, options, told=found.problems)
-        yield Outcome.SEARCHED if found.runs else Outcome.FAILED if found.problems else Outcome.FOREIGN
+                whole &= yield from grep_run(source, run.ref, needle, options, told=found.problems)
+        yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
 
 
 def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
@@ -125,9 +132,10 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
         if not holds:
             yield Outcome.PASSED if holds is False else Outcome.FAILED
             continue
+        whole = True
         for ref in group:
-            yield from grep_run(source, ref, needle, options)
-        yield Outcome.SEARCHED
+            whole &= yield from grep_run(source, ref, needle, options)
+        yield Outcome.SEARCHED if whole else Outcome.FAILED
 
 
 def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Generator[Problem | None, None, bool | None]:
@@ -164,25 +172,46 @@ def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
 
 def grep_run(
     source: Source, ref: RunRef, needle: Needle, options: Options = PLAIN, *, told: Iterable[Problem] = ()
-) -> Iterator[Item]:
-    """Search one run, and tell what of it could not be read (but for what was `told`). Raises `LinkLost`."""
+) -> Generator[Item, None, bool]:
+    """Search one run, and tell its problems (but for what was `told`). False if a part of it could not be read.
+
+    Raises `LinkLost`.
+    """
     reader = Reader(source, ref)
     while reader.more:
         reader.read()
         if reader.lost:
             raise LinkLost(reader.lost)
         yield None
-    run = reader.build()
+    run, redactor = reader.build(), options.redactor
     yield from (problem for problem in run.problems if problem not in told)
+    whole = reader.failure is None
     seen: set[str] = set()
     for number, span in enumerate(run.spans):
         body = run.load(span)
         if (problem := _unreadable(run, span, body)) is not None:
             yield problem
-        yield from _hits(run, span, span_fields(span, body), needle, options, seen)
+            whole = False
+        shown = None if redactor is None else partial(_masked_texts, span, body, redactor)
+        yield from _hits(run, span, span_fields(span, body), needle, options, seen, shown)
         if not number % TICK:
             yield None
-    yield from _hits(run, None, run_fields(run.body), needle, options, seen)
+    shown = None if redactor is None else partial(_masked_run_texts, run.body, redactor)
+    yield from _hits(run, None, run_fields(run.body), needle, options, seen, shown)
+    return whole
+
+
+def _masked_texts(span: Span, body: Body, redactor: Redactor) -> dict[Keys, str]:
+    fields = span_fields(masked_span(span, redactor), masked_body(body, redactor))
+    return {keys: text for field in fields for keys, text in leaves(field.value, field.keys)}
+
+
+def _masked_run_texts(body: RunBody, redactor: Redactor) -> dict[Keys, str]:
+    return {
+        keys: text
+        for field in run_fields(masked_run_body(body, redactor))
+        for keys, text in leaves(field.value, field.keys)
+    }
 
 
 def _unreadable(run: Run, span: Span, body: Body) -> Problem | None:
@@ -192,25 +221,34 @@ def _unreadable(run: Run, span: Span, body: Body) -> Problem | None:
 
 
 def _hits(
-    run: Run, span: Span | None, fields: Iterable[Field], needle: Needle, options: Options, seen: set[str]
+    run: Run,
+    span: Span | None,
+    fields: Iterable[Field],
+    needle: Needle,
+    options: Options,
+    seen: set[str],
+    shown: Callable[[], dict[Keys, str]] | None,
 ) -> Iterator[Hit]:
     """The hits in one span, or (None) in the run's own fields. `seen` holds the texts of the run that had some.
 
     A text is told once a span. What a model or node is given again, and what the run repeats, is told where it first
-    stood, unless all `repeats` are wanted.
+    stood, unless all `repeats` are wanted. `shown` gives the texts as they are to be shown, where that is not exactly.
     """
     here: set[str] = set()
+    texts: dict[Keys, str] | None = None
     for field in fields:
         for keys, text in leaves(field.value, field.keys, names=options.names):
-            matches = needle.matches(text)
-            first = next(matches, None)
-            if first is None:
+            if next(needle.matches(text), None) is None:
                 continue
             again = text in here or (text in seen and (field.given or span is None))
             if again and not options.repeats:
                 continue
             here.add(text)
-            for line, before, match, after in _lines(text, first, matches):
+            visible = text
+            if shown is not None and text != keys[-1]:
+                texts = shown() if texts is None else texts
+                visible = texts.get(keys, MASK)
+            for line in _lines(visible, needle):
                 yield Hit(
                     ref=run.summary.ref,
                     span=None if span is None else span.id,
@@ -218,26 +256,36 @@ def _hits(
                     name="" if span is None else span.name,
                     kind=field.kind,
                     keys=keys,
-                    line=line,
-                    before=before,
-                    match=match,
-                    after=after,
+                    line=line.number,
+                    before=line.before,
+                    match=line.match,
+                    after=line.after,
                 )
     seen |= here
 
 
-def _lines(text: str, first: re.Match[str], others: Iterator[re.Match[str]]) -> Iterator[tuple[int, str, str, str]]:
-    """The lines of a text that hold a match: number, what is before it, the match, what follows."""
+class _Line(NamedTuple):
+    number: int
+    before: str
+    match: str
+    after: str
+
+
+def _lines(text: str, needle: Needle) -> Iterator[_Line]:
+    """The lines of a text that hold the needle; its beginning where the needle is in what is masked of it."""
     end, number, counted = -1, 1, 0
-    for match in (first, *others):
+    for match in needle.matches(text):
         start = match.start()
         if start < end:
             continue  # in a line that was told
         number += text.count("\n", counted, start)
         counted = start
         begin = text.rfind("\n", 0, start) + 1
-        end = text.find("\n", start)
-        end = len(text) if end < 0 else end + 1
+        newline = text.find("\n", start)
         stop = min(match.end(), start + AFTER)
-        last = max(stop, end - (end > 0 and text[end - 1] == "\n"))
-        yield number, text[max(begin, start - BEFORE) : start], text[start:stop], text[stop : min(last, stop + AFTER)]
+        last = max(stop, len(text) if newline < 0 else newline)
+        end = len(text) if newline < 0 else newline + 1
+        before, after = text[max(begin, start - BEFORE) : start], text[stop : min(last, stop + AFTER)]
+        yield _Line(number, before, text[start:stop], after)
+    if end < 0:
+        yield _Line(1, "", "", text.partition("\n")[0][:AFTER])

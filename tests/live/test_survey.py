@@ -1,0 +1,185 @@
+"""One job at a time over many runs: it tells as it goes, ends when another begins, and rests when a key is pressed."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Generator, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.live.sessions import paprika
+from tracetui.live.engine import Engine
+from tracetui.live.grep import Hit, Options
+from tracetui.live.needle import Needle
+from tracetui.live.scan import scan
+from tracetui.live.survey import NEWS_SECONDS, grep_job
+from tracetui.live.surveyed import Job, Step, Survey
+from tracetui.model import Problem, RunRef
+from tracetui.sources.base import LinkLost, Source
+from tracetui.sources.local import LocalSource
+
+DEADLINE = 20.0
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Iterator[Engine]:
+    """An engine that nobody started: only what is asked of many runs is done."""
+    engine = Engine(LocalSource(), [str(tmp_path)])
+    yield engine
+    engine.stop()
+
+
+def refs(folder: Path) -> list[RunRef]:
+    found = scan(LocalSource(), [str(folder)], deep=False)
+    return sorted(run.ref for one in found for run in one.runs)
+
+
+def mail(engine: Engine, until: Callable[[Survey], bool] = lambda told: told.finished) -> list[Survey]:
+    """What is told, up to what is waited for."""
+    told: list[Survey] = []
+    end = time.monotonic() + DEADLINE
+    while not told or not until(told[-1]):
+        assert engine.wait(end - time.monotonic()), "nothing came"
+        survey = engine.collect().survey
+        if survey is not None:
+            told.append(survey)
+    return told
+
+
+def test_a_search_tells_every_hit_and_its_end(tmp_path: Path, engine: Engine) -> None:
+    for number in range(30):
+        paprika(tmp_path / f"{number:02}.json", f"{number:02}")
+    known = refs(tmp_path)
+    (tmp_path / "07.json").unlink()
+
+    engine.survey(grep_job(known, Needle("found 2"), Options()))
+    told = mail(engine)
+
+    new = [item for survey in told for item in survey.new]
+    assert [item.ref for item in new if isinstance(item, Hit)] == [ref for ref in known if "07" not in ref.path]
+    assert [Path(item.path).name for item in new if isinstance(item, Problem)] == ["07.json"]
+    assert (told[-1].done, told[-1].total, told[-1].finished) == (30, 30, True)
+    assert [survey.done for survey in told] == sorted(survey.done for survey in told)
+    assert not any(survey.finished for survey in told[:-1])
+
+
+def test_no_more_is_found_than_anybody_wants(tmp_path: Path, engine: Engine) -> None:
+    for number in range(9):
+        paprika(tmp_path / f"{number:02}.json", f"{number:02}", steps=1)
+
+    engine.survey(grep_job(refs(tmp_path), Needle("found 1"), Options(), most=4))
+    told = mail(engine)
+
+    assert sum(len(survey.new) for survey in told) == 4
+    assert told[-1].more
+
+
+class Steps:
+    """A job that goes on until it is told to end, and says how it ended."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = threading.Event(), threading.Event()
+        self.count = 0
+        self.finish = False
+        self.job = Job("steps", 0, self.work)
+
+    def work(self, source: Source) -> Generator[Step, None, None]:
+        self.begun.set()
+        try:
+            while not self.finish:
+                self.count += 1
+                yield Step((self.count,), done=1)
+        finally:
+            self.ended.set()
+
+
+def test_a_new_job_takes_the_place_of_the_old(engine: Engine) -> None:
+    first, second = Steps(), Steps()
+    engine.survey(first.job)
+    assert first.begun.wait(DEADLINE)
+    second.finish = True
+
+    engine.survey(second.job)
+    told = mail(engine, lambda survey: survey.job is second.job)
+
+    assert first.ended.wait(DEADLINE)
+    assert told[-1].finished
+
+
+def test_what_nobody_took_is_not_lost_and_never_that_of_another_job(engine: Engine) -> None:
+    steps = Steps()
+    engine.survey(steps.job)
+    seen: list[int] = []
+    while len(seen) < 3 or seen[-1] < 1000:
+        seen += mail(engine, lambda survey: True)[-1].new
+    steps.finish = True
+    seen += [number for survey in mail(engine) for number in survey.new]
+
+    assert seen == list(range(1, steps.count + 1))
+
+
+def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
+    steps = Steps()
+    engine.survey(steps.job)
+    began = time.monotonic()
+    told = mail(engine, lambda survey: time.monotonic() - began > 10 * NEWS_SECONDS)
+    steps.finish = True
+
+    assert len(told) <= (time.monotonic() - began) / NEWS_SECONDS + 1
+
+
+def test_nothing_is_told_of_a_job_that_was_stopped(engine: Engine) -> None:
+    steps = Steps()
+    engine.survey(steps.job)
+    assert steps.begun.wait(DEADLINE)
+
+    engine.stop_survey()
+
+    assert steps.ended.wait(DEADLINE)
+    engine.collect()
+    assert not engine.wait(3 * NEWS_SECONDS)
+
+
+def test_it_rests_while_a_key_makes_something_else_read(tmp_path: Path, engine: Engine) -> None:
+    paprika(tmp_path / "a.json", "a")
+    (ref,) = refs(tmp_path)
+    steps = Steps()
+    engine.survey(steps.job)
+    assert steps.begun.wait(DEADLINE)
+    lost = []
+    for _ in range(5):
+        engine.open(ref)
+        time_before, before = time.monotonic(), steps.count
+        threading.Event().wait(0.03)
+        if time.monotonic() - time_before < 0.08:
+            lost.append(steps.count - before)
+    steps.finish = True
+
+    assert not lost or min(lost) <= 2
+
+
+def test_a_lost_link_ends_the_job_and_is_told(engine: Engine) -> None:
+    def work(source: Source) -> Generator[Step, None, None]:
+        yield Step(("one",), done=1)
+        raise LinkLost("the link to box is down")
+
+    engine.survey(Job("steps", 2, work))
+    told = mail(engine)
+
+    assert (told[-1].lost, told[-1].done, told[-1].finished) == ("the link to box is down", 1, True)
+
+
+def test_the_bug_of_a_job_reaches_the_app(engine: Engine) -> None:
+    def work(source: Source) -> Generator[Step, None, None]:
+        yield Step()
+        raise ZeroDivisionError
+
+    engine.survey(Job("steps", 0, work))
+    end = time.monotonic() + DEADLINE
+    failure = None
+    while failure is None and engine.wait(end - time.monotonic()):
+        failure = engine.collect().failure
+
+    assert isinstance(failure, ZeroDivisionError)
