@@ -18,8 +18,8 @@ from tracetui.store.query.plan import Columns, Compared, Either, Every, Found, P
 from tracetui.store.query.plan import begun as _begun
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.span_keys import SPAN_KEYS
-from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Word, parse
-from tracetui.store.query.values import fact_of, test_of
+from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Word, parse, pointed
+from tracetui.store.query.values import one_of, test_of
 
 T = TypeVar("T")
 
@@ -75,7 +75,7 @@ class _Maker:
             hint = f"did you mean `{like}`?" if like else "in quotes it is searched for as it stands"
             raise QueryError(f"there is no key `{term.key}`; {hint}", term.at)
         if key.kind is Kind.FACT:
-            facts = [key.facts[fact_of(key, term, value, self._end)] for value in term.values]
+            facts = [key.facts[one_of(key, key.facts, term, value, self._end)] for value in term.values]
             return Either([Compared(fact.get(self._context), bool, few=False) for fact in facts])
         test = test_of(key, term, self._now, self._end)
         return Compared(key.get(self._context), test, few=key.few, kept_as=key.kept_as)
@@ -100,5 +100,6 @@ __all__ = [
     "facets",
     "for_runs",
     "for_spans",
+    "pointed",
     "told_going",
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from enum import StrEnum
 from operator import attrgetter
 from typing import Any, Final, Generic, TypeVar
@@ -62,6 +62,8 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
     aliases: tuple[str, ...] = ()
     examples: tuple[str, ...] = ()
     """Offered where the values that are there cannot be counted."""
+    choices: tuple[str, ...] = ()
+    """The only names that there can be; none: any."""
     facts: Mapping[str, Fact[T]] = {}
     fold: Callable[[str], str] = str.lower
     """Two names are the same if this makes the same of both."""
@@ -99,7 +101,7 @@ class Table(Generic[T]):
         yield from (alias for key in self.keys for alias in key.aliases)
 
 
-def nearest(word: str, words: Mapping[str, object]) -> str | None:
+def nearest(word: str, words: Collection[str]) -> str | None:
     """The word that is most like `word`; None if none is."""
     from difflib import get_close_matches
 

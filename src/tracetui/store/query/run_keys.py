@@ -59,7 +59,7 @@ _NAMES: Final[tuple[RunKey, ...]] = (
     ),
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
-        facet=True, lack=True,
+        choices=("real", "flaky", "known", "ignore", "none"), facet=True, lack=True,
     ),
     Key("agent", Kind.NAME, made(lambda run: run.agent or run.name), "the agent, else the run's name", facet=True),
     Key("model", Kind.NAME, told("model", "models"), "a model that it called", facet=True),

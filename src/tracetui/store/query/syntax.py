@@ -20,6 +20,7 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import UsageError
+from tracetui.text import cells, clean
 
 DEEPEST: Final = 32
 """Parentheses within parentheses."""
@@ -112,6 +113,12 @@ def unparse(node: Node) -> str:
         return f"!{inner}" if isinstance(node.part, Term | Word) else f"!({inner})"
     between = " or " if isinstance(node, Or) else " "
     return between.join(f"({unparse(part)})" if isinstance(part, And | Or) else unparse(part) for part in node.parts)
+
+
+def pointed(text: str, error: QueryError) -> str:
+    """What is wrong with `text`, and below it a line that points at the place."""
+    shown = clean(text)
+    return f"{error.message}\n  {shown}\n  {' ' * cells(clean(text[: error.column]))}^"
 
 
 def plain_word(text: str) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
@@ -53,15 +53,15 @@ def test_of(key: Key[Any], term: Term, now: float, end: int) -> Test:
     return tests[0] if len(tests) == 1 else lambda held: any(test(held) for test in tests)
 
 
-def fact_of(key: Key[Any], term: Term, value: Value, end: int) -> str:
-    """The fact that a value names. Raises `QueryError` if there is none of that name."""
+def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, end: int) -> str:
+    """The choice that a value names. Raises `QueryError` if there is none of that name."""
     name = value.text.lower()
-    if name in key.facts and term.compare in ":=":
+    if name in choices and term.compare in ":=":
         return name
-    like = nearest(name, key.facts)
-    unfinished = term.end == end and any(known.startswith(name) for known in key.facts)
-    choices = f"did you mean `{like}`?" if like else f"it knows {', '.join(list(key.facts)[:8])} …"
-    message = f"`{key.name}:` does not know `{value.text}`; {choices}"
+    like = nearest(name, choices)
+    unfinished = term.end == end and any(known.startswith(name) for known in choices)
+    hint = f"did you mean `{like}`?" if like else f"it knows {', '.join(list(choices)[:8])}"
+    message = f"`{key.name}:` does not know `{value.text}`; {hint}"
     raise QueryError(message, value.at, unfinished=unfinished, begin=term.at)
 
 
@@ -112,6 +112,8 @@ def period(text: str, now: float) -> tuple[float, float]:
 def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test:
     try:
         if key.kind is Kind.NAME:
+            if key.choices and not _has_stars(value):
+                one_of(key, key.choices, term, value, end)
             return _name_test(value, key.fold)
         if key.kind is Kind.TEXT or key.kind is Kind.ID:
             return _text_test(value, key.kind, term.compare)
