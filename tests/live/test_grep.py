@@ -32,6 +32,10 @@ from tracetui.sources.local import LocalSource
 
 Place = tuple[str, str | None]
 EVERYTHING = Options(repeats=True)
+OWN_WORDS = re.compile(
+    r"stopped: |session ended: |exit \d+$|ended after \d|goal not met$|(States|Says) .*: (Turns|No turn)"
+)
+"""Errors and findings that no record holds: a format made them of several values."""
 
 
 class Texts(dict[Place, list[str]]):
@@ -55,8 +59,14 @@ def runs(samples: Path) -> list[Run]:
 
 @pytest.fixture(scope="module")
 def texts(runs: list[Run]) -> Texts:
-    """The texts of every run and span, as ``show --json`` has them."""
-    return Texts({place: sorted(set(leaves(value))) for run in runs for place, value in places(run)})
+    """The texts of every run and span, as ``show --json`` has them, but for what formats say in their own words."""
+    return Texts(
+        {
+            place: sorted(text for text in set(leaves(value)) if not OWN_WORDS.match(text))
+            for run in runs
+            for place, value in places(run)
+        }
+    )
 
 
 def places(run: Run) -> Iterator[tuple[Place, Any]]:
