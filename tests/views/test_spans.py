@@ -23,6 +23,7 @@ from tests.views.build import (
 )
 from tracetui.model import Body, Criterion, Header, Limit, Operation, Run, RunBody, Span, Status, Usage
 from tracetui.model.build import RunBuilder
+from tracetui.store.query import for_spans
 from tracetui.views import walk
 from tracetui.views.glyphs import ASCII
 from tracetui.views.headline import heading
@@ -203,9 +204,41 @@ def test_errors_are_the_innermost() -> None:
     assert walk.errors(make_run(spans)) == ["b", "c"]
 
 
-def test_errors_only_keeps_what_contains_them() -> None:
-    rows = SpanRows(researcher(), tree=True, errors_only=True)
-    assert [rows.key(i) for i in range(len(rows))] == ["r", "11", END]
+def keys_of(rows: SpanRows) -> list[object]:
+    return [rows.key(i) for i in range(len(rows))]
+
+
+def test_what_is_asked_for_keeps_what_contains_it_in_the_tree() -> None:
+    failed = for_spans("is:failed or op:hook").matches
+    rows = SpanRows(researcher(), tree=True, keep=failed)
+    assert keys_of(rows) == ["r", "9", "9a", "11", END]
+    assert rows.index("10") == rows.index("9a")
+    folded = rows.refold(frozenset({"9"}))
+    assert keys_of(folded) == ["r", "9", "11", END]
+    assert keys_of(SpanRows(researcher(), tree=False, keep=failed)) == ["9a", "11", END]
+    assert keys_of(rows.rearranged(None)) == keys_of(SpanRows(researcher(), tree=True))
+    assert keys_of(SpanRows(researcher(), tree=False, keep=for_spans("tool:nothing").matches)) == [END]
+
+
+def test_the_timeline_can_begin_with_what_took_longest() -> None:
+    timeline = SpanRows(researcher(), tree=False)
+    rows = timeline.rearranged(None, longest_first=True)
+    assert keys_of(rows) == ["11", "10", "1", "9", "2", "9a", END]
+    assert [rows.index(key) for key in ("11", "9a", "r", END)] == [0, 5, rows.index("1"), 6]
+    assert [text.split()[0] for text in texts(rows, 60)][:4] == ["5", "4", "1", "3"]
+    assert rows.header(80) != timeline.header(80)
+    assert keys_of(rows.refold(frozenset())) == keys_of(rows)
+    assert keys_of(SpanRows(researcher(), tree=True, longest_first=True))[:2] == ["r", "1"]
+    check_rows(rows, 80)
+
+
+def test_what_goes_on_is_as_long_as_it_has_taken_so_far() -> None:
+    spans = [
+        call("a", 0, 5_000),
+        make_span("b", "Bash", Operation.EXECUTE_TOOL, 1, status=Status.RUNNING),
+        make_span("c", "Bash", Operation.EXECUTE_TOOL),
+    ]
+    assert keys_of(SpanRows(make_run(spans), tree=False, longest_first=True, now=START + 60))[:3] == ["b", "a", "c"]
 
 
 def test_next_same() -> None:
@@ -290,10 +323,17 @@ def all_of(rows: SpanRows) -> list[object]:
 
 
 @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(growths(), st.booleans(), st.booleans(), st.frozensets(st.integers(0, 20).map(str), max_size=3))
+@given(
+    growths(),
+    st.booleans(),
+    st.sampled_from([None, "is:failed", "tool:Bash dur>1"]),
+    st.booleans(),
+    st.frozensets(st.integers(0, 20).map(str), max_size=3),
+)
 def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
-    chunks: list[list[Span]], tree: bool, errors_only: bool, folded: frozenset[str]
+    chunks: list[list[Span]], tree: bool, asked: str | None, longest_first: bool, folded: frozenset[str]
 ) -> None:
+    keep = for_spans(asked).matches if asked else None
     builder = RunBuilder(REF, lambda span: Body())
     rows: SpanRows | None = None
     with pytest.MonkeyPatch.context() as patch:  # few spans are many for the row of the whole run
@@ -302,7 +342,7 @@ def test_rows_of_a_run_that_grew_are_those_made_from_scratch(
         for number, chunk in enumerate(chunks):
             builder.add(chunk, header=Header(id="r", name="r", ended=False))
             run, now = builder.build(moving=True), START + 100 * number
-            scratch = SpanRows(run, tree=tree, folded=folded, now=now, errors_only=errors_only)
+            scratch = SpanRows(run, tree=tree, folded=folded, now=now, keep=keep, longest_first=longest_first)
             rows = rows.grown(run, now=now) if rows is not None else scratch
             assert all_of(rows) == all_of(scratch)
 

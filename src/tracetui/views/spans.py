@@ -22,7 +22,7 @@ from tracetui.views.growth import growth
 from tracetui.views.headline import ending
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
-from tracetui.views.visible import visible, visible_now
+from tracetui.views.visible import Keep, visible, visible_now
 
 END: Final = ("end of run",)
 """Key of the row that says where a run ended. Span ids are strings, so it is nobody's."""
@@ -51,8 +51,9 @@ class SpanRows:
     """Rows of a run's spans; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
     `tree` shows every span under its parent, without what is below the spans in `folded`; otherwise every span but
-    containers that have something in them, flat. `errors_only` leaves the failed spans (and, in a tree, those that
-    contain them). `chart` and `shown` are where its spans lie in time and which have a row, if that is known already.
+    containers that have something in them, flat. `keep` leaves the spans that it holds for (and, in a tree, those that
+    contain them); `longest_first` orders the timeline by how long spans took. `chart` and `shown` are where its spans
+    lie in time and which have a row, if that is known already.
     """
 
     def __init__(
@@ -63,7 +64,8 @@ class SpanRows:
         folded: frozenset[str] = frozenset(),
         glyphs: Glyphs = UNICODE,
         now: float | None = None,
-        errors_only: bool = False,
+        keep: Keep | None = None,
+        longest_first: bool = False,
         chart: Chart | None = None,
         shown: Sequence[int] | None = None,
     ) -> None:
@@ -72,12 +74,15 @@ class SpanRows:
         self.folded = folded if tree else frozenset()
         self._glyphs = glyphs
         self._now = now
-        self._errors_only = errors_only
+        self.keep = keep
+        self.longest_first = longest_first and not tree
         self._chart = chart
         self._failures: array[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
-        self._visible = visible(run, tree, self.folded, errors_only) if shown is None else shown
+        self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
+        self._visible = self._longest() if self.longest_first else self._shown
+        self._ranks: dict[int, int] | None = None
         self._ending = ending(run, glyphs)
 
     def refold(self, folded: frozenset[str]) -> SpanRows:
@@ -88,7 +93,21 @@ class SpanRows:
             folded=folded,
             glyphs=self._glyphs,
             now=self._now,
-            errors_only=self._errors_only,
+            keep=self.keep,
+            longest_first=self.longest_first,
+            chart=self.chart,
+        )
+
+    def rearranged(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
+        """The same spans with another filter or order, without measuring the run again."""
+        return SpanRows(
+            self.run,
+            tree=self.tree,
+            folded=self.folded,
+            glyphs=self._glyphs,
+            now=self._now,
+            keep=keep,
+            longest_first=longest_first,
             chart=self.chart,
         )
 
@@ -98,14 +117,15 @@ class SpanRows:
         chart = shown = None
         if came is not None:
             chart = Chart(run, now, before=(self._chart, came)) if self._chart is not None else None
-            shown = visible_now(self._visible, came, run, self.tree, self.folded, self._errors_only)
+            shown = visible_now(self._shown, came, run, self.tree, self.folded, self.keep)
         return SpanRows(
             run,
             tree=self.tree,
             folded=self.folded,
             glyphs=self._glyphs,
             now=now,
-            errors_only=self._errors_only,
+            keep=self.keep,
+            longest_first=self.longest_first,
             chart=chart,
             shown=shown,
         )
@@ -139,7 +159,8 @@ class SpanRows:
             return None
         if self.tree:
             return max(0, bisect_right(self._visible, position) - 1)
-        return min(len(self._visible) - 1, bisect_left(self._visible, position))
+        place = min(len(self._shown) - 1, bisect_left(self._shown, position))
+        return self._rank(self._shown[place]) if self.longest_first else place
 
     def selectable(self, index: int) -> bool:
         return index < len(self._visible)
@@ -192,7 +213,7 @@ class SpanRows:
         if columns.tokens:
             pieces.append(Piece(Clean("   tok"), "dim"))
         if columns.time:
-            pieces.append(Piece(Clean("  time"), "dim"))
+            pieces.append(Piece(Clean("  time"), "accent" if self.longest_first else "dim"))
         if columns.bar:
             note = "end to end" if self.chart.end_to_end else ""
             pieces += (_BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs, note=note).heading)
@@ -227,8 +248,22 @@ class SpanRows:
 
     @property
     def hidden(self) -> int:
-        """How many spans the folds (and the timeline) hide."""
+        """How many spans the folds, the filter and the timeline hide."""
         return len(self.run.spans) - len(self._visible)
+
+    # ---- the order
+
+    def _longest(self) -> Sequence[int]:
+        """The positions that are shown, the longest first; those of which the trace tells no time come last."""
+        spans, elapsed = self.run.spans, self.chart.elapsed
+        times = {i: elapsed(spans[i]) for i in self._shown}
+        return array("L", sorted(self._shown, key=lambda i: (times[i] is None, -(times[i] or 0.0), i)))
+
+    def _rank(self, position: int) -> int:
+        """The row of a span that is shown."""
+        if self._ranks is None:
+            self._ranks = {position: row for row, position in enumerate(self._visible)}
+        return self._ranks[position]
 
     # ---- one row
 
@@ -254,7 +289,7 @@ class SpanRows:
         span = self.run.spans[position]
         if span.step is None:
             return Clean("")
-        if not span.is_step:
+        if not span.is_step and not self.longest_first:
             before = self.run.parent(position) if self.tree else (self._visible[index - 1] if index else None)
             if before is not None and self.run.spans[before].step == span.step:
                 return Clean("")

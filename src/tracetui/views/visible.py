@@ -1,4 +1,4 @@
-"""Which spans of a run have a row: all, the work without what contains it, what is not folded away, what failed."""
+"""Which spans of a run have a row: all, the work without what contains it, what is not folded away or asked for."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 
-from tracetui.model import Run, Status
+from tracetui.model import Run, Span
 from tracetui.model.build import CONTAINERS
 from tracetui.views.growth import Growth
 
+Keep = Callable[[Span], bool]
+"""Whether a span is asked for, by what its header says (`store.query.Query.matches`)."""
 
-def visible(run: Run, tree: bool, folded: frozenset[str], errors_only: bool) -> Sequence[int]:
+
+def visible(run: Run, tree: bool, folded: frozenset[str], keep: Keep | None) -> Sequence[int]:
     """Positions of the spans that have a row, in order."""
     if not tree:
-        shows = _shows(run, errors_only)
+        shows = _shows(run, keep)
         return array("L", [i for i in range(len(run.spans)) if shows(i)])
-    if errors_only:
-        return _failing(run)
+    if keep is not None:
+        return _asked_for(run, keep, folded)
     if not folded:
         return range(len(run.spans))
     found: array[int] = array("L")
@@ -31,18 +34,18 @@ def visible(run: Run, tree: bool, folded: frozenset[str], errors_only: bool) -> 
 
 
 def visible_now(
-    before: Sequence[int], came: Growth, run: Run, tree: bool, folded: frozenset[str], errors_only: bool
+    before: Sequence[int], came: Growth, run: Run, tree: bool, folded: frozenset[str], keep: Keep | None
 ) -> Sequence[int]:
     """`visible` of a run that grew, from that of before."""
-    if not isinstance(before, array) or (tree and errors_only):
-        return visible(run, tree, folded, errors_only)
+    if not isinstance(before, array) or (tree and keep is not None):
+        return visible(run, tree, folded, keep)
     if tree:
         found: array[int] = before[:]
         for position in range(came.kept, len(run.spans)):
             if not _folded_away(run, position, folded, found):
                 found.append(position)
         return found
-    return chosen_now(before, came, len(run.spans), _shows(run, errors_only))
+    return chosen_now(before, came, len(run.spans), _shows(run, keep))
 
 
 def chosen_now(before: array[int], came: Growth, count: int, chosen: Callable[[int], bool]) -> array[int]:
@@ -59,11 +62,11 @@ def chosen_now(before: array[int], came: Growth, count: int, chosen: Callable[[i
     return found
 
 
-def _shows(run: Run, errors_only: bool) -> Callable[[int], bool]:
+def _shows(run: Run, keep: Keep | None) -> Callable[[int], bool]:
     """Whether a span has a row in the timeline."""
     spans, sizes = run.spans, run.sizes
-    if errors_only:
-        return lambda i: spans[i].status is Status.ERROR and (sizes[i] == 1 or spans[i].operation not in CONTAINERS)
+    if keep is not None:
+        return lambda i: (sizes[i] == 1 or spans[i].operation not in CONTAINERS) and keep(spans[i])
     return lambda i: sizes[i] == 1 or spans[i].operation not in CONTAINERS
 
 
@@ -76,12 +79,18 @@ def _folded_away(run: Run, position: int, folded: frozenset[str], found: Sequenc
     return run.spans[above].id in folded or at == len(found) or found[at] != above
 
 
-def _failing(run: Run) -> Sequence[int]:
-    """What failed, and what contains it."""
-    positions = {i for i, span in enumerate(run.spans) if span.status is Status.ERROR}
+def _asked_for(run: Run, keep: Keep, folded: frozenset[str]) -> Sequence[int]:
+    """What is asked for and what contains it, without what is folded away."""
+    positions = {i for i, span in enumerate(run.spans) if keep(span)}
     for position in list(positions):
         parent = run.parent(position)
         while parent is not None and parent not in positions:
             positions.add(parent)
             parent = run.parent(parent)
-    return sorted(positions)
+    found: array[int] = array("L")
+    end = 0
+    for position in sorted(positions):
+        if position >= end:
+            found.append(position)
+            end = position + run.sizes[position] if run.spans[position].id in folded else end
+    return found
