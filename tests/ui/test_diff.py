@@ -180,7 +180,7 @@ async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, sampl
     async with opened(samples) as (app, pilot):
         screen = await diff_of(app, pilot, EXACT)
         await type_keys(pilot, screen, "i")
-        assert "first difference" in text_of(app) or screen.said
+        assert "the same but for what is usually ignored" in text_of(app)
         assert screen.diff is not None
         assert screen.diff.strict
         assert not screen.diff.same
@@ -407,6 +407,7 @@ async def test_every_key_of_every_pane_does_something_without_breaking(
     opened: Opener, samples: Path, pane: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(TraceApp, "action_suspend_process", lambda self: None)
+    monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
     async with opened(samples) as (app, pilot):
         for command in of_pane(pane, app.commands):
             if command.id in ("palette", "help"):
@@ -423,6 +424,46 @@ async def test_every_key_of_every_pane_does_something_without_breaking(
             if app.screen is screen:
                 await quiet(pilot, screen)
             assert_harmless(app)
+
+
+async def test_o_takes_all_of_the_change_to_the_editor(
+    opened: Opener, samples: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    edited: list[str] = []
+    monkeypatch.setattr(TraceApp, "edit", lambda self, text: edited.append(text))
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        await type_keys(pilot, screen, "o")
+
+    (text,) = edited
+    lines = text.split("\n")
+    assert lines[0] == "~ messages[0] system  input"
+    assert [line[:2] for line in lines[1:3]] == ["- ", "+ "]
+    assert "Give at least two sources" in lines[2]
+    assert sum(line.startswith("= messages[") for line in lines) == 4, "nothing is folded"
+
+
+async def test_the_footer_offers_a_comparison_only_where_there_is_one(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(200, 60)) as (app, pilot):
+        await go_to(app, pilot, MISMATCH)
+        assert "diff original" in text_of(app).split("\n")[-1]
+        run = next(
+            one
+            for one in app.store.runs.values()
+            if not (one.replay_of or one.replay_of_path or app.store.relations.replays(one.ref))
+        )
+        await go_to(app, pilot, run.id)
+        assert app.main.ref == run.ref
+        assert "diff original" not in text_of(app).split("\n")[-1]
+
+
+async def test_every_pane_says_which_rows_are_in_view(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(80, 24)) as (app, pilot):
+        screen = await diff_of(app, pilot, MISMATCH)
+        for number in "123":
+            await type_keys(pilot, screen, number)
+            title = next(line for line in text_of(app).split("\n") if line.startswith(f"━ {number} "))
+            assert f"/{len(screen.view.rows)} " in title
 
 
 async def test_help_shows_the_keys_of_a_comparison(opened: Opener, samples: Path) -> None:

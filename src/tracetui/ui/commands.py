@@ -130,7 +130,7 @@ COMMANDS: Final = (
     Command("undo", ("u",), "undo", "Take back the last verdict, note, tag or mark.", "undo", MAIN | TRIAGE, hint=8, group="judge"),
     Command("set-mark", ("m*",), "set a mark", "m and a letter: mark this place.", "set_mark:", MAIN | TRIAGE, group="judge"),
     Command("go-to-mark", ("'*",), "go to a mark", "' and a letter: go to the place that is marked with it.", "go_to_mark:", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
-    Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN, group="take"),
+    Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN | DIFF, group="take"),
     Command("reread", ("ctrl+r",), "re-read", "Read the directory, or the open run, again.", "reread", group="go"),
     Command("palette", ("ctrl+p", ":"), "palette", "Find a command or a run by name.", "palette", group="go"),
     Command("help", ("?",), "help", "All keys of the focused pane.", "help", hint=13, group="go"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.live.compared import Calls, Compare, Survey, Verdict
@@ -9,6 +10,7 @@ from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, RunRef, RunSummary
 from tracetui.store.pairs import has_original
 from tracetui.text import Clean
+from tracetui.ui.commands import Command
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, Piece
@@ -91,6 +93,14 @@ class Comparing:
         elif len(known_ones) == len(replays):
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
         return Tied(mark, before=(*pieces, Piece(Clean("  "))))
+
+    def offered(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The commands that lead somewhere from the run that is looked at: ``D`` needs another run."""
+        screen = self._screen
+        run = screen.store.runs.get(screen.ref) if screen.ref is not None else None
+        if run is None or has_original(run) or screen.store.relations.replays(run.ref):
+            return commands
+        return [command for command in commands if command.action != "diff_original"]
 
     # ---- commands
 

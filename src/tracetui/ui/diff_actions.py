@@ -132,5 +132,8 @@ class DiffActions(CommonActions):
         else:
             self.copy(screen.address, "the address")
 
+    def do_editor(self, argument: str) -> None:
+        self._screen.app.edit(self._screen.change.text)
+
     def do_reread(self, argument: str) -> None:
         self._screen.reread()

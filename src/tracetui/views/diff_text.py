@@ -328,6 +328,18 @@ class ComparedRows:
         return f"{section.label} {section.note}".strip() if segment.open else _whole(section)
 
 
+def unified(look: Look) -> Iterator[str]:
+    """All lines of a look, one side below the other: ``-`` is in A only, ``+`` in B only; not cleaned."""
+    for section in look.sections:
+        sign = {Sign.SAME: "=", Sign.ADDED: "+", Sign.REMOVED: "-"}.get(section.sign, "~")
+        yield f"{sign} {section.label}  {' · '.join(filter(None, (section.side, section.note)))}".rstrip()
+        for hunk in section.compared.hunks:
+            yield from (f"{' ' if hunk.same else '-'} {_plain(line)}" for line in hunk.a)
+            if not hunk.same:
+                yield from (f"+ {_plain(line)}" for line in hunk.b)
+        yield ""
+
+
 def _plain(line: Words) -> str:
     return "".join(piece.text for piece in line)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from textual.strip import Strip
+
 from tracetui.diff.context import ContextDiff, Fate
 from tracetui.text import Clean, one_line, tokens
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views.diff_look import Look
-from tracetui.views.diff_text import ComparedRows, Folds
+from tracetui.views.diff_text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, ListRows, Piece
 
@@ -120,14 +122,19 @@ class Change(FoldingView):
         passed = sum(row <= self.position for row in rows.differences)
         return passed, len(rows.differences)
 
+    def _title_strip(self, width: int) -> Strip:
+        self.title_right = self._tabs()
+        return super()._title_strip(width)
+
     def _tabs(self) -> Line:
+        """The tabs, and which rows are in view."""
         look = self.compared
         if look is None or len(look.tabs) < 2:
             return ()
         pieces: list[Piece] = []
         for tab in look.tabs:
             pieces += [Piece(Clean(tab), "accent bold underline" if tab == look.tab else "sec"), Piece(Clean("  "))]
-        return tuple(pieces[:-1])
+        return (*pieces, *self._position())
 
     # ---- moving
 
@@ -182,6 +189,11 @@ class Change(FoldingView):
         """Open or fold everything."""
         self.opened, self.everything = frozenset(), open_
         self.draw_rows(keep=True)
+
+    @property
+    def text(self) -> str:
+        """All of it, one side below the other, nothing folded; not cleaned."""
+        return "" if self.compared is None else "\n".join(unified(self.compared))
 
     def reveal(self) -> None:
         """Unfold the row under the cursor until the needle itself is in view."""

@@ -251,11 +251,8 @@ class MainScreen(JudgingScreen):
         self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
         said = self.said or self.live.sentence(width)
         self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps.run, width))
-        self._footer.show(
-            *footer(
-                self.live.worded(app.commands), self.pane, width, self.level, bool(self.runs.arrangement.all_columns)
-            )
-        )
+        commands = self.comparing.offered(self.live.worded(app.commands))
+        self._footer.show(*footer(commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def _classify(self) -> None:
         size = self.app.size

@@ -50,7 +50,7 @@ class ReplaysScreen(SingleScreen):
         verdicts = {one.ref: comparing.verdicts.get((self.original.ref, one.ref)) for one in runs}
         rows = ReplayRows(runs, verdicts, glyphs=self.app.look.glyphs)
         title = (Piece(Clean(f"of {name_of(self.original)} {clean(self.original.name, 60)}"), "sec"),)
-        self.list.show(rows, title=title)
+        self.list.show(rows, title=title, heading=lambda width: rows.heading(self.original, width))
         self.refresh_frame()
 
     def path(self) -> tuple[Line, Line]:
