@@ -36,11 +36,11 @@ _PIECES: Final = rf"""
     (?P<kept><(?:{"|".join(_KINDS)})> | (?<!\w)[A-Za-z]+(?=[\ ,;)]|:\ |\.?$))
   | (?P<url>(?<!\w)[A-Za-z][A-Za-z0-9+.-]{{1,15}}://[^\s"'`<>]*[^\s"'`<>.,;:!?)\]}}])
   | (?P<uuid>(?<![\w-])[0-9a-fA-F]{{8}}(?:-[0-9a-fA-F]{{4}}){{3}}-[0-9a-fA-F]{{12}}(?![\w-]))
-  | (?P<time>(?<![\w.:-])(?:
+  | (?P<time>(?<![\w.:])(?:
         \d{{4}}-\d\d-\d\d(?:[T ]\d\d:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\ ?(?:Z|UTC|[-+]\d\d:?\d\d))?)?
       | \d{{1,3}}:\d\d(?::\d\d)?(?:[.,]\d+)?
-      | (?:{_NUMBER}(?:{_TIMES}|[smhd])(?![A-Za-z])){{1,9}}
-      | {_NUMBER}\ (?:{_TIMES}|[smh])
+      | [-+]?(?:{_NUMBER}(?:{_TIMES}|[smhd])(?![A-Za-z])){{1,9}}
+      | [-+]?{_NUMBER}\ (?:{_TIMES})
     )(?!\w))
   | (?P<ip>
         (?<![\w.])\d{{1,3}}(?:\.\d{{1,3}}){{3}}(?::\d{{1,5}})?(?!\w|\.\d)
@@ -119,6 +119,8 @@ def _pass(text: str, replaced: list[tuple[str, str]]) -> str:
 def _kind(match: re.Match[str]) -> str | None:
     """What a piece of text is, None if it stays."""
     kind = match.lastgroup
+    if kind == "time" and _HEX.fullmatch(match.group()):
+        return "hex"  # it only looks like so many days
     if kind == "word":
         return _kind_of_word(match.group())
     return {"kept": None, "uuid": "id", "number": "n"}.get(kind or "", kind)
