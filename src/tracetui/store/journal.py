@@ -132,6 +132,8 @@ class Journal:
                 os.close(fd)
                 raise
             os.close(fd)
+            if time.monotonic() > deadline:
+                raise OSError(errno.EAGAIN, "it is replaced again and again")
 
     def append(self, fd: int, line: bytes) -> None:
         """Add a whole line with its end in one write, or nothing; one that somebody left unfinished is ended first."""

@@ -165,9 +165,9 @@ class Sidecar:
         return event.event
 
     def _stay_outside(self) -> None:
-        folder = self.folder.resolve()
+        folder = Path(os.path.realpath(self.folder))
         for root in self._roots:
-            if folder.is_relative_to(Path(root).resolve()):
+            if folder.is_relative_to(os.path.realpath(root)):
                 raise UsageError(
                     f"verdicts would be kept in {self.folder}, among the traces of {root}, where nothing is written; "
                     "set XDG_STATE_HOME to a folder elsewhere, or open a folder that does not contain it"
