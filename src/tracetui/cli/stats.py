@@ -1,0 +1,128 @@
+"""``tracetui stats``: how often, how long, how many tokens, by tool, model, node, agent or operation."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from tracetui.cli.ls import asked
+from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.parser import add_place, roots
+from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
+from tracetui.errors import UsageError
+from tracetui.export.json import encode, problem_value
+from tracetui.live.load import read_run
+from tracetui.model import Problem, Run
+from tracetui.model.part import is_part, part_of
+from tracetui.redact import Redactor
+from tracetui.sources.base import Source
+from tracetui.store.address import target
+from tracetui.store.statistics import By, Row, Statistics
+from tracetui.text import Clean, cells, cost, count, duration, one_line, pad, tokens
+
+HELP = "count calls, errors, time and tokens by tool, model, node, agent or operation"
+EXAMPLES = """\
+A PATH may be a folder, a file, a run or a sub-agent: an address as `tracetui ls` prints it.
+
+examples:
+  tracetui stats traces/                            every tool of every run
+  tracetui stats runs.db#wf-1 --by node             the nodes of one run
+  tracetui stats traces/ --by model -q status:error
+"""
+SCHEMA: Final = "tracetui/stats/1"
+HEADING: Final = ("COUNT", "ERRORS", "RUNS", "P50", "P95", "TOTAL", "TOKENS", "COST")
+_WIDEST: Final = 48
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``stats``."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders, files, and addresses or ids of runs")
+    add_place(parser)
+    parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="what the rows are")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
+    parser.add_argument("--json", action="store_true", help="as data: tracetui/stats/1, see docs/grep.md")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the table. Raises `NothingReadable` if there is no run, `UsageError` if a query is wrong."""
+    places = roots(args)
+    wanted = asked(args.query) if args.query else None
+    statistics = Statistics(By(args.by))
+    problems: list[Problem] = []
+    with sources_at(places, args) as source:
+        for found in _runs(source, places, args, wanted, problems):
+            statistics.add(found)
+    if not statistics.runs and wanted is None:
+        raise nothing(places, problems)
+    if args.json:
+        write_bytes(_document(statistics, problems))
+        return 0
+    write_lines(_table(statistics))
+    complain(f"{_number(statistics.runs, 'run')}, by {args.by}")
+    if problems:
+        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` tells more")
+    return 0
+
+
+def _runs(
+    source: Source, places: Sequence[str], args: argparse.Namespace, wanted: Any, problems: list[Problem]
+) -> Iterator[Run]:
+    """The runs that are meant, each read when it is its turn."""
+    for place in places:
+        if source.is_folder(place) or source.is_file(place):
+            listing = listing_of(source, [place], only(args), deep=wanted is not None)
+        else:
+            summary, parts = run_at(source, place, args)
+            if parts:
+                yield _part(read_run(source, summary.ref), parts, place)
+                continue
+            listing = Listing([summary], [])
+        problems.extend(listing.problems)
+        for summary in (wanted(listing) if wanted is not None else listing).runs:
+            yield read_run(source, summary.ref)
+
+
+def _part(run: Run, parts: Sequence[str], text: str) -> Run:
+    found = target(run, parts)
+    if found.span is None or found.keys or not is_part(found.span):
+        raise UsageError(f"{text} is no run and no sub-agent; statistics are of {run.summary.ref.address}")
+    return part_of(run, run.index[found.span.id])
+
+
+def _table(statistics: Statistics) -> Iterator[Clean]:
+    redactor = Redactor()
+    rows = [(one_line(redactor.header(row.name), 200) or Clean("—"), _cells(row)) for row in statistics.rows()]
+    heading = (Clean(statistics.by.value.upper()), tuple(map(Clean, HEADING)))
+    width = min(_WIDEST, max(cells(name) for name, _ in (heading, *rows)))
+    for name, values in (heading, *rows):
+        yield Clean("  ".join((pad(name, width), *(pad(value, 6, right=True) for value in values))))
+
+
+def _cells(row: Row) -> tuple[Clean, ...]:
+    return (
+        count(row.count),
+        count(row.errors),
+        count(row.runs),
+        duration(row.p50_ms),
+        duration(row.p95_ms),
+        duration(row.total_ms),
+        tokens(row.usage.all_tokens),
+        cost(row.usage.cost_usd),
+    )
+
+
+def _number(number: int, what: str) -> str:
+    return f"1 {what}" if number == 1 else f"{number} {what}s"
+
+
+def _document(statistics: Statistics, problems: Sequence[Problem]) -> Iterator[bytes]:
+    head = {"schema": SCHEMA, "by": statistics.by, "runs": statistics.runs}
+    yield encode(head)[:-1] + b',"rows":['
+    before = b"\n"
+    for row in statistics.rows():
+        yield before + encode({**asdict(row), "name": row.name or None, "usage": asdict(row.usage)})
+        before = b",\n"
+    yield b'],"problems":' + encode([problem_value(problem) for problem in problems]) + b"}\n"

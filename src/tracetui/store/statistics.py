@@ -1,0 +1,176 @@
+"""Statistics over the spans of many runs: by tool, model, node, agent or operation.
+
+Nothing is counted twice. What a container (an agent, a workflow, a turn) used is that of the calls in it, so its usage
+counts only where none of them tells its own; a call within a call of that name adds nothing to the time of the row.
+What a fork inherited belongs to the run that did it.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections import Counter
+from collections.abc import Iterator
+from enum import StrEnum
+from itertools import accumulate
+from math import ceil, inf
+from typing import Final, NamedTuple
+
+import msgspec
+
+from tracetui.model import Operation, Run, Span, Status, Usage
+from tracetui.model.tally import CONTAINERS, NODES
+
+NOBODY: Final = ""
+"""Name of the row of what does not say which agent or model it was."""
+
+
+class By(StrEnum):
+    """What the rows are."""
+
+    TOOL = "tool"
+    MODEL = "model"
+    NODE = "node"
+    AGENT = "agent"
+    """Sub-agents by name; the rest of a run is its own agent's."""
+    OPERATION = "operation"
+
+
+class Row(msgspec.Struct, frozen=True):
+    """What is known of all calls of one name. None where no trace says; times are milliseconds."""
+
+    name: str
+    count: int
+    errors: int
+    runs: int
+    """In how many runs it occurs."""
+    p50_ms: float | None
+    """So long or shorter took half of the calls that tell a duration: exact, by nearest rank."""
+    p95_ms: float | None
+    total_ms: float | None
+    usage: Usage
+    """Tokens, and cost in US dollars."""
+
+
+class Statistics:
+    """Takes in one run after the other; eight bytes a span are kept. Used by one thread."""
+
+    def __init__(self, by: By) -> None:
+        self.by = by
+        self._kept: dict[str, _Kept] = {}
+        self.runs = 0
+
+    def add(self, run: Run) -> None:
+        """Count a whole run in."""
+        self.runs += 1
+        seen: set[str] = set()
+        for call in _calls(run, self.by):
+            kept = self._kept.get(call.name)
+            if kept is None:
+                kept = self._kept[call.name] = _Kept()
+            kept.add(call)
+            if call.name not in seen:
+                seen.add(call.name)
+                kept.runs += 1
+
+    def rows(self) -> list[Row]:
+        """One row a name: what took longest first, then by count and name."""
+        made = [kept.row(name) for name, kept in self._kept.items()]
+        return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
+
+
+class _Kept:
+    """What is kept of one name."""
+
+    __slots__ = ("cost", "count", "durations", "errors", "runs", "total", "usage")
+
+    def __init__(self) -> None:
+        self.count = self.errors = self.runs = 0
+        self.durations = array("d")
+        self.total: float | None = None
+        self.usage = Usage()
+
+    def add(self, call: _Call) -> None:
+        self.count += call.counts
+        self.errors += call.failed
+        took = call.took
+        if took is not None and 0 <= took < inf:
+            self.durations.append(took)
+            if not call.nested:
+                self.total = (self.total or 0.0) + took
+        if call.usage is not None:
+            self.usage = self.usage + call.usage
+
+    def row(self, name: str) -> Row:
+        ordered = sorted(self.durations)
+        return Row(
+            name=name,
+            count=self.count,
+            errors=self.errors,
+            runs=self.runs,
+            p50_ms=_rank(ordered, 0.5),
+            p95_ms=_rank(ordered, 0.95),
+            total_ms=self.total,
+            usage=self.usage,
+        )
+
+
+def _rank(ordered: list[float], share: float) -> float | None:
+    return ordered[max(0, ceil(share * len(ordered)) - 1)] if ordered else None
+
+
+class _Call(NamedTuple):
+    """What is counted to a name: a call, or only what something without a name of its own used."""
+
+    name: str
+    counts: bool = False
+    failed: bool = False
+    took: float | None = None
+    nested: bool = False
+    """It is part of another call of that name."""
+    usage: Usage | None = None
+
+
+def _calls(run: Run, by: By) -> Iterator[_Call]:
+    """What counts of a run. What is used counts to the innermost call that has a name here, and to no other."""
+    whole = run.summary
+    root = (whole.agent or NOBODY) if by is By.AGENT else whole.model if by is By.MODEL else None
+    if by is By.AGENT:
+        within = whole.parent is not None  # it took its time while the run that started it waited
+        yield _Call(root or NOBODY, True, whole.status is Status.ERROR, whole.duration_ms, within)
+    told = [0, *accumulate(bool(span.usage) for span in run.spans)]
+    if not told[-1] and root is not None and whole.usage:
+        yield _Call(root, usage=whole.usage)
+    above: list[tuple[int, str]] = []
+    names: Counter[str] = Counter()
+    for i, span in enumerate(run.spans):
+        while above and above[-1][0] <= i:
+            names[above.pop()[1]] -= 1
+        if _is_of_another(span):
+            continue
+        end = i + run.sizes[i]
+        usage = span.usage if span.operation not in CONTAINERS or told[end] == told[i + 1] else None
+        name = _name(span, by)
+        if name is not None:
+            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, names[name] > 0, usage)
+            above.append((end, name))
+            names[name] += 1
+        elif usage and (owner := above[-1][1] if above else root) is not None:
+            yield _Call(owner, usage=usage)
+
+
+def _name(span: Span, by: By) -> str | None:
+    operation = span.operation
+    if by is By.OPERATION:
+        return operation.value
+    if by is By.MODEL:
+        return (span.model or NOBODY) if operation is Operation.CHAT else span.model
+    if by is By.TOOL:
+        return span.name if operation is Operation.EXECUTE_TOOL else None
+    if by is By.NODE:
+        return span.name if operation in NODES else None
+    return span.name if operation is Operation.INVOKE_AGENT else None
+
+
+def _is_of_another(span: Span) -> bool:
+    """Whether another run did it."""
+    return span.status_word == "restored" or "inherited" in span.note.split(" · ")
