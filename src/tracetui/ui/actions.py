@@ -192,11 +192,6 @@ class Actions(CommonActions):
 
     # ---- finding
 
-    def do_filter(self, argument: str) -> None:
-        self._screen.ask(
-            "filter: words that a run must hold, !word must not", self._screen.runs.arrangement.words, "filter"
-        )
-
     def do_follow(self, argument: str) -> None:
         screen = self._screen
         if screen.pane == RUNS and screen.runs.ref is not None:
@@ -293,11 +288,21 @@ class Actions(CommonActions):
     # ---- the list
 
     def do_sort(self, argument: str) -> None:
+        if self._screen.pane == STEPS:
+            self._sort_steps()
+            return
         order = SORTS
         self._screen.runs.rearrange(
             sort=order[(order.index(self._screen.runs.arrangement.sort) + 1) % len(order)], reverse=False
         )
         self._screen.refresh_list()
+
+    def _sort_steps(self) -> None:
+        steps = self._screen.steps
+        if steps.as_tree:
+            self.do_tree("")
+        longest = steps.sort(self._screen.app.clock(), longest=not steps.longest)
+        self._screen.say("longest first  ·  , puts them in order again" if longest else "in order")
 
     def do_reverse(self, argument: str) -> None:
         self._screen.runs.rearrange(reverse=not self._screen.runs.arrangement.reverse)

@@ -18,6 +18,7 @@ from textual._compositor import LayoutUpdate
 from textual.app import App
 from textual.binding import Binding
 from textual.driver import Driver
+from textual.events import Event, InputEvent
 from textual.filter import LineFilter, Monochrome, NoColor
 from textual.message import Message
 from textual.screen import Screen
@@ -169,6 +170,11 @@ class TraceApp(App[int]):
             self._take_mail()
             if self.main.settled:
                 break
+
+    async def on_event(self, event: Event) -> None:
+        if isinstance(event, InputEvent):
+            self.engine.key()
+        await super().on_event(event)
 
     def on_mail_waiting(self) -> None:
         """Take in what the engine left: at once what a key asked for, the rest as often as the terminal bears."""

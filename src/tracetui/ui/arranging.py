@@ -11,6 +11,7 @@ from tracetui.views import states
 from tracetui.views.arrange import place_of
 
 if TYPE_CHECKING:
+    from tracetui.store.known import Known
     from tracetui.ui.screens.main import MainScreen
 
 REST_SECONDS: Final = 0.1
@@ -62,7 +63,13 @@ class Arranging:
 
     def _place(self) -> Callable[[RunSummary], Hashable]:
         screen = self._screen
-        return place_of(screen.runs.arrangement, now=screen.app.clock(), going=screen.live.is_going)
+        arrangement = screen.runs.arrangement
+        return place_of(arrangement, now=screen.app.clock(), going=screen.live.is_going, context=self._context)
+
+    @property
+    def _context(self) -> Known | None:
+        """What a query can ask; nobody asks while there is none."""
+        return self._screen.filtering.context if self._screen.runs.arrangement.words else None
 
     def _catch_up(self) -> None:
         self._behind = False
@@ -89,7 +96,8 @@ class Arranging:
             total=len(store.runs),
             stands=screen.live.state_in_list,
             going=screen.live.is_going,
-            ties=screen.comparing.ties,
+            ties=screen.ties,
+            context=self._context,
         )
         if not len(screen.runs.rows):
             words = screen.runs.arrangement.words

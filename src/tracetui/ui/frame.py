@@ -227,7 +227,9 @@ def footer(commands: Sequence[Command], pane: str, width: int, level: int, all_c
     told = 0
     most = 6 if width < 100 else 9 if width < 180 else 14
     for command in hinted[:most]:
-        more = [*_key(shown(command.keys[0]), command.title), Piece(Clean("  "))]
+        key, _, _ = shown(command.keys[0]).partition(" ")
+        word, several, _ = command.title.partition(": ")  # of commands that begin alike, one is hinted for all
+        more = [*_key(key[:1] if several else key, word), Piece(Clean("  "))]
         if width_of(tuple(pieces)) + width_of(tuple(more)) > room:
             break
         pieces += more

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tracetui.errors import TracetuiError
 from tracetui.model import RunRef, RunSummary
+from tracetui.text import clean, one_line
 from tracetui.ui.screens.framed import FramedScreen
+from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without
     from tracetui.store.judgement import Cause, Judgement, Verdict
@@ -122,6 +124,21 @@ class Judging:
         else:
             self._screen.go_to(*found)
 
+    def said_of(self, run: RunSummary) -> Line:
+        """What the list says of what was judged of a run; nothing before all runs are known."""
+        if self._app.stage or self._app.verdicts.is_empty:
+            return ()
+        told = self._app.verdicts.of(run)
+        words = (
+            [Piece(clean(f" {told.verdict}"), "accent bold" if told.source == "run" else "accent")]
+            if told.verdict
+            else []
+        )
+        words += [Piece(one_line(f" #{tag}", 40), "accent") for tag in told.tags]
+        if told.note:
+            words.append(Piece(one_line(f" {told.note}", 60), "sec"))
+        return tuple(words)
+
     def _write(self, change: Callable[[], object], *, decided: bool = False) -> bool:
         """Do what writes to the file of verdicts; what goes wrong with it is said."""
         try:
@@ -158,6 +175,11 @@ class Verdicts:
         from tracetui.store.sidecar import Sidecar
 
         return Sidecar(roots=self._roots)
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever judged."""
+        return not self.sidecar.revision
 
     def of(self, subject: Subject) -> Judgement:
         """What was judged of a signature, or of a run: by itself, else by its signature."""

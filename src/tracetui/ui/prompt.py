@@ -27,6 +27,13 @@ class Prompt(Input):
     class Done(Typed):
         """The line was taken (or given up: then `value` is what stood there before)."""
 
+    class Complete(Message):
+        """Tab was pressed (`step` 1), or Shift+Tab (-1): the text may go on by itself."""
+
+        def __init__(self, prompt: Prompt, purpose: str, step: int) -> None:
+            self.prompt, self.purpose, self.step = prompt, purpose, step
+            super().__init__()
+
     def __init__(self) -> None:
         super().__init__(id="prompt", compact=True, select_on_focus=False)
         self._purpose = ""
@@ -54,10 +61,19 @@ class Prompt(Input):
         self._finish(event.value)
 
     def on_key(self, event: events.Key) -> None:
-        if event.key == "escape":
+        if event.key in ("tab", "shift+tab"):
             event.stop()
             event.prevent_default()
-            self._finish(self._before if self._purpose != "filter" else "")
+            self.post_message(self.Complete(self, self._purpose, 1 if event.key == "tab" else -1))
+        elif event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            self._finish("" if self._purpose.startswith("filter") else self._before)
+
+    def put(self, text: str, cursor: int) -> None:
+        """Put text in place of what was typed, as if it was typed."""
+        self.value = text
+        self.cursor_position = cursor
 
     def _finish(self, value: str) -> None:
         self.display = False

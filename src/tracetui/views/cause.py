@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from datetime import UTC, tzinfo
-from typing import Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui import text
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.contrast import Finding
 from tracetui.store.judgement import Judgement
 from tracetui.store.signature import normalise
 from tracetui.store.triage import Group
@@ -20,11 +19,22 @@ from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece, column, fill, width_of
 from tracetui.views.triage import placeholders, short_id
 
+if TYPE_CHECKING:
+    from tracetui.store.contrast import Finding
+
 BAR: Final = 12
 """Cells of the bar that shows how many runs have something in common."""
 MOST_AGENTS: Final = 3
 MOST_NORMALISED: Final = 8
 _COUNTS: Final = 9
+
+
+class Example(NamedTuple):
+    """Key of a row that leads to an example of what runs share."""
+
+    number: int
+    ref: RunRef
+    span: str | None
 
 
 class Shared:
@@ -45,8 +55,8 @@ def cause_rows(
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
 ) -> ListRows:
-    """The rows of the pane. The key of a row that leads to an example is the `Finding`."""
-    lines: list[Line] = [*_headline(group, width), _numbers(group, now, zone), *_judged(told, width)]
+    """The rows of the pane. The key of a row that leads somewhere is an `Example`."""
+    lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(told, width)]
     lines += _normalised(example, width)
     keys: list[Hashable] = list(range(len(lines)))
     for line, key in _shared(shared, width, glyphs):
@@ -65,16 +75,21 @@ def _headline(group: Group, width: int) -> list[Line]:
     return [tuple(head), *(tuple(placeholders(part, "text bold")) for part in body)]
 
 
-def _numbers(group: Group, now: float, zone: tzinfo) -> Line:
+def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
     runs = len(group.runs)
     agents = ", ".join(group.agents[:MOST_AGENTS]) + (" …" if len(group.agents) > MOST_AGENTS else "")
-    words = [f"{text.grouped(runs)} run{'s' if runs != 1 else ''}" + (f" of {one_line(agents, 80)}" if agents else "")]
-    words.append(f"first {clock(group.first_seen, 'UTC', now=now, zone=zone)}")
-    words.append(f"last {clock(group.last_seen, 'UTC', now=now, zone=zone)}")
-    lost = [Piece(Clean(f"{text.duration(group.wasted_ms)} lost"), "status.warn")]
+    whose = f" of {one_line(agents, 80)}" if agents else ""
+    lost = f"{text.duration(group.wasted_ms)} lost"
     if group.wasted_tokens is not None:
-        lost.append(Piece(Clean(f", {text.tokens(group.wasted_tokens)} tokens"), "status.warn"))
-    return (Piece(Clean(" · ".join(words) + " · "), "sec"), *lost)
+        lost += f", {text.tokens(group.wasted_tokens)} tokens"
+    pieces = [
+        Piece(Clean(f"{text.grouped(runs)} run{'s' if runs != 1 else ''}{whose}   "), "sec"),
+        Piece(Clean(f"{lost}   "), "status.warn"),
+    ]
+    if group.first_seen is not None:
+        pieces.append(Piece(Clean(f"first {clock(group.first_seen, 'UTC', now=now, zone=zone)}   "), "sec"))
+        pieces.append(Piece(Clean(f"last {clock(group.last_seen, 'UTC', now=now, zone=zone)}"), "sec"))
+    return _flow(pieces, width)
 
 
 def _judged(told: Judgement, width: int) -> list[Line]:
@@ -119,15 +134,16 @@ def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-def _shared(shared: Shared, width: int, glyphs: Glyphs) -> list[tuple[Line, Finding | None]]:
+def _shared(shared: Shared, width: int, glyphs: Glyphs) -> list[tuple[Line, Example | None]]:
     head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(20, width - 2 * (BAR + _COUNTS + 2)))
     columns = [Piece(Clean("  these".ljust(BAR + _COUNTS + 2)), "dim"), Piece(Clean("  the others"), "dim")]
-    rows: list[tuple[Line, Finding | None]] = [((), None), ((*head, *columns), None)]
+    rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
     if shared.findings is None:
         return [*rows, ((Piece(Clean(shared.note or "comparing with the runs that did not fail …"), "dim"),), None)]
     if not shared.findings:
         rows.append(((Piece(Clean("nothing that the others lack"), "dim"),), None))
-    rows += [(finding_line(one, width, glyphs), one) for one in shared.findings]
+    found = enumerate(shared.findings)
+    rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
     if shared.note:
         rows.append(((Piece(one_line(shared.note, 200), "dim"),), None))
     return rows
@@ -155,4 +171,4 @@ def _share(part: int, whole: int, style: str, glyphs: Glyphs) -> list[Piece]:
 
 def example_of(key: Hashable) -> tuple[RunRef, str | None] | None:
     """Where a row of the pane leads: a run, and the span in it."""
-    return key.example if isinstance(key, Finding) else None
+    return (key.ref, key.span) if isinstance(key, Example) else None

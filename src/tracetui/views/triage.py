@@ -85,7 +85,7 @@ class QueueRows:
         item = self._items[index]
         if isinstance(item, Group):
             told = self._judged(item)
-            return f"{item.id} {title(item.signature)} {told.verdict or ''} {told.note or ''} {' '.join(told.tags)}"
+            return f"{item.id} {item.signature.title} {told.verdict or ''} {told.note or ''} {' '.join(told.tags)}"
         run = self._runs[item.run]
         return f"{run.id} {run.name} {run.first_error.words if run.first_error else ''}"
 
@@ -138,11 +138,6 @@ def heading(width: int) -> Line:
     """The names of the columns of the queue."""
     words = fill([Piece(Clean("    signature"), "dim")], max(8, width - _TAIL + 1))
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
-
-
-def title(signature: Signature) -> str:
-    """What failed, where and how, normalised; not cleaned."""
-    return " ".join(filter(None, (signature.type, signature.name, signature.text)))
 
 
 def short_id(run: RunSummary) -> Clean:

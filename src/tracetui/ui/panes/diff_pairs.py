@@ -33,12 +33,16 @@ class Pairs(LineView):
 
     def show_diff(self, diff: Diff) -> None:
         """Show a comparison, or what more is known of it."""
+        before = self.diff
+        if before is not None and _goes_on(before, diff):
+            self._go_on(before, diff)
+            return
         rows = PairRows(diff, glyphs=self.look.glyphs)
         key = None
         if not self.chosen and diff.first is not None:
             first = diff.rows[diff.first.row]
             key = Paired(first.a, first.b)
-        fresh = self.diff is None
+        fresh = before is None
         self.show(
             rows,
             key=None if fresh else key,
@@ -49,6 +53,20 @@ class Pairs(LineView):
         if key is not None and fresh:
             self.position = -1
             self.move_to_key(key, center=True)
+
+    def _go_on(self, before: Diff, diff: Diff) -> None:
+        """The same comparison, farther: draw what is new, which is seldom in view."""
+        assert isinstance(self.rows, PairRows)
+        self.rows.diff = diff
+        for key in list(self._strips.keys()):
+            if before.compared <= key[0] < diff.compared:
+                self._strips.discard(key)
+        cell = max(1, len(diff.rows) // self.page)
+        if diff.complete or before.compared // cell != diff.compared // cell:
+            self._minimap.forget()
+        self._heading = None
+        self._make_heading = lambda width: (summary(diff),)
+        self.refresh_changed()
 
     def step_to(self, step: int) -> bool:
         """Go to the next row that differs; False if there is none."""
@@ -70,3 +88,9 @@ class Pairs(LineView):
     def wanted_height(self) -> int:
         """Rows that all of it would take, with title and heading."""
         return len(self.rows) + 2
+
+
+def _goes_on(before: Diff, diff: Diff) -> bool:
+    """Whether it is the same comparison, with the same steps paired and nothing new of where it first differs."""
+    same = before.a is diff.a and before.b is diff.b and before.strict == diff.strict and before.first is diff.first
+    return same and len(before.rows) == len(diff.rows) and 0 < before.compared <= diff.compared

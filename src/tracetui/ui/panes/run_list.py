@@ -8,6 +8,7 @@ from typing import Final
 import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store.query import Columns, Context
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
@@ -31,6 +32,7 @@ class RunList(LineView):
         """True once the reader moved the cursor: from then on it stays where it is."""
         self.complete = False
         """True once all runs are listed: those that appear later are new."""
+        self._found_before: Columns[RunSummary] = Columns()
         self._arranged: Arrangement | None = None
         """The arrangement of the rows that are shown."""
         self._above: set[RunRef] = set()
@@ -50,11 +52,14 @@ class RunList(LineView):
         stands: runs.Stands = runs.as_told,
         going: Going = told_going,
         ties: runs.Ties = runs.no_ties,
+        context: Context | None = None,
     ) -> None:
         """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `going` whether
-        it goes on, `ties` how one is tied to others.
+        it goes on, `ties` how one is tied to others, `context` what a query can ask that no trace tells.
         """
-        items = arrange(summaries, problems, self.arrangement, now=now, going=going)
+        items = arrange(
+            summaries, problems, self.arrangement, now=now, going=going, context=context, columns=self._found_before
+        )
         everything = self.arrangement.all_columns
         rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)
         before = self.rows

@@ -6,12 +6,14 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Final
 
 from tracetui.model import Problem, Run, Span, Status
+from tracetui.store.query import begun_for_spans
 from tracetui.text import Clean, clean, grouped, one_line, wrap
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.liveness import Liveness, State
 from tracetui.views.rows import Line, ListRows, Piece, Rows
+from tracetui.views.visible import Keep
 
 
 class Steps(LineView):
@@ -33,6 +35,9 @@ class Steps(LineView):
         self.headline = True
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
         self.folded: frozenset[str] = frozenset()
+        self.filtered_by, self.longest = "", False
+        """What the rows are filtered by (docs/query.md), and whether those that took longest come first."""
+        self._keep: Keep | None = None
         self.following = False
         """Whether the cursor stays on the newest step."""
         self._newest: str | None = None
@@ -132,6 +137,7 @@ class Steps(LineView):
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
             self.folded = frozenset()
+            self.filtered_by, self.longest, self._keep = "", False, None
             self.following, self._newest, self._came = False, None, None
         before, self.run = self.run if same else None, run
         self._state = self._state_of(run)
@@ -161,7 +167,31 @@ class Steps(LineView):
                 return shown.refold(self.folded)
             if shown.run.summary.ref == run.summary.ref:
                 return shown.grown(run, now=now)
-        return spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
+        rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
+        arranged = self._keep is not None or self.longest
+        return rows.rearranged(self._keep, longest_first=self.longest) if arranged else rows
+
+    def filter(self, text: str, now: float) -> None:
+        """Show only the spans that this query finds; of one that is wrong counts what stands before its fault."""
+        query = begun_for_spans(text)[0] if text.strip() else None
+        self.filtered_by, self._keep = text, query.matches if query is not None else None
+        self._rearrange(now)
+
+    def sort(self, now: float, *, longest: bool) -> bool:
+        """Whether the spans that took longest come first; False where a tree is shown, which has its own order."""
+        self.longest = longest and not self.as_tree
+        self._rearrange(now)
+        return self.longest
+
+    @property
+    def found(self) -> int:
+        """How many spans have a row."""
+        return _count(self.rows)
+
+    def _rearrange(self, now: float) -> None:
+        if self.run is not None and isinstance(self.rows, spans.SpanRows):
+            rows = self.rows.rearranged(self._keep, longest_first=self.longest)
+            self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is no run to show."""
@@ -207,6 +237,10 @@ class Steps(LineView):
                 pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
             pieces.append(Piece(Clean(" as a tree"), "dim"))
+        if self.filtered_by:
+            pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filtered_by, 30)} "), "hit")]
+        if self.longest:
+            pieces.append(Piece(Clean(" longest first"), "accent"))
         if run.problems:
             word = "note" if len(run.problems) == 1 else "notes"
             pieces.append(Piece(Clean(f"  ! {len(run.problems)} {word}"), "status.warn"))

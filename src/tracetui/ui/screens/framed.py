@@ -133,6 +133,17 @@ class FramedScreen(Screen[None]):
         self._answer = answer, self.view
         self.ask(label, value, ANSWER)
 
+    @on(Prompt.Complete)
+    def _prompt_completes(self, message: Prompt.Complete) -> None:
+        prompt = message.prompt
+        completed = self.completed(message.purpose, prompt.value, prompt.cursor_position, message.step)
+        if completed is not None:
+            prompt.put(*completed)
+
+    def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
+        """How what is typed may go on, and where the cursor is then; None if nobody knows."""
+        return None
+
     def typed(self, purpose: str, value: str) -> None:
         """Another character was typed into the prompt."""
         if purpose != ANSWER:

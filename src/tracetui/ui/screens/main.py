@@ -17,6 +17,7 @@ from tracetui.ui.actions import Actions
 from tracetui.ui.arranging import Arranging
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
 from tracetui.ui.comparing import Comparing
+from tracetui.ui.filtering import FILTERS, Filtering
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.judging import Judging, JudgingScreen, Subject
 from tracetui.ui.line_view import LineView
@@ -27,6 +28,8 @@ from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
 from tracetui.views.arrange import Arrangement
+from tracetui.views.glyphs import Glyphs
+from tracetui.views.runs import Tied
 
 
 class MainScreen(JudgingScreen):
@@ -44,6 +47,7 @@ class MainScreen(JudgingScreen):
         self.comparing = Comparing(self)
         self.arranging = Arranging(self)
         self.judging = Judging(self)
+        self.filtering = Filtering(self)
         self.walking = 0
         """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
         self.come_from: Callable[[], object] | None = None
@@ -63,7 +67,7 @@ class MainScreen(JudgingScreen):
 
     @property
     def doers(self) -> tuple[object, ...]:
-        return self.actions, self.comparing, self.judging
+        return self.actions, self.comparing, self.judging, self.filtering
 
     @property
     def store(self) -> Store:
@@ -74,6 +78,7 @@ class MainScreen(JudgingScreen):
         self._classify()
         yield self._header
         yield self._sentence
+        yield self.filtering.hint
         with Box(id="body"):
             yield self.runs
             with Box(id="side"):
@@ -216,6 +221,12 @@ class MainScreen(JudgingScreen):
 
     # ---- what is judged
 
+    def ties(self, run: RunSummary, glyphs: Glyphs) -> Tied:
+        """What the list says of a run besides what its trace says: how it is tied to others, and its verdict."""
+        tied = self.comparing.ties(run, glyphs)
+        told = self.judging.said_of(run)
+        return tied._replace(after=(*tied.after, *told)) if told else tied
+
     @property
     def subject(self) -> Subject | None:
         return self.store.runs.get(self.ref) if self.ref is not None else None
@@ -329,18 +340,18 @@ class MainScreen(JudgingScreen):
 
     # ---- prompt
 
+    def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
+        return self.filtering.complete(purpose, value, cursor, step) if purpose in FILTERS else None
+
     def typed(self, purpose: str, value: str) -> None:
-        if purpose == "filter":
-            self.runs.rearrange(words=value)
-            self.refresh_list()
+        if purpose in FILTERS:
+            self.filtering.typed(purpose, value)
         else:
             super().typed(purpose, value)
 
     def answered(self, purpose: str, value: str) -> None:
-        if purpose == "filter":
-            self.runs.rearrange(words=value)
-            self.refresh_list()
-            self.runs.focus()
+        if purpose in FILTERS:
+            self.filtering.answered(purpose, value)
         else:
             super().answered(purpose, value)
 

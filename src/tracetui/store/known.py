@@ -1,0 +1,54 @@
+"""What a query can ask of a run that no trace tells: verdicts, notes, tags, and the id of its signature."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+
+from tracetui.model import RunSummary
+from tracetui.store.judgement import Judgement
+from tracetui.store.query import Told, told_going
+from tracetui.store.relations import Relations
+from tracetui.store.sidecar import Sidecar
+from tracetui.store.signature import names_of, signature_of
+
+
+class Known(Told):
+    """A `Context` for queries over `runs`, which are all that is listed: they decide how long the ids are."""
+
+    def __init__(
+        self,
+        sidecar: Sidecar,
+        runs: Callable[[], Iterable[RunSummary]],
+        relations: Callable[[], Relations] | None = None,
+        going: Callable[[RunSummary], bool] = told_going,
+    ) -> None:
+        super().__init__(relations, going)
+        self._sidecar, self._runs = sidecar, runs
+        self._names: dict[str, str] | None = None
+
+    def verdict(self, run: RunSummary) -> str | None:
+        verdict = self._judgement(run).verdict
+        return None if verdict is None else verdict.value
+
+    def tags(self, run: RunSummary) -> Sequence[str]:
+        return self._judgement(run).tags
+
+    def note(self, run: RunSummary) -> str | None:
+        return self._judgement(run).note or None
+
+    def signature(self, run: RunSummary) -> str | None:
+        digest = _digest(run)
+        if digest is None:
+            return None
+        if self._names is None:
+            digests = list(dict.fromkeys(one for each in self._runs() if (one := _digest(each)) is not None))
+            self._names = dict(zip(digests, names_of(digests), strict=True))
+        return self._names.get(digest)
+
+    def _judgement(self, run: RunSummary) -> Judgement:
+        return self._sidecar.of(run, _digest(run))
+
+
+def _digest(run: RunSummary) -> str | None:
+    signature = signature_of(run)
+    return None if signature is None else signature.digest

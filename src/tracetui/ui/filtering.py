@@ -1,0 +1,168 @@
+"""The filter of the runs and of the steps: a query that is applied while it is typed, completed, or picked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tracetui.store import query
+from tracetui.store.query import Completion, QueryError
+from tracetui.text import Clean, cells, clean, grouped, one_line
+from tracetui.ui.commands import STEPS
+from tracetui.ui.lines import LineBar
+from tracetui.views.rows import Line, Piece, fit
+
+if TYPE_CHECKING:
+    from tracetui.store.known import Known
+    from tracetui.ui.screens.main import MainScreen
+
+RUNS_ASK: Final = "words, status:error agent:… tool:… dur>5s tokens>10k since:2h -tag:known (a or b)   Tab completes"
+SPANS_ASK: Final = "words, tool:… status:error dur>5s cached:true decision:…   Tab completes"
+FILTER, FILTER_STEPS = "filter", "filter steps"
+"""Purposes of the prompt."""
+FILTERS: Final = frozenset({FILTER, FILTER_STEPS})
+
+
+class _Cycle(NamedTuple):
+    """What Tab goes through: the text before, what may stand in it, and which one does."""
+
+    text: str
+    offers: Sequence[Completion]
+    at: int
+
+
+class Filtering:
+    """Belongs to the main screen, as its actions do."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self._cycle: _Cycle | None = None
+        self.hint = LineBar("bg", id="hint")
+        """Below the prompt: what is wrong and where, or how many there are and how the query may go on."""
+        self.hint.display = False
+
+    @property
+    def context(self) -> Known:
+        """What queries can ask of runs."""
+        from tracetui.store.known import Known
+
+        screen, store = self._screen, self._screen.store
+        return Known(
+            screen.app.verdicts.sidecar, lambda: store.runs.values(), lambda: store.relations, screen.live.is_going
+        )
+
+    # ---- commands
+
+    def do_filter(self, argument: str) -> None:
+        screen = self._screen
+        if screen.pane == STEPS:
+            screen.ask(SPANS_ASK, screen.steps.filtered_by, FILTER_STEPS)
+            self._show(FILTER_STEPS, screen.steps.filtered_by)
+        else:
+            screen.ask(RUNS_ASK, screen.runs.arrangement.words, FILTER)
+            self._show(FILTER, screen.runs.arrangement.words)
+
+    def do_facets(self, argument: str) -> None:
+        """Pick the filter from the values that there are."""
+        from tracetui.ui.screens.facets import FacetsScreen
+
+        screen = self._screen
+        runs = list(screen.store.runs.values())
+        found = query.facets(query.RUN_KEYS, runs, self.context)
+        screen.app.push_screen(FacetsScreen(found, len(runs), self.filter, screen.app.commands))
+
+    def filter(self, text: str) -> None:
+        """Show only the runs that this query finds."""
+        self._screen.runs.rearrange(words=text)
+        self._screen.refresh_list()
+        self._screen.refresh_frame()
+
+    # ---- the prompt
+
+    def typed(self, purpose: str, text: str) -> None:
+        """Another character was typed: what the query finds now is shown at once."""
+        if self._cycle is not None and text != self._completed(self._cycle):
+            self._cycle = None
+        self._apply(purpose, text)
+        self._show(purpose, text)
+
+    def answered(self, purpose: str, text: str) -> None:
+        """The query was taken, or given up."""
+        self.hint.display = False
+        self._cycle = None
+        self._apply(purpose, text)
+        (self._screen.steps if purpose == FILTER_STEPS else self._screen.runs).focus()
+        if error := self._error(purpose, text):
+            self._screen.say(error.message, "status.warn")
+
+    def complete(self, purpose: str, text: str, cursor: int, step: int) -> tuple[str, int] | None:
+        """The text, and the place of the cursor, with the next completion in it."""
+        cycle = self._cycle
+        if cycle is None:
+            offers = self._offers(purpose, text, cursor)
+            cycle = _Cycle(text, offers, 0 if step > 0 else len(offers) - 1)
+        else:
+            cycle = cycle._replace(at=(cycle.at + step) % len(cycle.offers))
+        if not cycle.offers:
+            return None
+        self._cycle = cycle
+        offer = cycle.offers[cycle.at]
+        return self._completed(cycle), offer.start + len(offer.text)
+
+    @staticmethod
+    def _completed(cycle: _Cycle) -> str:
+        offer = cycle.offers[cycle.at]
+        return cycle.text[: offer.start] + offer.text + cycle.text[offer.end :]
+
+    def _offers(self, purpose: str, text: str, cursor: int) -> Sequence[Completion]:
+        run = self._screen.steps.run
+        if purpose == FILTER_STEPS:
+            return query.complete(text, cursor, query.SPAN_KEYS, run.spans) if run is not None else ()
+        return query.complete(text, cursor, query.RUN_KEYS, self._screen.store.runs.values(), self.context)
+
+    def _apply(self, purpose: str, text: str) -> None:
+        screen = self._screen
+        if purpose == FILTER_STEPS:
+            screen.steps.filter(text, screen.app.clock())
+            screen.show_detail()
+        else:
+            self.filter(text)
+
+    def _error(self, purpose: str, text: str) -> QueryError | None:
+        begun = query.begun_for_spans if purpose == FILTER_STEPS else query.begun
+        return begun(text)[1]
+
+    def _show(self, purpose: str, text: str) -> None:
+        error = self._error(purpose, text)
+        width = self._screen.size.width
+        if error is not None and not error.unfinished:
+            place = cells(clean(text[: error.column]))
+            line: Line = (
+                Piece(Clean(f"{' ' * place}^ "), "status.warn bold"),
+                Piece(clean(error.message), "status.warn"),
+            )
+        else:
+            line = self._going_on(purpose, text)
+        self.hint.show(tuple(fit(line, width - 2)))
+        self.hint.display = True
+
+    def _going_on(self, purpose: str, text: str) -> Line:
+        """How many there are, and how the query may go on."""
+        screen = self._screen
+        if purpose == FILTER_STEPS:
+            found, whole, word = screen.steps.found, len(screen.steps.run.spans) if screen.steps.run else 0, "spans"
+        else:
+            found, whole, word = len(screen.runs.refs()), len(screen.store.runs), "runs"
+        pieces = [
+            Piece(Clean(f"{grouped(found)} of {grouped(whole)} {word}  "), "text bold" if found else "status.warn")
+        ]
+        cycle = self._cycle
+        offers = cycle.offers if cycle is not None else self._offers(purpose, text, len(text))
+        first = cycle.at if cycle is not None else 0
+        if offers:
+            pieces.append(Piece(Clean(" Tab "), "key bold"))
+        for i, offer in enumerate(offers[first : first + 12]):
+            style = "hit" if cycle is not None and i == 0 else "text"
+            pieces += [Piece(Clean(" ")), Piece(one_line(offer.text, 40), style)]
+            pieces.append(Piece(Clean(f" {one_line(offer.hint, 40)} "), "dim"))
+        return tuple(pieces)
