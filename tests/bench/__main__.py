@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 
-from tests.bench import data, diff, grep, listing, live, screen
+from tests.bench import data, diff, grep, listing, live, screen, triage
 from tests.bench.table import Row, say
 
 PARTS = {
@@ -22,6 +22,7 @@ PARTS = {
     "diff": diff.rows,
     "grep": grep.rows,
     "live": live.rows,
+    "query": triage.rows,
 }
 
 

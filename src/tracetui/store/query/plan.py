@@ -40,6 +40,11 @@ class Columns(Generic[T]):
         if len(self._held) > 2 * len(items) + 1_000:
             self._known, self._held = {}, {}
 
+    @property
+    def ready(self) -> bool:
+        """Whether what is costly to find out is known of all items of this query."""
+        return bool(self._whole)
+
     def of(self, name: str, get: Getter[T], items: list[T]) -> list[Any]:
         """What `get` finds in each of the items; never None. It is asked only of those that are new."""
         everything = len(items) == len(self._items)
@@ -151,10 +156,13 @@ class Without(_Masked[T]):
 
 
 class Every(_Masked[T]):
-    """What all parts hold for: each is asked only of what the one before left, what is costly last."""
+    """What all parts hold for: each is asked only of what the one before left.
+
+    What is costly comes last, unless it is known of all items: then asking all is quicker than finding a part of them.
+    """
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
-        self._parts = sorted(parts, key=lambda part: part.costly)
+        self._parts = tuple(parts)
         self.costly = any(part.costly for part in self._parts)
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
@@ -162,7 +170,7 @@ class Every(_Masked[T]):
         return reduce(lambda a, b: list(map(and_, a, b)), masks, [True] * len(items))
 
     def keep(self, items: list[T], columns: Columns[T]) -> list[T]:
-        for part in self._parts:
+        for part in sorted(self._parts, key=lambda part: part.costly is not columns.ready):
             items = part.keep(items, columns)
         return items
 
@@ -177,7 +185,7 @@ class Either(_Masked[T]):
     """What any of the parts holds for."""
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
-        self._parts = sorted(parts, key=lambda part: part.costly)
+        self._parts = tuple(parts)
         self.costly = any(part.costly for part in self._parts)
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:

@@ -32,7 +32,12 @@ def _usage(name: str) -> Getter[RunSummary]:
 
 def _tags(context: Any) -> Getter[RunSummary]:
     own = context.tags
-    return lambda run: (run.tags, tuple(own(run)))
+
+    def get(run: RunSummary) -> tuple[str, ...]:
+        mine = own(run)
+        return (*run.tags, *mine) if mine else run.tags
+
+    return get
 
 
 def _going(context: Any) -> Getter[RunSummary]:

@@ -66,11 +66,12 @@ def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, en
 
 
 def number(text: str) -> float:
-    """``10``, ``1.5k``, ``2M``, ``$0.05``. Raises ValueError."""
+    """``10``, ``1.5k``, ``2M``, ``$0.05``; whole ones are int, which is compared with int faster. Raises ValueError."""
     found = _NUMBER.fullmatch(text)
     if found is None:
         raise ValueError
-    return float(found[1]) * _SIZES[found[2].lower()]
+    value = float(found[1]) * _SIZES[found[2].lower()]
+    return int(value) if value.is_integer() else value
 
 
 def milliseconds(text: str) -> float:
@@ -133,12 +134,12 @@ def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test
 
 def _time_test(name: str, begin: float, end: float) -> Test:
     if name == "since":
-        return lambda held: bool(held >= begin)
+        return lambda held: held >= begin
     if name == "before":
-        return lambda held: bool(held < begin)
+        return lambda held: held < begin
     if name == "until":
-        return lambda held: bool(held < end)
-    return lambda held: bool(begin <= held < end)
+        return lambda held: held < end
+    return lambda held: begin <= held < end
 
 
 def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
