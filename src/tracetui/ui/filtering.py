@@ -105,7 +105,7 @@ class Filtering:
             cycle = cycle._replace(at=(cycle.at + step) % len(cycle.offers))
         if not cycle.offers:
             return None
-        self._cycle = cycle
+        self._cycle = cycle if len(cycle.offers) > 1 else None  # nothing to choose from: Tab goes on behind it
         offer = cycle.offers[cycle.at]
         return self._completed(cycle), offer.start + len(offer.text)
 

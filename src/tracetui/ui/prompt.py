@@ -15,6 +15,7 @@ class Prompt(Input):
     DEFAULT_CSS = """
     Prompt { height: 1; border: none; padding: 0 1; background: $panel; }
     Prompt:focus { border: none; background: $panel; }
+    Prompt.-textual-compact { padding: 0 1; }
     """
 
     class Typed(Message):
@@ -26,6 +27,10 @@ class Prompt(Input):
 
     class Done(Typed):
         """The line was taken (or given up: then `value` is what stood there before)."""
+
+        def __init__(self, purpose: str, value: str, *, taken: bool) -> None:
+            self.taken = taken
+            super().__init__(purpose, value)
 
     class Complete(Message):
         """Tab was pressed (`step` 1), or Shift+Tab (-1): the text may go on by itself."""
@@ -58,7 +63,7 @@ class Prompt(Input):
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
         event.stop()
-        self._finish(event.value)
+        self._finish(event.value, taken=True)
 
     def on_key(self, event: events.Key) -> None:
         if event.key in ("tab", "shift+tab"):
@@ -68,13 +73,13 @@ class Prompt(Input):
         elif event.key == "escape":
             event.stop()
             event.prevent_default()
-            self._finish("" if self._purpose.startswith("filter") else self._before)
+            self._finish("" if self._purpose.startswith("filter") else self._before, taken=False)
 
     def put(self, text: str, cursor: int) -> None:
         """Put text in place of what was typed, as if it was typed."""
         self.value = text
         self.cursor_position = cursor
 
-    def _finish(self, value: str) -> None:
+    def _finish(self, value: str, *, taken: bool) -> None:
         self.display = False
-        self.post_message(self.Done(self._purpose, value))
+        self.post_message(self.Done(self._purpose, value, taken=taken))

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
+from enum import StrEnum
 from typing import Protocol
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean, clean, one_line, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.rows import Line, Piece, fit, width_of
-from tracetui.views.triage import short_id
 
 
 class Hit(Protocol):
@@ -23,6 +23,8 @@ class Hit(Protocol):
     def step(self) -> int | None: ...
     @property
     def name(self) -> str: ...
+    @property
+    def kind(self) -> StrEnum: ...
     @property
     def path(self) -> str: ...
     @property
@@ -90,8 +92,9 @@ class HitRows:
         sign, style = status_glyph(run.status, self._glyphs)
         return (
             Piece(sign, style),
-            Piece(Clean(f" {short_id(run)} "), "sec"),
+            Piece(Clean(" ")),
             Piece(one_line(run.name, 60), "text bold"),
+            Piece(Clean(f" {truncate_middle(clean(run.id, 200), 36)}"), "sec"),
             Piece(Clean(f"  {one_line(run.prompt, 120)}"), "dim"),
         )
 

@@ -120,16 +120,27 @@ class FramedScreen(Screen[None]):
 
     @on(Prompt.Typed)
     def _prompt_changed(self, message: Prompt.Typed) -> None:
-        self.typed(message.purpose, message.value)
+        if self._prompt is not None and self._prompt.display:  # else it was answered meanwhile
+            self.typed(message.purpose, message.value)
 
     @on(Prompt.Done)
     def _prompt_done(self, message: Prompt.Done) -> None:
         self._sentence.display = True
-        self.answered(message.purpose, message.value)
+        if message.purpose == ANSWER:
+            self._give_answer(message.value if message.taken else None)
+        else:
+            self.answered(message.purpose, message.value)
         self.refresh_frame()
 
+    def _give_answer(self, value: str | None) -> None:
+        if self._answer is not None:
+            (answer, view), self._answer = self._answer, None
+            view.focus()
+            if value is not None:
+                answer(value)
+
     def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
-        """Ask for a line of text, and call `answer` with it; if it is given up, with what stood there before."""
+        """Ask for a line of text, and call `answer` with it, unless it is given up."""
         self._answer = answer, self.view
         self.ask(label, value, ANSWER)
 
@@ -151,12 +162,6 @@ class FramedScreen(Screen[None]):
 
     def answered(self, purpose: str, value: str) -> None:
         """The prompt was answered, or given up."""
-        if purpose == ANSWER and self._answer is not None:
-            answer, view = self._answer
-            self._answer = None
-            view.focus()
-            answer(value)
-            return
         view = self.views[purpose]
         view.focus()
         view.search(value)

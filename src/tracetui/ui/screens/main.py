@@ -27,6 +27,7 @@ from tracetui.ui.panes.detail import Detail, Sought
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
+from tracetui.ui.surveying import Surveying
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.runs import Tied
@@ -48,6 +49,7 @@ class MainScreen(JudgingScreen):
         self.arranging = Arranging(self)
         self.judging = Judging(self)
         self.filtering = Filtering(self)
+        self.surveying = Surveying(self)
         self.walking = 0
         """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
         self.come_from: Callable[[], object] | None = None
@@ -67,7 +69,7 @@ class MainScreen(JudgingScreen):
 
     @property
     def doers(self) -> tuple[object, ...]:
-        return self.actions, self.comparing, self.judging, self.filtering
+        return self.actions, self.comparing, self.judging, self.filtering, self.surveying
 
     @property
     def store(self) -> Store:
@@ -100,6 +102,7 @@ class MainScreen(JudgingScreen):
     def receive(self, mail: Mail) -> None:
         """Take in what the engine left."""
         self.live.take(mail)
+        self.surveying.take(mail)
         self.comparing.take(mail)
         problem = self.runs.problem
         if self.ref in mail.runs:

@@ -1,0 +1,113 @@
+"""What is asked of many runs at once: a search of all their texts, statistics, what failed runs have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tracetui.errors import UsageError
+from tracetui.model import Problem, RunRef
+
+if TYPE_CHECKING:
+    from tracetui.live.mail import Mail
+    from tracetui.live.surveyed import Job, Survey
+    from tracetui.ui.screens.main import MainScreen
+    from tracetui.views.hits import HitRows
+
+GREP_ASK: Final = "search in all runs that are shown: text, or /regular expression/; small letters match any case"
+SLASHES: Final = 2
+
+
+class Wanted(NamedTuple):
+    """What somebody typed to search for."""
+
+    pattern: str
+    regex: bool
+    ignore_case: bool
+
+    @classmethod
+    def of(cls, text: str) -> Wanted:
+        """``/…/`` is a regular expression; where no letter is a capital, case does not matter."""
+        regex = len(text) > SLASHES and text[0] == text[-1] == "/"
+        return cls(text[1:-1] if regex else text, regex, text == text.lower())
+
+
+class Search:
+    """A search of all runs: what it found so far."""
+
+    def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
+        self.words, self.job, self.rows, self.runs = words, job, rows, runs
+        self.problems: list[Problem] = []
+        self.survey: Survey | None = None
+        self.cursor: int | None = None
+
+    def take(self, survey: Survey) -> None:
+        """Take in what was found since."""
+        self.survey = survey
+        self.problems += [one for one in survey.new if isinstance(one, Problem)]
+        self.rows.extend(one for one in survey.new if not isinstance(one, Problem))
+
+
+class Surveying:
+    """Belongs to the main screen, as its actions do; remembers what was asked last."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self.search: Search | None = None
+        self.latest: Survey | None = None
+
+    def take(self, mail: Mail) -> None:
+        """Take in what was found out."""
+        survey = mail.survey
+        if survey is None:
+            return
+        self.latest = survey
+        if self.search is not None and survey.job is self.search.job:
+            self.search.take(survey)
+
+    def ask(self, job: Job) -> None:
+        """Do a job in place of the one before."""
+        self.latest = None
+        self._screen.app.engine.survey(job)
+
+    # ---- commands
+
+    def do_grep(self, argument: str) -> None:
+        before = self.search.words if self.search is not None else ""
+        self._screen.ask_for(GREP_ASK, before, self.search_for)
+
+    def search_for(self, text: str) -> None:
+        """Search, and show what is found; what was searched for last is not searched anew."""
+        if text and (self.search is None or text != self.search.words):
+            self._begin(text)
+        if text and self.search is not None:
+            self.show_search()
+
+    def _begin(self, text: str) -> None:
+        from tracetui.live.grep import PLAIN
+        from tracetui.live.needle import Needle
+        from tracetui.live.survey import grep_job
+        from tracetui.views.hits import HitRows
+
+        screen, wanted = self._screen, Wanted.of(text)
+        try:
+            needle = Needle(wanted.pattern, regex=wanted.regex, ignore_case=wanted.ignore_case)
+        except UsageError as error:
+            screen.say(str(error), "status.warn")
+            self.search = None
+            return
+        refs = screen.runs.refs()
+        job = grep_job(refs, needle, PLAIN)
+        self.search = Search(text, job, HitRows(screen.store.runs.get, glyphs=screen.app.look.glyphs), len(refs))
+        self.ask(job)
+
+    def show_search(self) -> None:
+        """Open the list of what was found."""
+        from tracetui.ui.screens.hits import HitsScreen
+
+        if self.search is not None:
+            self._screen.app.push_screen(HitsScreen(self.search, self._screen.app.commands))
+
+    def in_scope(self) -> Sequence[RunRef]:
+        """The runs that a question about many runs is about: those that the list shows."""
+        return self._screen.runs.refs()
