@@ -46,7 +46,7 @@ def test_what_holds_the_diverged_value_is_downstream_and_the_rest_independent() 
     found = compare(run_of(steps("2023", "x.org/one")), run_of(steps("2024", "y.com/other"), ident="b"))
 
     assert differing(found) == [(0, "output", False), (1, "input", True), (2, "input", False), (3, "input", True)]
-    assert found.independent == [2]
+    assert found.independent == (2,)
 
 
 def test_a_model_that_is_not_told_what_it_was_given_answers_all_that_was_before() -> None:
@@ -87,7 +87,7 @@ def test_what_follows_inside_a_container_follows_from_what_went_astray_there() -
     assert found.first is not None
     assert found.first.row == 1
     assert differing(found) == [(0, "output", True), (1, "output", False), (2, "input", True)]
-    assert found.independent == []
+    assert found.independent == ()
 
 
 def test_after_the_end_of_one_run_everything_follows() -> None:
@@ -180,6 +180,26 @@ def test_the_first_result_comes_before_the_bodies_and_opens_at_what_headers_tell
     assert first.first is not None
     assert (first.first.row, first.first.path) == (200, "q")
     assert len(loaded) == 2
+
+
+def test_the_first_divergence_is_told_as_soon_as_it_is_found() -> None:
+    steps = [Did(given={"q": i}, made=i) for i in range(500)]
+    a, b = run_of(steps), run_of([*steps[:7], Did(given={"q": 7}, made="other"), *steps[8:]], ident="b")
+
+    by_headers, located, *_ = Comparison(a, b).steps()
+
+    assert by_headers.first is None
+    assert located.first is not None
+    assert (located.first.row, located.compared) == (7, 8)
+
+
+def test_a_container_is_not_blamed_before_what_is_inside_it_was_compared() -> None:
+    def steps(made: str) -> list[Did]:
+        return [node("outer", 1, made), Did(given=1, made="same", depth=1), Did(given=2, made=made, depth=1)]
+
+    told = [found.first for found in Comparison(run_of(steps("x")), run_of(steps("y"), ident="b")).steps()]
+
+    assert [first.row for first in told if first is not None] == [2]
 
 
 def test_no_body_is_kept() -> None:

@@ -8,12 +8,14 @@ from typing import Any
 
 import pytest
 
+from tests.diff.build import Did, node, run_of
 from tests.formats.hypergraph_build import TO_V3, V2, at, database, insert
 from tests.shared import needs_shared, sample
 from tracetui import load_all
-from tracetui.diff.comparison import compare
+from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.result import Diff
-from tracetui.model import Run
+from tracetui.model import Operation, Run
+from tracetui.views.diff_look import step_sections
 
 Step = tuple[int, str, Any]
 """Superstep, node, and what it put out: an exception if it failed, a text for the run that it started."""
@@ -145,6 +147,24 @@ def test_two_forks_of_one_run_share_what_both_inherited(graph: Graph) -> None:
         ("same", "0 get*", "0 get*"),
         ("same", "1 make*", "1 make*"),
         ("output", "2 make", "2 make"),
+    ]
+
+
+def test_an_attempt_more_is_not_why_a_step_came_out_differently() -> None:
+    attempt = Did(Operation.OTHER, "attempt 1", depth=1)
+    given = {"prompt": "x"}
+    a = run_of([node("generate", None)._replace(failed=True), attempt])
+    b = run_of([node("generate", given, {"answer": "42"})], ident="b")
+    comparison = Comparison(a, b)
+    *_, found = comparison.steps()
+
+    assert found.first is not None
+    assert (found.first.row, found.first.kind.value) == (0, "output")
+    assert [(row.kind.value, row.downstream) for row in found.rows] == [("output", False), ("only_a", True)]
+    sections = step_sections(a.load(a.spans[0]), b.load(b.spans[0]), comparison.changes(found.rows[0]))
+    assert [(one.side, one.differs, one.note) for one in sections[:2]] == [
+        ("input", False, "A does not say"),
+        ("output", True, ""),
     ]
 
 

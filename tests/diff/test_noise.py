@@ -22,6 +22,8 @@ def kinds(a: Any, b: Any, side: str = OUTPUT, **options: Any) -> tuple[int, dict
     [
         ({"command": "ls "}, {"command": "  ls\n"}, "white space at ends"),
         ({"timestamp": "2026-01-01T10:00:00Z"}, {"timestamp": "2026-01-02T11:00:00.5+00:00"}, "times"),
+        ({"completed_at": None}, {"completed_at": "2026-01-02T11:00:00+00:00"}, "times"),
+        ({}, {"completed_at": "2026-01-02T11:00:00+00:00"}, "times"),
         ({"created": 1_700_000_000}, {"created": 1_700_000_099}, "times"),
         ({"text": "at 2026-01-01 10:00:00 done"}, {"text": "at 2026-01-02 11:30:00 done"}, "times"),
         ({"duration_ms": 4}, {"duration_ms": 0.0}, "durations"),

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.diff.build import STEPS, VALUES, Did, kinds, node, run_of
 from tracetui.diff.align import align
 from tracetui.diff.compare import Kind
-from tracetui.diff.comparison import compare
+from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.noise import Noise
 from tracetui.diff.result import Diff
 from tracetui.diff.values import changes_of
@@ -53,6 +53,24 @@ def test_the_rows_make_b_of_a(left: list[Did], right: list[Did], hashed: bool) -
     made = [right[row.b] if row.kind is not Kind.SAME else _same(left[row.a], right[row.b]) for row in _of_b(found)]
     assert made == right
     assert sorted(row.a for row in found.rows if row.a is not None) == list(range(len(left)))
+
+
+@given(STEPS, STEPS, HASHED)
+def test_what_is_counted_on_the_way_is_what_the_rows_say(left: list[Did], right: list[Did], hashed: bool) -> None:
+    a, b = run_of(left, hashed=hashed), run_of(right, hashed=hashed, ident="b")
+
+    for found in Comparison(a, b).steps():
+        assert found.counts == {kind: sum(row.kind is kind for row in found.rows) for kind in Kind}
+        assert found.downstream == sum(row.downstream for row in found.rows)
+        assert list(found.flagged) == [i for i, row in enumerate(found.rows) if row.flags]
+        assert list(found.independent) == _independent(found)
+
+
+def _independent(found: Diff) -> list[int]:
+    if found.first is None:
+        return []
+    rows = list(enumerate(found.rows[: found.compared]))[found.first.row + 1 :]
+    return [i for i, row in rows if row.kind is not Kind.SAME and not (row.downstream or row.noise)]
 
 
 def _of_b(found: Diff) -> list[Any]:

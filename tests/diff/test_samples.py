@@ -109,7 +109,7 @@ def test_a_changed_decision_is_named_and_what_it_led_to_follows_from_it() -> Non
         "decision", "account_support", "general_support",
     )  # fmt: skip
     assert [row.downstream for row in found.rows] == [False, True, True, True, True]
-    assert found.independent == []
+    assert found.independent == ()
 
 
 def test_a_fork_shares_what_it_inherited_and_goes_on() -> None:

@@ -3,24 +3,25 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.diff.align import Alignment, Pair, align
+from tracetui.diff.align import WORDS, Alignment, Pair, align
 from tracetui.diff.compare import SAME, Difference, Kind, difference, documents, same_record
 from tracetui.diff.downstream import Trail
 from tracetui.diff.facts import deltas, facts, judged
-from tracetui.diff.noise import Noise
+from tracetui.diff.noise import WORDINGS, Noise
 from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.diff.settle import settled
 from tracetui.diff.values import Change
 from tracetui.model import Body, Operation, Run, Span
 
-SLICE: Final = 0.05
-"""Seconds of work between two results."""
-_WORDINGS: Final = "model turns left out"
+SLICE: Final = 0.02
+"""Seconds of work between two results: so long does what is looked at wait."""
+_LEFT_OUT: Final = "model turns left out"
 _BOUNDED: Final = "the runs are too large to align in the best way: more may be called changed than was"
 _TRACED: Final = "too many values diverged to follow all of them downstream"
 _STUDENT: Final = "student"
@@ -43,13 +44,23 @@ class Comparison:
     """Two runs being compared. With `strict`, nothing counts as noise and no step is left out.
 
     `relation` is what B is to A. A student does what its teacher did in words of its own: its turns are not compared.
+    `breathe` is called after each row; what is known is given as soon as it returns True.
     """
 
-    def __init__(self, a: Run, b: Run, *, relation: str | None = None, strict: bool = False) -> None:
+    def __init__(
+        self,
+        a: Run,
+        b: Run,
+        *,
+        relation: str | None = None,
+        strict: bool = False,
+        breathe: Callable[[], bool] = lambda: False,
+    ) -> None:
         self.a, self.b = a, b
-        self.strict = strict
+        self.strict, self._breathe = strict, breathe
         self.relation = relation if relation is not None else relation_of(a, b)
         one, other = a.summary.ref, b.summary.ref
+        self._imitates = _STUDENT in (self.relation, relation_of(b, a))
         self._alike = one.format == other.format
         self._one_file = self._alike and one.path == other.path
         self._folders = _folders(a, b)
@@ -59,36 +70,71 @@ class Comparison:
         self._end = -1  # the last row before one of the runs was over
         self._rows: list[Row] = []
         self._first: Divergence | None = None
+        self._quiet: Divergence | None = None
+        """The first row where nothing differs but what is usually ignored."""
         self._decision: Divergence | None = None
         self._astray: set[tuple[bool, str]] = set()
+        self._counts = dict.fromkeys(Kind, 0)
+        self._downstream = 0
+        self._independent: list[int] = []
+        self._flagged: list[int] = []
+        self._deltas = deltas(a.summary, b.summary)
+        self._facts, self._judged = tuple(facts(a, b)), tuple(judged(a, b))
 
     def steps(self) -> Iterator[Diff]:
-        """The comparison as it becomes known: at once by headers, then every 50 ms, at last complete."""
-        imitates = _STUDENT in (self.relation, relation_of(self.b, self.a))
-        found = align(self.a, self.b, actions=imitates and not self.strict)
+        """The comparison as it becomes known: at once by headers, then when the first divergence is found and every
+        20 ms, at last complete.
+        """
+        found = align(self.a, self.b, actions=self._imitates and not self.strict)
         self._take(found.pairs)
         yield self._by_headers(found)
         if found.keys is not None:
             self._take(settled(found.pairs, *found.keys, self._same))
         until = time.monotonic() + SLICE
+        told = False
         for place, row in enumerate(self._rows):
-            self._rows[place] = self._compared(place, row)
-            if time.monotonic() > until and place + 1 < len(self._rows):
+            self._put(place, self._compared(place, row))
+            news = not told and self._is_certain()
+            if (self._breathe() or news or time.monotonic() > until) and place + 1 < len(self._rows):
                 yield self._result(found, place + 1)
                 until = time.monotonic() + SLICE
+                told |= news
         yield self._result(found, len(self._rows))
 
     def changes(self, row: Row) -> Difference:
         """All that differs in a row, read anew. Of a step that only one run has, nothing is compared."""
         if row.a is None or row.b is None:
             return Difference(row.kind)
-        return self._difference(row.a, row.b, self._new_noise())
+        found = self._difference(row.a, row.b, self._new_noise())
+        return found.aside(WORDINGS) if self._is_wording(self.a.spans[row.a]) else found
 
     def _take(self, pairs: list[Pair]) -> None:
         self._pairs = pairs
         ends = [max((i for i, pair in enumerate(pairs) if pair[side] is not None), default=-1) for side in (0, 1)]
         self._end = min(ends)
         self._rows = [self._guess(pair) for pair in pairs]
+        counts = Counter(row.kind for row in self._rows)
+        self._counts = {kind: counts[kind] for kind in Kind}
+
+    def _put(self, place: int, row: Row) -> None:
+        """A row was compared: count it, so that a result costs what is new."""
+        before, self._rows[place] = self._rows[place], row
+        self._counts[before.kind] -= 1
+        self._counts[row.kind] += 1
+        self._downstream += row.downstream
+        if row.flags:
+            self._flagged.append(place)
+        first = self._first
+        if first is not None and first.row < place and row.kind is not Kind.SAME and not (row.downstream or row.noise):
+            self._independent.append(place)
+
+    def _is_certain(self) -> bool:
+        """Whether the first divergence is known, and is not one that what is inside it may take the blame for."""
+        first = self._first
+        if first is None or first.kind not in (Kind.OUTPUT, Kind.STATUS):
+            return first is not None
+        row = self._rows[first.row]
+        return not (_holds(self.a, row.a) or _holds(self.b, row.b))
 
     # ---- one row
 
@@ -111,22 +157,27 @@ class Comparison:
             return replace(row, kind=Kind.SAME)
         body_a, body_b = self.a.load(a), self.b.load(b)
         found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
+        if self._is_wording(a):
+            found = found.aside(WORDINGS)
         kind = found.kind
-        if kind is Kind.SAME and self._pairs[place].moved:
+        if (kind is Kind.SAME or found.noise) and self._pairs[place].moved:
             self._first = self._first or Divergence(place, Kind.MOVED, "", a.name, b.name)
             return replace(row, kind=Kind.MOVED, flags=found.flags)
         if kind is Kind.SAME:
             return replace(row, kind=kind, flags=found.flags)
+        path = found.changes[0].path
+        if found.noise:
+            self._quiet = self._quiet or _divergence(place, kind, found.changes[0])
+            return Row(kind, row.a, row.b, False, len(found.changes), path, found.flags, found.noise)
         self._blame_inner(place)
         self._first = self._first or _divergence(place, kind, found.changes[0])
-        downstream = self._first.row != place and self._follows(a, b, found.changes, (body_a, body_b))
+        downstream = self._first.row != place and self._follows(a, b, found.meant, (body_a, body_b))
         if downstream or self._first.row == place or not self._trail:
-            self._trail.add(found.changes)
+            self._trail.add(found.meant)
             self._astray |= {(False, a.id), (True, b.id)}
         if self._decision is None:
             decided = next((change for change in found.changes if change.path == "decision"), None)
             self._decision = None if decided is None else _divergence(place, kind, decided)
-        path = found.changes[0].path
         return Row(kind, row.a, row.b, downstream, len(found.changes), path, found.flags)
 
     def _follows(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
@@ -142,6 +193,8 @@ class Comparison:
         outer, inner = self._rows[first.row], self._rows[place]
         if _is_inside(self.a, outer.a, inner.a) or _is_inside(self.b, outer.b, inner.b):
             self._rows[first.row] = replace(outer, downstream=True)
+            self._downstream += 1
+            self._independent.clear()
             self._first = None
 
     def _one_sided(self, place: int, row: Row) -> Row:
@@ -150,8 +203,12 @@ class Comparison:
         run, position = (self.b, row.b) if in_b else (self.a, row.a)
         assert position is not None
         span = run.spans[position]
+        if self._is_wording(span):
+            self._quiet = self._quiet or Divergence(place, row.kind, "", noise=WORDINGS)
+            return replace(row, noise=WORDINGS)
         body = run.load(span)
-        self._blame_inner(place)
+        if span.operation is not Operation.OTHER:  # an attempt, say, that was made once more often is no cause
+            self._blame_inner(place)
         names = (None, span.name) if in_b else (span.name, None)
         self._first = self._first or Divergence(place, row.kind, "", *names)
         given = (body.input, span.name, *_conversation(body))
@@ -177,6 +234,10 @@ class Comparison:
         """Whether two steps have the same contents."""
         return self._difference(a, b, self._new_noise()).kind is Kind.SAME
 
+    def _is_wording(self, span: Span) -> bool:
+        """Whether this is what a model said that imitates, or is imitated."""
+        return self._imitates and span.operation in WORDS
+
     def _new_noise(self) -> Noise:
         return Noise(strict=self.strict, folders=self._folders)
 
@@ -200,7 +261,7 @@ class Comparison:
     def _result(self, found: Alignment, compared: int) -> Diff:
         ignored = dict(sorted(self._noise.counts.items()))
         if found.left_out:
-            ignored[_WORDINGS] = found.left_out
+            ignored[_LEFT_OUT] = found.left_out
         notes = [_BOUNDED] if found.bounded else []
         notes += [_TRACED] if self._trail.full else []
         return Diff(
@@ -209,25 +270,34 @@ class Comparison:
             relation=self.relation,
             by=found.by,
             rows=tuple(self._rows),
-            first=self._first,
+            first=self._first or (self._quiet if compared == len(self._rows) else None),
             decision=self._decision,
             ignored=ignored,
             compared=compared,
+            counts=dict(self._counts),
+            downstream=self._downstream,
+            independent=tuple(self._independent),
+            flagged=tuple(self._flagged),
             notes=tuple(notes),
-            deltas=deltas(self.a.summary, self.b.summary),
-            facts=tuple(facts(self.a, self.b)),
-            judged=tuple(judged(self.a, self.b)),
+            deltas=self._deltas,
+            facts=self._facts,
+            judged=self._judged,
             strict=self.strict,
         )
 
 
 def _divergence(place: int, kind: Kind, change: Change) -> Divergence:
-    return Divergence(place, kind, change.path, change.a, change.b)
+    return Divergence(place, kind, change.path, change.a, change.b, change.noise or "")
 
 
 def _conversation(body: Body) -> tuple[object, ...]:
     """The texts of the conversation that went in."""
     return tuple(documents(body.input_messages)) if body.input is None else ()
+
+
+def _holds(run: Run, position: int | None) -> bool:
+    """Whether there are spans below it."""
+    return position is not None and run.sizes[position] > 1
 
 
 def _is_inside(run: Run, outer: int | None, inner: int | None) -> bool:

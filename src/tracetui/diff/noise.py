@@ -89,6 +89,8 @@ class Noise:
             return PLACES
         if isinstance(a, str) and isinstance(b, str):
             return self._text(field, a, b, given)
+        if _time_or_none(a) and _time_or_none(b) and _TIME_FIELD.fullmatch(field):
+            return TIMES
         numbers = _number_or_none(a) and _number_or_none(b)
         if numbers and _DURATION_FIELD.fullmatch(field):
             return DURATIONS
@@ -152,6 +154,10 @@ def _no_text(value: Any) -> bool:
 
 def _number_or_none(value: Any) -> bool:
     return value is None or (isinstance(value, int | float) and not isinstance(value, bool))
+
+
+def _time_or_none(value: Any) -> bool:
+    return value is None or (isinstance(value, str) and _WHOLE_TIME.fullmatch(value) is not None)
 
 
 def _late(value: Any) -> bool:

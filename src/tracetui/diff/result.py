@@ -25,6 +25,8 @@ class Row(msgspec.Struct, frozen=True, gc=False):
     """Where the first of them is."""
     flags: tuple[str, ...] = ()
     """Stored values that are not what they should be, with their side: ``B: input_hash``."""
+    noise: str = ""
+    """What kind of difference it is, where nothing differs but what is usually ignored."""
 
 
 class Divergence(msgspec.Struct, frozen=True):
@@ -35,6 +37,8 @@ class Divergence(msgspec.Struct, frozen=True):
     path: str
     a: Any = None
     b: Any = None
+    noise: str = ""
+    """As of a row: it is of a row where nothing else differs, and nothing else differs anywhere."""
 
 
 class Diff(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +58,14 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     """What was let pass as noise, by kind."""
     compared: int = 0
     """Rows whose contents were compared."""
+    counts: dict[Kind, int] = {}
+    """Rows by kind, every kind in its order."""
+    downstream: int = 0
+    """How many rows follow from the first divergence."""
+    independent: tuple[int, ...] = ()
+    """Rows that differ after the first divergence and do not follow from it."""
+    flagged: tuple[int, ...] = ()
+    """Rows with flags."""
     notes: tuple[str, ...] = ()
     """What limits the answer, as sentences."""
     deltas: Deltas = Deltas()
@@ -73,12 +85,10 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
         return self.first is None
 
     @property
-    def counts(self) -> dict[Kind, int]:
-        """Rows by kind, every kind in its order."""
-        found = dict.fromkeys(Kind, 0)
-        for row in self.rows:
-            found[row.kind] += 1
-        return found
+    def apart(self) -> bool:
+        """Whether there are steps, and none that both runs have."""
+        alone = self.counts.get(Kind.ONLY_A, 0) + self.counts.get(Kind.ONLY_B, 0)
+        return bool(self.rows) and alone == len(self.rows)
 
     def span_a(self, row: Row) -> Span | None:
         """The step of A in that row."""
@@ -87,11 +97,3 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     def span_b(self, row: Row) -> Span | None:
         """The step of B in that row."""
         return None if row.b is None else self.b.spans[row.b]
-
-    @property
-    def independent(self) -> list[int]:
-        """Rows that differ after the first divergence and do not follow from it."""
-        if self.first is None:
-            return []
-        rows = enumerate(self.rows[: self.compared])
-        return [i for i, row in rows if i > self.first.row and row.kind is not Kind.SAME and not row.downstream]

@@ -10,7 +10,7 @@ from tracetui.diff.facts import Judged
 from tracetui.diff.hunks import Line, text_diff
 from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.diff.values import Change
-from tracetui.export.json import encode
+from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.text import short
 from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
@@ -31,7 +31,7 @@ _LONG: Final = 120
 # ---- JSON
 
 
-def diff_document(diff: Diff, changes: Changes) -> Iterator[bytes]:
+def diff_document(diff: Diff, changes: Changes, masked: Masked | None = None) -> Iterator[bytes]:
     """What ``diff --json`` prints, one row a line."""
     head = encode({"schema": DIFF, **_about(diff), **_more(diff)})
     yield head[:-1] + b',"rows":['
@@ -39,7 +39,7 @@ def diff_document(diff: Diff, changes: Changes) -> Iterator[bytes]:
     for row in diff.rows:
         yield before + encode(_row_value(diff, row, changes))
         before = b",\n"
-    yield b"]}\n"
+    yield b"]" + masked_field(masked) + b"}\n"
 
 
 def replays_document(pairs: Iterable[dict[str, Any]]) -> Iterator[bytes]:
@@ -108,7 +108,8 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
 
 
 def _change_value(change: Change) -> dict[str, Any]:
-    return {"path": change.path, "side": change.side, "change": change.word, "a": change.a, "b": change.b}
+    found = {"path": change.path, "side": change.side, "change": change.word, "a": change.a, "b": change.b}
+    return found if change.noise is None else found | {"ignored": change.noise}
 
 
 def _address(run: Run, span: Span | None) -> str | None:
@@ -120,17 +121,20 @@ def _address(run: Run, span: Span | None) -> str | None:
 
 def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
     """The answer first, then where and which words, then every step that differs."""
-    yield from _runs(diff)
+    yield from run_lines(diff)
     yield Clean("")
-    yield from _verdict(diff)
+    yield from verdict_lines(diff)
     if diff.first is not None:
-        yield from _words(diff.first)
+        yield from word_lines(diff.first)
+    formats = [run.summary.ref.format for run in (diff.a, diff.b)]
+    if formats[0] != formats[1]:
+        yield Clean(f"The formats differ, {formats[0]} and {formats[1]}: only what both say is compared.")
     yield Clean("")
     yield Clean(summary_line(diff))
-    yield from _asides(diff)
+    yield from aside_lines(diff)
     if not diff.same:
         yield Clean("")
-        yield from _steps(diff, changes)
+        yield from step_lines(diff, changes)
 
 
 def pair_line(diff: Diff) -> Clean:
@@ -175,7 +179,8 @@ def _signed(value: Any, written: Callable[[Any], Clean]) -> Clean:
     return Clean(sign + written(abs(value)))
 
 
-def _runs(diff: Diff) -> Iterator[Clean]:
+def run_lines(diff: Diff) -> Iterator[Clean]:
+    """Both runs, how each ended."""
     for letter, run in (("A", diff.a), ("B", diff.b)):
         summary = run.summary
         facts = [one_line(summary.name, 60), Clean(summary.status.value)]
@@ -184,11 +189,19 @@ def _runs(diff: Diff) -> Iterator[Clean]:
         yield Clean(f"{letter}  {clean(summary.ref.address)}  {' · '.join(facts)}")
 
 
-def _verdict(diff: Diff) -> Iterator[Clean]:
+def verdict_lines(diff: Diff) -> Iterator[Clean]:
+    """The answer."""
     if diff.first is None:
         yield Clean("It went the same way.")
         return
     row = diff.rows[diff.first.row]
+    if diff.apart:
+        yield Clean(f"They share no step; compared by {diff.by}.")
+        return
+    if diff.first.noise:
+        told = f"{diff.first.noise}, at {_place(diff, row)}: {_at(diff.first)}"
+        yield Clean(f"It went the same way but for what is usually ignored. The first is {told}")
+        return
     yield Clean(f"It first went differently at {_place(diff, row)}: {_at(diff.first)}")
     if diff.decision is not None:
         left, right = (one_line(str(value), 60) for value in (diff.decision.a, diff.decision.b))
@@ -208,7 +221,7 @@ def _at(first: Divergence) -> Clean:
     return Clean(f"{WORDS[first.kind]}{path}")
 
 
-def _asides(diff: Diff) -> Iterator[Clean]:
+def aside_lines(diff: Diff) -> Iterator[Clean]:
     """Facts of the runs that differ, verdicts, what was ignored, what limits the answer."""
     for fact in diff.facts:
         if not fact.same:
@@ -238,7 +251,7 @@ def _told(value: Any) -> Clean:
     return Clean("—") if value is None else one_line(str(value), 80)
 
 
-def _steps(diff: Diff, changes: Changes) -> Iterator[Clean]:
+def step_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
     """Every row that differs, those between them counted."""
     yield Clean(f"Steps, paired by {diff.by}:")
     same = 0
@@ -264,7 +277,15 @@ def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
     alone = (diff.span_a(row) or diff.span_b(row)) if row.a is None or row.b is None else None
     if alone is not None and alone.preview:
         told.append(one_line(alone.preview, 80))
-    told += ["← first"] if first else ["downstream"] if row.downstream else ["independent"]
+    told += (
+        [f"usually ignored: {row.noise}"]
+        if row.noise
+        else ["← first"]
+        if first
+        else ["downstream"]
+        if row.downstream
+        else ["independent"]
+    )
     return Clean(f"  {_SIGNS.get(row.kind, '≠')} {_place(diff, row)}  {' · '.join(told)}")
 
 
@@ -272,13 +293,14 @@ def _change_line(change: Change) -> Clean:
     path = one_line(change.path, 120) or change.side
     left = Clean("(nothing)") if change.path_a is None else short(change.a)
     right = Clean("(nothing)") if change.path_b is None else short(change.b)
-    return Clean(f"      {path}: {left} → {right}")
+    aside = f"  (usually ignored: {change.noise})" if change.noise else ""
+    return Clean(f"      {path}: {left} → {right}{aside}")
 
 
 # ---- words
 
 
-def _words(first: Divergence) -> Iterator[Clean]:
+def word_lines(first: Divergence) -> Iterator[Clean]:
     """Both values of the first divergence, unified, long stretches that are the same folded."""
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B, Kind.MOVED):
         return

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
+from tracetui.diff import noise
 from tracetui.diff.compare import Kind
 from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.model import RunSummary, Span, Status
-from tracetui.text import Clean, clean, cost, duration, grouped, one_line, pad, tokens
+from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
 
 BESIDE: Final = 84
@@ -24,6 +26,20 @@ WORDS: Final = {
     Kind.MOVED: "moved",
 }
 """Kinds of rows, as they are counted."""
+_ASIDE: Final = {
+    noise.IDS: "ids",
+    noise.TIMES: "time",
+    noise.DURATIONS: "duration",
+    noise.TOKENS: "tokens",
+    noise.SPACE: "space",
+    noise.FOLDERS: "folder",
+    noise.MASKED: "mask",
+    noise.PLACES: "position",
+    noise.EMPTY: "empty",
+    noise.RECORDS: "record",
+    noise.WORDINGS: "words",
+}
+"""Kinds of what is usually ignored, in the few cells of a row."""
 _STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
 _MIDDLE: Final = 10
 _MAX_INDENT: Final = 8
@@ -71,7 +87,7 @@ class PairRows:
 
     def mark(self, index: int) -> str | None:
         row = self.diff.rows[index]
-        if row.kind is Kind.SAME or row.downstream:
+        if row.kind is Kind.SAME or row.downstream or row.noise:
             return None
         return _STYLES.get(row.kind, "diff.chg")
 
@@ -79,7 +95,7 @@ class PairRows:
         row = self.diff.rows[index]
         steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
         told = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
-        return " ".join((WORDS[row.kind], *told, row.path)).strip()
+        return " ".join((WORDS[row.kind], row.noise, *told, row.path)).strip()
 
     def differing(self) -> list[int]:
         """Rows that differ, so far as is known."""
@@ -89,7 +105,7 @@ class PairRows:
 
     def line(self, index: int, width: int) -> Line:
         row = self.diff.rows[index]
-        dim = row.downstream
+        dim = row.downstream or bool(row.noise)
         first = self.diff.first is not None and self.diff.first.row == index
         if width < BESIDE:
             return tuple(fit(self._narrow(row, index, width, first), width))
@@ -110,11 +126,13 @@ class PairRows:
         glyphs = self._glyphs
         if index >= self.diff.compared and row.kind is Kind.SAME:
             return [Piece(Clean(f"{glyphs.zero} "), "dim")]  # known by its header only
-        style = "dim" if row.downstream else _STYLES.get(row.kind, "diff.chg")
+        quiet = row.downstream or bool(row.noise)
+        style = "dim" if quiet else _STYLES.get(row.kind, "diff.chg")
         arrow = glyphs.downstream if row.downstream else Clean(" ")
         word = WORDS[row.kind].rstrip("≠") if row.kind is not Kind.SAME else ""
+        word = _ASIDE.get(row.noise, word)
         flag = Piece(glyphs.note, "status.warn") if row.flags else Piece(Clean(""))
-        strong = style if row.downstream or row.kind is Kind.SAME else f"{style} bold"
+        strong = style if quiet or row.kind is Kind.SAME else f"{style} bold"
         return [Piece(Clean(f"{self._glyph(row)}{arrow}"), strong), Piece(Clean(word), style), flag]
 
     def _glyph(self, row: Row) -> Clean:
@@ -157,7 +175,7 @@ class PairRows:
 
     def _narrow(self, row: Row, index: int, width: int, first: bool) -> list[Piece]:
         """One column: sign, numbers in both, what it is, and where it differs."""
-        diff, dim = self.diff, row.downstream
+        diff, dim = self.diff, row.downstream or bool(row.noise)
         span = diff.span_b(row) or diff.span_a(row)
         assert span is not None
         both = (diff.span_a(row), diff.span_b(row))
@@ -203,15 +221,25 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
             Piece(Clean(f"  ·  {grouped(len(diff.rows))} steps{ignored}"), "sec"),
         )
     row = diff.rows[diff.first.row]
+    if diff.complete and diff.apart:
+        alone = f"{grouped(diff.counts[Kind.ONLY_A])} only in A, {grouped(diff.counts[Kind.ONLY_B])} only in B"
+        return (
+            Piece(Clean(f"{glyphs.changed} the runs share no step"), "diff.chg bold"),
+            Piece(Clean(f"  ·  {alone}, compared by {one_line(diff.by, 80)}"), "sec"),
+        )
+    if diff.first.noise:
+        where = f"  ·  the first is {diff.first.noise}: {phrase(diff, diff.first)}"
+        told = f"{glyphs.same} the same but for what is usually ignored"
+        return (Piece(Clean(told), "status.ok bold"), Piece(Clean(where), "sec"))
     pieces = [
         Piece(Clean(f"{glyphs.changed} first difference: {place_of(diff, row)}"), "diff.chg bold"),
         Piece(Clean(f"  {WORDS[diff.first.kind]}"), "diff.chg"),
     ]
     if diff.first.path:
         pieces.append(Piece(Clean(f" {one_line(diff.first.path, 80)}"), "text bold"))
-    after = sum(row.downstream for row in diff.rows)
+    pieces.append(going)
     apart = len(diff.independent)
-    facts = [f"{after} downstream"] if after else []
+    facts = [f"{diff.downstream} downstream"] if diff.downstream else []
     facts += [f"{apart} independent"] if apart else []
     if diff.decision is not None:
         pieces.append(Piece(Clean("  ·  "), "dim"))
@@ -219,7 +247,7 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
     elif diff.first.kind is not Kind.MOVED and width >= 100:
         pieces += _values(diff.first)
     pieces.append(Piece(Clean("".join(f"  ·  {fact}" for fact in facts)), "sec"))
-    return (*pieces, going)
+    return tuple(pieces)
 
 
 def _decision(diff: Diff, found: Divergence) -> list[Piece]:
@@ -254,6 +282,10 @@ def summary(diff: Diff) -> Line:
     """How many rows of each kind, and what B took more."""
     counts = diff.counts
     pieces: list[Piece] = []
+    formats = [run.summary.ref.format for run in (diff.a, diff.b)]
+    if formats[0] != formats[1]:
+        told = f"{formats[0]} and {formats[1]}: what both formats say"
+        pieces += [Piece(Clean(told), "text"), Piece(Clean(" · "), "dim")]
     for each in Kind:
         if counts[each] or each is Kind.SAME:
             style = "sec" if each is Kind.SAME else _STYLES.get(each, "diff.chg")
@@ -266,6 +298,8 @@ def summary(diff: Diff) -> Line:
     ):
         if value is not None:
             pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
+    if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
+        pieces += [Piece(Clean(f"{grouped(aside)} of it usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
     if diff.ignored:
         told = f"{grouped(sum(diff.ignored.values()))} ignored"
         pieces += [Piece(Clean(told), "dim"), Piece(Clean(" · "), "dim")]

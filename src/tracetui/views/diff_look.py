@@ -136,8 +136,11 @@ def _side(
         first_inside = bool(inside) and changes[0] is inside[0]
         return [*by_message, *others] if first_inside else [*others, *by_message]
     found = [_changed(change) for change in changes]
+    a, b = values
     if not found and values != (None, None):
         note = "" if equal(*values) else NOISE
+        if a is None or b is None:  # of a step that failed some traces do not say what it was given
+            note, values = f"{'A' if a is None else 'B'} does not say", (b if a is None else a,) * 2
         texts = partial(_both_texts, *values)
         found.append(Section(Sign.SAME, side, texts, side=side, note=note))
     return found

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from itertools import zip_longest
 from typing import Any, Final
 
 from tracetui.diff.facts import Fact, Judged
 from tracetui.diff.result import Diff
-from tracetui.model import Criterion, Metric, RunSummary
-from tracetui.text import Clean, cost, count, duration, grouped, one_line, pad, tokens, truncate
+from tracetui.model import Criterion, Metric, RunSummary, Status
+from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
 from tracetui.views.diff import WORDS, name_of, place_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece, Rows, fill
 from tracetui.views.sheet import Sheet
 
 _LABEL: Final = 10
 _WIDE_LABEL: Final = 26
 """Cells of the labels where criteria and metrics are among them."""
+_LONG: Final = 2_000
 _MOST: Final = 50
 _TOLD: Final = frozenset({"status", "steps", "outcome", "error"})
 """Facts that other rows tell."""
@@ -29,6 +32,7 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
     table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
+    table.texts((_why(a), "sec"), (_why(b), "sec"))
     _amounts(table, a, b)
     for fact in diff.facts:
         if fact.name not in _TOLD and not (fact.same and fact.name != "model"):
@@ -45,6 +49,12 @@ class _Table:
     def __init__(self, sheet: Sheet, width: int, label: int) -> None:
         self._sheet, self._label = sheet, label
         self._half = max(6, (width - label - 2) // 2)
+
+    def texts(self, a: tuple[Clean, str], b: tuple[Clean, str]) -> None:
+        """Long texts with their styles, all of both, wrapped."""
+        left, right = (wrap(text, self._half) if text else [] for text, _ in (a, b))
+        for one, other in zip_longest(left, right, fillvalue=Clean("")):
+            self.row("", (Piece(one, a[1]),), (Piece(other, b[1]),))
 
     def row(self, label: str, a: Line, b: Line) -> None:
         """A label, and what is said of both."""
@@ -65,13 +75,17 @@ def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
 
 def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
     sign, style = status_glyph(run.status, glyphs)
-    words = run.first_error.words if run.first_error is not None and run.status.value == "error" else run.outcome
     source = f"  {run.status_source.value}" if run.status_source is not None else ""
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),
-        Piece(Clean(f"  {one_line(words, 200)}"), "sec"),
     )
+
+
+def _why(run: RunSummary) -> Clean:
+    """The error that it ended with, or how it went, as far as `_LONG` characters."""
+    failed = run.first_error is not None and run.status is Status.ERROR
+    return one_line(run.first_error.words if failed and run.first_error is not None else run.outcome, _LONG)
 
 
 def _amounts(table: _Table, a: RunSummary, b: RunSummary) -> None:
@@ -143,11 +157,14 @@ def _apart(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
 
 def _not_as_stored(sheet: Sheet, diff: Diff, glyphs: Glyphs) -> None:
     """Stored hashes that are not those of the contents."""
-    for row in diff.rows:
+    for row in (diff.rows[place] for place in diff.flagged[:_MOST]):
         for flag in row.flags:
             span = diff.span_b(row) or diff.span_a(row)
             words = f"{glyphs.note} {one_line(flag, 60)} of {place_of(diff, row)} is not that of its contents"
             sheet.line(Piece(Clean(words), "status.warn"), spans=(span.id,) if span is not None else ())
+    if len(diff.flagged) > _MOST:
+        words = f"{glyphs.cut} {grouped(len(diff.flagged) - _MOST)} more steps whose stored values are not those"
+        sheet.line(Piece(Clean(words), "dim"))
 
 
 def left_out(diff: Diff, glyphs: Glyphs) -> list[Line]:
