@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from operator import attrgetter
+from typing import Final
 
 from tracetui.model import RunSummary
 
@@ -25,12 +27,17 @@ def total_tokens(run: RunSummary) -> int | None:
     return None if run.usage is None else run.usage.all_tokens
 
 
+_WORDS: Final = attrgetter(
+    "id", "name", "agent", "model", "status._value_", "status_word", "ref.format", "ref.path", "prompt", "outcome",
+    "label", "relation", "replay_of", "source",
+)  # fmt: skip
+
+
 def haystack(run: RunSummary) -> list[str]:
     """What words are looked for in."""
     error = run.first_error
-    return [
-        run.id, run.name, run.agent or "", run.model or "", run.status.value, run.status_word or "", run.ref.format,
-        run.ref.path, run.prompt, run.outcome, run.label or "", run.relation or "", run.replay_of or "",
-        (error.type or "") if error else "", error.message if error else "", (error.name or "") if error else "",
-        *run.tags, run.source or "",
-    ]  # fmt: skip
+    found = list(filter(None, _WORDS(run)))
+    if run.tags or error is not None:
+        found += run.tags
+        found += filter(None, (error.type, error.message, error.name) if error is not None else ())
+    return found

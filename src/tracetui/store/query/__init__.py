@@ -60,13 +60,22 @@ class _Maker:
         return Query(text, self._plan(parse(text)))
 
     def _plan(self, node: Node) -> Part[Any]:
-        if isinstance(node, Word):
-            return Found(self._table.hay, node.text.lower())
+        if isinstance(node, Word | And):
+            return self._every(node if isinstance(node, And) else And((node,)))
+        if isinstance(node, Or):
+            return Either(map(self._plan, node.parts))
         if isinstance(node, Not):
-            return Without(self._plan(node.part))
-        if isinstance(node, And | Or):
-            return (Every if isinstance(node, And) else Either)(map(self._plan, node.parts))
+            return self._every(And((node,))) if isinstance(node.part, Word) else Without(self._plan(node.part))
         return self._term(node)
+
+    def _every(self, node: And) -> Part[Any]:
+        """All parts, the words among them looked for together."""
+        words = [part.text.lower() for part in node.parts if isinstance(part, Word)]
+        negated = [part.part for part in node.parts if isinstance(part, Not)]
+        without = [part.text.lower() for part in negated if isinstance(part, Word)]
+        rest = [part for part in node.parts if not isinstance(part.part if isinstance(part, Not) else part, Word)]
+        found = [Found(self._table.hay, words, without)] if words or without else []
+        return Every([*map(self._plan, rest), *found]) if rest or not found else found[0]
 
     def _term(self, term: Term) -> Part[Any]:
         key = self._table.find(term.key)

@@ -6,11 +6,11 @@ combined and used without a line of Python per item.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from functools import reduce
 from itertools import compress, repeat
 from operator import and_, contains, not_, or_
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from tracetui.store.query.keys import Getter
 from tracetui.store.query.syntax import QueryError
@@ -29,38 +29,40 @@ class Columns(Generic[T]):
 
     def __init__(self) -> None:
         self._items: list[T] = []
-        self._whole: dict[str, list[Any]] = {}
-        self._known: dict[str, dict[int, Any]] = {}
-        self._held: dict[int, T] = {}
+        self._known: dict[str, list[Any]] = {}
+        self._before: tuple[list[T], dict[str, list[Any]]] = [], {}
 
     def begin(self, items: list[T]) -> None:
-        """A query over `items` begins: forget what is known of others, once that is more than half."""
+        """A query over `items` begins."""
         if items != self._items:
-            self._items, self._whole = items[:], {}
-        if len(self._held) > 2 * len(items) + 1_000:
-            self._known, self._held = {}, {}
+            if self._known:
+                self._before = self._items, self._known
+            self._items, self._known = items[:], {}
 
     @property
     def ready(self) -> bool:
         """Whether what is costly to find out is known of all items of this query."""
-        return bool(self._whole)
+        return bool(self._known)
 
     def of(self, name: str, get: Getter[T], items: list[T]) -> list[Any]:
-        """What `get` finds in each of the items; never None. It is asked only of those that are new."""
-        everything = len(items) == len(self._items)
-        if everything and name in self._whole:
-            return self._whole[name]
-        known = self._known.setdefault(name, {})
-        column = list(map(known.get, map(id, items)))
-        if not all(column):
-            new = [item for item, value in zip(items, column, strict=True) if value is None]
-            places = list(map(id, new))
-            known.update(zip(places, map(get, new), strict=True))
-            self._held.update(zip(places, new, strict=True))
-            column = list(map(known.__getitem__, map(id, items)))
-        if everything:
-            self._whole[name] = column
-        return column
+        """What `get` finds in each of the items, never None. Where these are all items, only new ones are asked."""
+        if len(items) < len(self._items):
+            return list(map(get, items))
+        if name not in self._known:
+            self._known[name] = self._anew(name, get)
+        return self._known[name]
+
+    def _anew(self, name: str, get: Getter[T]) -> list[Any]:
+        items, columns = self._before
+        if name not in columns:
+            return list(map(get, self._items))
+        known = dict(zip(map(id, items), columns[name], strict=True))
+        column = list(map(known.get, map(id, self._items)))
+        return [get(item) if value is None else value for item, value in zip(self._items, column, strict=True)]
+
+
+_MANY: Final = 8
+"""What is costly is found out for all items, and kept, unless the other parts leave fewer than one in so many."""
 
 
 class Part(Protocol[T]):
@@ -106,11 +108,8 @@ class Compared(_Masked[T]):
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
         kept = self._kept_as
-        column = columns.of(kept, self._get, items) if kept else list(map(self._get, items))
-        if self._few:
-            told = {value: self._test(value) for value in set(column)}
-            return map(told.__getitem__, column)
-        return map(self._test, column)
+        column = columns.of(kept, self._get, items) if kept else map(self._get, items)
+        return map(_Told(self._test).__getitem__ if self._few else self._test, column)
 
     def holds(self, item: T) -> bool:
         return self._test(self._get(item))
@@ -119,23 +118,51 @@ class Compared(_Masked[T]):
         return False
 
 
+class _Told(dict[Any, bool]):
+    """What a test says of each value, found out when it is first asked for."""
+
+    def __init__(self, test: Test) -> None:
+        self._test = test
+
+    def __missing__(self, value: Any) -> bool:
+        found = self[value] = self._test(value)
+        return found
+
+
+def _all_of(masks: Iterable[Mask], count: int) -> Mask:
+    return reduce(lambda a, b: list(map(and_, a, b)), masks, [True] * count)
+
+
 class Found(_Masked[T]):
-    """A word found in the text of an item."""
+    """Words in lower case, all of which the text of an item holds, and those of which it holds none."""
 
     costly = True
 
-    def __init__(self, hay: Getter[T], word: str) -> None:
+    def __init__(self, hay: Getter[T], words: Sequence[str], without: Sequence[str] = ()) -> None:
         self._hay = hay
-        self._word = word
+        self._words = words
+        self._without = without
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
-        return map(contains, columns.of("", self._hay, items), repeat(self._word))
+        hays = columns.of("", self._hay, items)
+        there = [map(contains, hays, repeat(word)) for word in self._words]
+        not_there = [map(not_, map(contains, hays, repeat(word))) for word in self._without]
+        return _all_of((*there, *not_there), len(items))
+
+    def keep(self, items: list[T], columns: Columns[T]) -> list[T]:
+        hays = columns.of("", self._hay, items)
+        for words, wanted in ((self._words, True), (self._without, False)):
+            for word in words:
+                found = list(map(contains, hays, repeat(word)))
+                chosen = found if wanted else list(map(not_, found))
+                items, hays = list(compress(items, chosen)), list(compress(hays, chosen))
+        return items
 
     def holds(self, item: T) -> bool:
-        return self._word in self._hay(item)
+        return self.holds_text(self._hay(item))
 
     def holds_text(self, hay: str) -> bool:
-        return self._word in hay
+        return all(word in hay for word in self._words) and not any(word in hay for word in self._without)
 
 
 class Without(_Masked[T]):
@@ -156,29 +183,35 @@ class Without(_Masked[T]):
 
 
 class Every(_Masked[T]):
-    """What all parts hold for: each is asked only of what the one before left.
-
-    What is costly comes last, unless it is known of all items: then asking all is quicker than finding a part of them.
-    """
+    """What all parts hold for: each is asked only of what the one before left."""
 
     def __init__(self, parts: Iterable[Part[T]]) -> None:
         self._parts = tuple(parts)
-        self.costly = any(part.costly for part in self._parts)
+        self._quick = [part for part in self._parts if not part.costly]
+        self._slow = [part for part in self._parts if part.costly]
+        self.costly = bool(self._slow)
 
     def mask(self, items: list[T], columns: Columns[T]) -> Mask:
-        masks = (part.mask(items, columns) for part in self._parts)
-        return reduce(lambda a, b: list(map(and_, a, b)), masks, [True] * len(items))
+        return _all_of((part.mask(items, columns) for part in self._parts), len(items))
 
     def keep(self, items: list[T], columns: Columns[T]) -> list[T]:
-        for part in sorted(self._parts, key=lambda part: part.costly is not columns.ready):
-            items = part.keep(items, columns)
-        return items
+        if not columns.ready or not self._slow:
+            few = _narrowed(items, self._quick, columns)
+            if not self._slow or len(few) * _MANY < len(items):
+                return _narrowed(few, self._slow, columns)
+        return _narrowed(_narrowed(items, self._slow, columns), self._quick, columns)
 
     def holds(self, item: T) -> bool:
         return all(part.holds(item) for part in self._parts)
 
     def holds_text(self, hay: str) -> bool:
         return all(part.holds_text(hay) for part in self._parts)
+
+
+def _narrowed(items: list[T], parts: Iterable[Part[T]], columns: Columns[T]) -> list[T]:
+    for part in parts:
+        items = part.keep(items, columns)
+    return items
 
 
 class Either(_Masked[T]):
