@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from secrets import token_bytes
 from typing import Any
 
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_place
+from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of, sources_at
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
 from tracetui.errors import NothingReadable, TracetuiError, UsageError
 from tracetui.export import diff as export
 from tracetui.live.load import read_run
-from tracetui.model import RunSummary
+from tracetui.model import Run, RunSummary
+from tracetui.model.masked import masked
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.pairs import Pair, pairs_of
 
@@ -37,6 +40,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--json", action="store_true", help="as data: tracetui/diff/1, see docs/json.md")
     parser.add_argument("--strict", action="store_true", help="ids, times and white space count as differences too")
     parser.add_argument("--exit-code", action="store_true", help="0 the same, 1 different, 2 trouble, as diff does")
+    add_redact(parser)
     add_place(parser)
 
 
@@ -59,13 +63,22 @@ def _pair(args: argparse.Namespace) -> int:
         runs = [_run_at(source, text, args) for text in args.addresses]
         if len(runs) == 1:
             runs.insert(0, _original(source, runs[0], args))
-        comparison = Comparison(*(read_run(source, one.ref) for one in runs), strict=args.strict)
+        comparison = Comparison(*_read(source, runs, args), strict=args.strict)
         found = _done(comparison)
         if args.json:
             write_bytes(export.diff_document(found, comparison.changes))
         else:
             write_lines(export.diff_lines(found, comparison.changes))
     return SAME if found.same else DIFFERENT
+
+
+def _read(source: Source, summaries: list[RunSummary], args: argparse.Namespace) -> list[Run]:
+    """The runs; masked unless exact values were asked for, by masks that differ where the secrets do."""
+    runs = [read_run(source, one.ref) for one in summaries]
+    if args.json and not args.redact:
+        return runs
+    redactor = Redactor(token_bytes(16))
+    return [masked(run, redactor) for run in runs]
 
 
 def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
@@ -121,6 +134,6 @@ def _outcome(source: Source, pair: Pair, args: argparse.Namespace) -> tuple[int,
     if pair.original is None:
         told = (replay.ref.address, pair.relation, pair.missing or "")
         return TROUBLE, export.missing_value(*told), export.missing_line(*told)
-    a, b = read_run(source, pair.original.ref), read_run(source, replay.ref)
+    a, b = _read(source, [pair.original, replay], args)
     found = _done(Comparison(a, b, relation=pair.relation, strict=args.strict))
     return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found)

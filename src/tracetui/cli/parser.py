@@ -12,7 +12,7 @@ from typing import Final, NoReturn
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError
 
-COMMANDS: Final = ("ls", "show", "grep", "diff", "tail", "doctor", "formats", "demo", "completions")
+COMMANDS: Final = ("ls", "show", "grep", "diff", "export", "tail", "doctor", "formats", "demo", "completions")
 """Names of the modules in this package that are commands."""
 THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
@@ -87,6 +87,13 @@ def add_place(parser: argparse.ArgumentParser) -> None:
     """--trace-dir and --format."""
     parser.add_argument("--trace-dir", metavar="DIR", action="append", default=[], help="the same as PATH")
     parser.add_argument("--format", metavar="NAME", help="read every file as this format (see: tracetui formats)")
+
+
+def add_redact(parser: argparse.ArgumentParser) -> None:
+    """--redact."""
+    parser.add_argument(
+        "--redact", action="store_true", help="mask secrets also in what is exact without it (--json, --raw)"
+    )
 
 
 def roots(args: argparse.Namespace) -> list[str]:

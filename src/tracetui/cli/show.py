@@ -7,15 +7,18 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
-from tracetui.cli.parser import add_place
+from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import only, replay_address, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
 from tracetui.export.values import value_lines
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef, Span
+from tracetui.model.masked import masked
 from tracetui.model.part import is_part, part_of
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, follow, target
 
@@ -41,6 +44,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     how = parser.add_mutually_exclusive_group()
     how.add_argument("--json", action="store_true", help="as data: tracetui/run/1, see docs/json.md")
     how.add_argument("--raw", action="store_true", help="the exact bytes of the source record")
+    add_redact(parser)
+    add_fail_on(parser)
     parser.add_argument("--state", metavar="N", type=int, help="the accumulated state of a graph after step N")
 
 
@@ -49,11 +54,13 @@ def run(args: argparse.Namespace) -> int:
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
         opened = read_run(source, summary.ref)
+        if args.redact or not (args.json or args.raw):
+            opened = masked(opened, Redactor())
         wanted = target(opened, parts)
         if args.state is not None:
             _value(_state(opened, args.state), wanted.keys, "the state", args)
         elif args.raw:
-            _raw(source, opened, wanted)
+            _raw(source, opened, wanted, args)
         elif wanted.keys or wanted.span is not None:
             _part(opened, wanted, args)
         elif args.json:
@@ -61,7 +68,7 @@ def run(args: argparse.Namespace) -> int:
             write_bytes(json.run_document(opened, replay, _node_stats(opened)))
         else:
             write_lines(text.run_lines(opened))
-    return 0
+    return status_of(args, [opened.summary])
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
@@ -122,11 +129,13 @@ def _node_stats(run: Run) -> dict[str, Any]:
 # ---- raw
 
 
-def _raw(source: Source, run: Run, wanted: Target) -> None:
+def _raw(source: Source, run: Run, wanted: Target, args: argparse.Namespace) -> None:
     """The source record: as it is into a pipe or file, through the gate onto a terminal."""
     if wanted.keys:
         raise UsageError("--raw takes the address of a run, step or span; leave out the field")
     records = _run_record(source, run) if wanted.span is None else _span_record(run, wanted.span)
+    if args.redact:
+        records = iter([Redactor().raw(b"".join(records))])
     if sys.stdout.isatty():
         write_lines(value_lines(b"".join(records).decode("utf-8", "replace")))
     else:

@@ -13,15 +13,17 @@ import msgspec
 
 from tracetui.cli.app import need_terminal
 from tracetui.cli.output import complain, write_lines
-from tracetui.cli.parser import add_place, roots
+from tracetui.cli.parser import add_place, add_redact, roots
 from tracetui.cli.reading import listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
 from tracetui.live.tail import Tail
 from tracetui.model import RunRef
 from tracetui.model.event import Event
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.sources.spool import STDIN
+from tracetui.views import masking
 
 HELP = "follow runs as they happen"
 EXAMPLES = """\
@@ -67,6 +69,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--newest", action="store_true", help="only the newest run, or the first that appears")
     parser.add_argument("--from-start", action="store_true", help="begin with what is there already")
     parser.add_argument("--json", action="store_true", help="one event a line as data, see docs/json.md")
+    add_redact(parser)
     parser.add_argument("--polling", action="store_true", help="look at the files now and then, without events")
 
 
@@ -132,7 +135,8 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
         else:
             wants = First().wants
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
-    write = _write_json if args.json else _write_text(Lines())
+    redactor = Redactor()
+    write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(), redactor)
     why = f"{tail.watch.how}: {tail.watch.why}" if tail.watch.why else tail.watch.how
     complain(f"following {', '.join(places)} ({why})")
     with closing(tail):
@@ -152,12 +156,19 @@ def _follow(tail: Tail, write: Callable[[Event], None]) -> None:
             raise BrokenPipeError
 
 
-def _write_json(event: Event) -> None:
-    sys.stdout.buffer.write(event_line(event))
+def _write_json(redactor: Redactor | None) -> Callable[[Event], None]:
+    def write(event: Event) -> None:
+        sys.stdout.buffer.write(event_line(event, redactor))
+
+    return write
 
 
-def _write_text(lines: Lines) -> Callable[[Event], None]:
-    return lambda event: write_lines(lines.lines(event))
+def _write_text(lines: Lines, redactor: Redactor) -> Callable[[Event], None]:
+    def write(event: Event) -> None:
+        with masking.using(redactor):
+            write_lines(lines.lines(event))
+
+    return write
 
 
 def _nobody_reads() -> bool:

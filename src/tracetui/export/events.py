@@ -10,18 +10,21 @@ from typing import Any, Final
 from tracetui.export.json import encode, problem_value, run_value, span_document
 from tracetui.model import Problem, Run, RunSummary, Status, quote_key
 from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
-from tracetui.text import Clean, clean, duration, grouped, one_line, pad, truncate_middle
+from tracetui.redact import Redactor
+from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
 from tracetui.views.headline import clock
+from tracetui.views.masking import clean, one_line
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60
 ARGUMENT: Final = 80
 
 
-def event_line(event: Event) -> bytes:
-    """One event as a line of JSON."""
-    return encode(event_value(event)) + b"\n"
+def event_line(event: Event, redactor: Redactor | None = None) -> bytes:
+    """One event as a line of JSON; with a `redactor` without its secrets."""
+    value = event_value(event)
+    return encode(value if redactor is None else redactor.value(value)) + b"\n"
 
 
 def event_value(event: Event) -> dict[str, Any]:

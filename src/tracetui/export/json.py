@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from math import isfinite
@@ -24,6 +24,9 @@ from tracetui.text import UNSAFE
 
 RUNS: Final = "tracetui/runs/1"
 RUN: Final = "tracetui/run/1"
+
+Masked = Callable[[], dict[str, int] | None]
+"""How many secrets were masked, by rule, by the time that it is called; None where none were to be."""
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _NO_USAGE: Final = Usage()
@@ -41,8 +44,10 @@ def runs_document(
     yield b"]}\n"
 
 
-def run_document(run: Run, replay: str | None, extra: Mapping[str, Any] | None = None) -> Iterator[bytes]:
-    """What ``show --json`` prints, one span a line; `extra` is added to the run."""
+def run_document(
+    run: Run, replay: str | None, extra: Mapping[str, Any] | None = None, masked: Masked | None = None
+) -> Iterator[bytes]:
+    """What ``show --json`` prints, one span a line; `extra` is added to the run, and at the end what was masked."""
     whole = {**run_value(run.summary, replay), **run_body_value(run.body), **(extra or {})}
     yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
     yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
@@ -50,7 +55,12 @@ def run_document(run: Run, replay: str | None, extra: Mapping[str, Any] | None =
     yield from _listed(span_document(run, position) for position in range(len(run.spans)))
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in run.problems)
-    yield b"]}\n"
+    yield b"]" + masked_field(masked) + b"}\n"
+
+
+def masked_field(masked: Masked | None) -> bytes:
+    """The last field of a document in which secrets may have been masked."""
+    return b"" if masked is None else b',"masked":' + encode(masked())
 
 
 def _listed(values: Iterable[Any]) -> Iterator[bytes]:

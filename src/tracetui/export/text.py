@@ -6,10 +6,10 @@ see all of it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from shlex import quote
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
@@ -41,10 +41,9 @@ def run_lines(run: Run) -> Iterator[Clean]:
 
 
 def _all_lines(run: Run) -> Iterator[Clean]:
-    yield from _head(run)
-    yield from _judged(run)
-    yield from _facts(run)
-    yield from _said(run)
+    yield title(run)
+    for label, lines in facts(run):
+        yield from _labelled(label, lines)
     yield Clean("")
     if run.body.layout:
         from tracetui.views import nodes
@@ -58,18 +57,38 @@ def _all_lines(run: Run) -> Iterator[Clean]:
 # ---- the run
 
 
-def _head(run: Run) -> Iterator[Clean]:
+class Fact(NamedTuple):
+    """What is known of a run, under a label; often one line, or none."""
+
+    label: str
+    lines: Sequence[Clean]
+
+
+def title(run: Run) -> Clean:
+    """Who ran."""
     summary = run.summary
     who = " · ".join(dict.fromkeys(one_line(part, 100) for part in (summary.agent, summary.name) if part))
-    yield Clean(" ".join((who or one_line(summary.id, 100), *([one_line(summary.label)] if summary.label else []))))
-    yield from _labelled("status", [_status(run)])
+    return Clean(" ".join((who or one_line(summary.id, 100), *([one_line(summary.label)] if summary.label else []))))
+
+
+def facts(run: Run) -> Iterator[Fact]:
+    """Everything that is known of the run as a whole."""
+    yield from _outcome(run)
+    yield from _judged(run)
+    yield from _facts(run)
+    yield from _said(run)
+
+
+def _outcome(run: Run) -> Iterator[Fact]:
+    summary = run.summary
+    yield Fact("status", [_status(run)])
     if (error := summary.first_error) is not None:
         label = "cause" if summary.status is Status.ERROR else "inside"
         place = _place(run, error.span)
         told = place and error.type == error.name  # the name of the violated policy
         message = clean_lines(error.message if told and error.message else error.words)
         first = ": ".join(part for part in (place, message[0]) if part)
-        yield from _labelled(label, [Clean(first), *message[1:]])
+        yield Fact(label, [Clean(first), *message[1:]])
 
 
 def _status(run: Run) -> Clean:
@@ -89,31 +108,31 @@ def _place(run: Run, span_id: str | None) -> Clean:
     return Clean(f"step {span.step} {one_line(span.name, 80)}" if span.step is not None else one_line(span.name, 80))
 
 
-def _judged(run: Run) -> Iterator[Clean]:
+def _judged(run: Run) -> Iterator[Fact]:
     """Goal, limits, findings and criteria, the unmet ones first with their evidence."""
     body = run.body
     if body.goal:
-        yield from _labelled("goal", clean_lines(body.goal))
+        yield Fact("goal", clean_lines(body.goal))
     for limit in body.limits:
         words = f"{one_line(limit.name, 60)} {measured(limit.current, limit.limit)}".rstrip()
         words += " VIOLATED" if limit.violated else ""
-        yield from _labelled("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
+        yield Fact("limit", [Clean(words), *(clean_lines(limit.message) if limit.message else [])])
     for finding in body.findings:
-        yield from _labelled("finding", clean_lines(finding))
+        yield Fact("finding", clean_lines(finding))
     for criterion in sorted(body.criteria, key=lambda one: one.met is not False):
         turns = f" (turns {', '.join(map(str, criterion.steps))})" if criterion.steps else ""
         lines = clean_lines(f"{_MARKS[criterion.met]}: {criterion.text}{turns}")
-        yield from _labelled("criterion", [*lines, *(clean_lines(criterion.evidence) if criterion.evidence else [])])
+        yield Fact("criterion", [*lines, *(clean_lines(criterion.evidence) if criterion.evidence else [])])
     if body.reason:
-        yield from _labelled("reason", clean_lines(body.reason))
+        yield Fact("reason", clean_lines(body.reason))
     for metric in body.metrics:
         passed = {True: " passed", False: " FAILED", None: ""}[metric.passed]
         score = "—" if metric.score is None else f"{metric.score:.4g}"
         limit_words = "" if metric.threshold is None else f" of {metric.threshold:.4g}"
-        yield from _labelled("metric", [Clean(f"{one_line(metric.name, 60)} {score}{limit_words}{passed}")])
+        yield Fact("metric", [Clean(f"{one_line(metric.name, 60)} {score}{limit_words}{passed}")])
 
 
-def _facts(run: Run) -> Iterator[Clean]:
+def _facts(run: Run) -> Iterator[Fact]:
     summary, usage = run.summary, run.summary.usage
     numbers = {
         "step": summary.steps,
@@ -122,46 +141,44 @@ def _facts(run: Run) -> Iterator[Clean]:
         "error": summary.errors,
     }
     counts = [f"{grouped(number)} {word}{'' if number == 1 else 's'}" for word, number in numbers.items() if number]
-    yield from _labelled("model", [one_line(summary.model, 100)] if summary.model else [])
-    yield from _labelled("counts", [Clean(" · ".join(counts))] if counts else [])
+    yield Fact("model", [one_line(summary.model, 100)] if summary.model else [])
+    yield Fact("counts", [Clean(" · ".join(counts))] if counts else [])
     if usage is not None:
         fields = msgspec.structs.asdict(usage)
         words = [f"{grouped(value)} {name.removesuffix('_tokens')}" for name, value in fields.items() if _count(value)]
         words += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
-        yield from _labelled("tokens", [Clean(" · ".join(words))])
+        yield Fact("tokens", [Clean(" · ".join(words))])
     when = moment(summary.started_at, zone=summary.time_zone)
     took = [f"took {duration(summary.duration_ms)}"] if summary.duration_ms is not None else []
     naive = ["local, zone unknown"] if when and summary.time_zone is None else []
-    yield from _labelled("started", [Clean(" · ".join([when, *naive, *took]))] if when else [])
-    yield from _labelled("took", [duration(summary.duration_ms)] if took and not when else [])
-    yield from _labelled(
-        summary.relation or "replay", [one_line(f"of {summary.replay_of}")] if summary.replay_of else []
-    )
-    yield from _labelled("parent", [one_line(summary.parent)] if summary.parent else [])
+    yield Fact("started", [Clean(" · ".join([when, *naive, *took]))] if when else [])
+    yield Fact("took", [duration(summary.duration_ms)] if took and not when else [])
+    yield Fact(summary.relation or "replay", [one_line(f"of {summary.replay_of}")] if summary.replay_of else [])
+    yield Fact("parent", [one_line(summary.parent)] if summary.parent else [])
     for total in run.body.totals:
         if total.differs:
             words_ = (
                 f"{one_line(total.name, 60)}: the trace says {number(total.declared)}, counted {number(total.counted)}"
             )
-            yield from _labelled("total", [Clean(words_)])
+            yield Fact("total", [Clean(words_)])
     for problem in run.problems:
-        yield from _labelled("problem", [one_line(f"{problem.where} {problem.reason}".strip())])
-    yield from _labelled("id", [one_line(summary.id, 300)])
-    yield from _labelled("address", [clean(summary.ref.address)])
+        yield Fact("problem", [one_line(f"{problem.where} {problem.reason}".strip())])
+    yield Fact("id", [one_line(summary.id, 300)])
+    yield Fact("address", [clean(summary.ref.address)])
 
 
 def _count(value: object) -> bool:
     return isinstance(value, int)
 
 
-def _said(run: Run) -> Iterator[Clean]:
+def _said(run: Run) -> Iterator[Fact]:
     """Run-level values, shortened."""
     body, cause = run.body, run.summary.first_error
     for name in ("system_prompt", "input", "output", "error", "tags", "attributes"):
         value = getattr(body, name)
         told = name == "error" and cause is not None and value is not None and value.message == cause.message
         if not told and value not in (None, (), {}, ""):
-            yield from _labelled(name.replace("_prompt", ""), [short(value)])
+            yield Fact(name.replace("_prompt", ""), [short(value)])
 
 
 def _labelled(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:

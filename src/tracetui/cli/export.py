@@ -1,0 +1,106 @@
+"""``tracetui export``: a run, a comparison or a triage as a document to send on, without its secrets."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+
+from tracetui.cli.output import nothing, write_bytes
+from tracetui.cli.parser import add_place
+from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
+from tracetui.errors import UsageError
+from tracetui.export import document
+from tracetui.export.document import Form
+from tracetui.live.load import read_run
+from tracetui.model import Run
+from tracetui.redact import Redactor
+from tracetui.sources.base import Source
+from tracetui.text import size
+
+HELP = "write a run, a comparison or a triage as a document, without its secrets"
+EXAMPLES = """\
+TARGET is an address as `tracetui ls` prints them, or a run id; a folder means its triage.
+
+examples:
+  tracetui export runs.db#wf-1                          one run as Markdown
+  tracetui export traces/0690.json --to run.html        one run as a page for the browser
+  tracetui export traces/ --to triage.md                every failure of a folder, with verdicts and notes
+  tracetui export --diff traces/a.json traces/b.json    two runs compared
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``export``."""
+    parser.add_argument("target", nargs="?", metavar="TARGET", help="a run, or a folder for its triage")
+    parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="two runs compared, in place of TARGET")
+    parser.add_argument("--to", metavar="FILE", help="write a file that only you can read; else standard output")
+    parser.add_argument("--as", dest="form", choices=document.FORMS, help="md unless the name of FILE says another")
+    parser.add_argument("--full", action="store_true", help="every step of a run, in full")
+    parser.add_argument("--force", action="store_true", help="write over FILE if it is there")
+    parser.add_argument("--no-redact", action="store_true", help="leave secrets in")
+    add_place(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Write the document."""
+    if (args.target is None) == (args.diff is None):
+        raise UsageError("export takes a run, a folder or --diff A B; `tracetui export --help` shows examples")
+    form: Form = args.form or document.form_of(args.to or "")
+    redactor = None if args.no_redact else document.redactor_for(compared=args.diff is not None)
+    if args.diff is not None:
+        with sources_at(args.diff, args) as source:
+            a, b = (_run(source, text, args) for text in args.diff)
+            _out(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args)
+        return 0
+    with source_of([args.target, *args.trace_dir]) as source:
+        if source.is_folder(args.target):
+            _out(_triage(source, args, form, redactor), args)
+        else:
+            found = _run(source, args.target, args)
+            _out(document.export_run(found, form, redactor, full=args.full), args)
+    return 0
+
+
+def _run(source: Source, text: str, args: argparse.Namespace) -> Run:
+    found, parts = run_at(source, text, args)
+    if parts:
+        raise UsageError(f"{text} is a part of a run; a whole one is exported: {found.ref.address}")
+    return read_run(source, found.ref)
+
+
+def _relation(a: Run, b: Run) -> str | None:
+    return b.summary.relation if b.summary.replay_of == a.summary.id else None
+
+
+def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
+    from tracetui.export.triage import triage_of
+    from tracetui.store.sidecar import Sidecar
+
+    places = [args.target, *args.trace_dir]
+    listing = listing_of(source, places, only(args), deep=True)
+    if not listing.runs:
+        raise nothing(places, listing.problems)
+    sidecar = Sidecar(roots=places)
+
+    triage = triage_of(
+        listing.runs,
+        lambda group: sidecar.of_signature(group.signature.digest),
+        lambda run, group: sidecar.of(run, group.signature.digest),
+        redactor,
+    )
+    command = f"tracetui show {triage.entries[0].group.example.address}" if triage.entries else ""
+    return document.export_triage(triage, args.target, form, redactor, next_command=command)
+
+
+def _out(pieces: Iterator[bytes], args: argparse.Namespace) -> None:
+    if args.to is None:
+        write_bytes(pieces)
+        return
+    from tracetui.cli.output import complain
+    from tracetui.export.write import write
+
+    named = [args.target, *args.trace_dir] if args.target is not None else args.trace_dir
+    folders = [place for place in named if os.path.isdir(place)]
+    written = write(args.to, pieces, roots=folders, replace=args.force)
+    complain(f"wrote {args.to}, {size(written)}")

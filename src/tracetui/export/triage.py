@@ -1,0 +1,173 @@
+"""A whole triage: every failure signature with what was judged of it, as blocks and as JSON (docs/json.md)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from msgspec.structs import replace
+
+from tracetui.export.json import moment
+from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
+from tracetui.model import RunSummary, Status
+from tracetui.model.masked import masked_summary
+from tracetui.redact import Redactor
+from tracetui.store.judgement import Judgement
+from tracetui.store.triage import Group, groups
+from tracetui.text import Clean, clean, clean_lines, duration, grouped, one_line, tokens
+
+TRIAGE: Final = "tracetui/triage/1"
+MOST_RUNS: Final = 200
+"""Runs of a signature that a document lists."""
+_HEADING: Final = ("id", "runs", "what failed", "agents", "wasted", "tokens", "verdict")
+_NUMBERS: Final = frozenset({1, 4, 5})
+
+Judged = Callable[[RunSummary, Group], Judgement]
+"""What was judged of a run, by itself or by its signature."""
+
+
+class Entry(NamedTuple):
+    """A signature with its runs, masked or not, and what was judged of them."""
+
+    group: Group
+    title: str
+    judged: Judgement
+    runs: Sequence[tuple[RunSummary, Judgement]]
+
+
+class Triage(NamedTuple):
+    """What is exported: every signature, and how many of how many runs failed."""
+
+    entries: Sequence[Entry]
+    counts: Mapping[str, int]
+
+
+def triage_of(
+    runs: Iterable[RunSummary],
+    of_group: Callable[[Group], Judgement],
+    of_run: Judged,
+    redactor: Redactor | None = None,
+) -> Triage:
+    """The triage of these runs. They are grouped as they are, and masked afterwards."""
+    known = {run.ref: run for run in runs}
+    found = groups(known.values())
+    entries = []
+    for group in found:
+        members = [(_masked(known[ref], redactor), of_run(known[ref], group)) for ref in group.runs]
+        judged = of_group(group)
+        if redactor is not None:
+            judged = redactor.value(judged)
+            group = replace(group, agents=tuple(map(redactor.header, group.agents)))
+        title = group.signature.title
+        entries.append(Entry(group, title if redactor is None else redactor.header(title), judged, members))
+    counts = Counter(run.status.value for run in known.values())
+    return Triage(entries, {"runs": len(known), "failed": counts[Status.ERROR.value], "signatures": len(found)})
+
+
+def _masked(run: RunSummary, redactor: Redactor | None) -> RunSummary:
+    return run if redactor is None else masked_summary(run, redactor)
+
+
+# ---- blocks
+
+
+def triage_report(triage: Triage, place: str) -> Iterator[Block]:
+    """The table of signatures, then each with its runs."""
+    counts = triage.counts
+    yield Heading(1, clean(f"Triage of {place}", 300))
+    yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed, in {counts['signatures']} ways."))
+    if triage.entries:
+        yield Table(_HEADING, [_row(entry) for entry in triage.entries], _NUMBERS)
+    for entry in triage.entries:
+        yield from _entry(entry)
+
+
+def _row(entry: Entry) -> Sequence[Clean]:
+    group = entry.group
+    return (
+        Clean(group.id),
+        Clean(str(len(group.runs))),
+        one_line(entry.title, 160),
+        one_line(", ".join(group.agents), 60),
+        duration(group.wasted_ms),
+        tokens(group.wasted_tokens),
+        _verdict(entry.judged),
+    )
+
+
+def _verdict(judged: Judgement) -> Clean:
+    return Clean(judged.verdict.value if judged.verdict is not None else "")
+
+
+def _entry(entry: Entry) -> Iterator[Block]:
+    group, judged = entry.group, entry.judged
+    yield Heading(2, Clean(f"{group.id}  {one_line(entry.title, 160)}"))
+    seen = [text for text in (moment(group.first_seen), moment(group.last_seen)) if text is not None]
+    facts = {
+        "verdict": [_verdict(judged)] if judged.verdict is not None else [],
+        "note": clean_lines(judged.note) if judged.note else [],
+        "tags": [one_line(" ".join(judged.tags), 300)] if judged.tags else [],
+        "runs": [grouped(len(group.runs))],
+        "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
+        "wasted": [Clean(f"{duration(group.wasted_ms)}, {tokens(group.wasted_tokens)} tokens")],
+        "example": [clean(group.example.address)],
+    }
+    yield Facts([(label, lines) for label, lines in facts.items() if lines])
+    error = next((run.first_error for run, _ in entry.runs if run.ref == group.example), None)
+    if error is not None and error.words:
+        yield Code(clean_lines(error.words))
+    shown = entry.runs[:MOST_RUNS]
+    yield Table(("run", "started", "verdict", "note"), [_run(run, judged) for run, judged in shown])
+    if len(entry.runs) > len(shown):
+        yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
+
+
+def _run(run: RunSummary, judged: Judgement) -> Sequence[Clean]:
+    own = judged if judged.source == "run" else Judgement()
+    return (
+        clean(run.ref.address),
+        Clean(moment(run.started_at, zone=run.time_zone) or "—"),
+        _verdict(own),
+        one_line(judged.note, 160),
+    )
+
+
+# ---- JSON
+
+
+def triage_value(triage: Triage, *, next_command: str, contrast: Mapping[str, Any] | None = None) -> dict[str, Any]:
+    """``tracetui/triage/1``. `contrast` holds what the runs of a signature share, by its id."""
+    told = contrast or {}
+    return {
+        "schema": TRIAGE,
+        "counts": triage.counts,
+        "signatures": [_signature(entry, told.get(entry.group.id)) for entry in triage.entries],
+        "next": next_command,
+    }
+
+
+def _signature(entry: Entry, contrast: Any) -> dict[str, Any]:
+    group, judged = entry.group, entry.judged
+    own = {run.ref: told for run, told in entry.runs if told.source == "run"}
+    return {
+        "id": group.id,
+        "title": entry.title,
+        "count": len(group.runs),
+        "runs": [ref.address for ref in group.runs],
+        "first_seen": moment(group.first_seen),
+        "last_seen": moment(group.last_seen),
+        "agents": group.agents,
+        "wasted_ms": group.wasted_ms,
+        "wasted_tokens": group.wasted_tokens,
+        "example": group.example.address,
+        "verdict": judged.verdict,
+        "note": judged.note or None,
+        "tags": judged.tags,
+        "judged": {ref.address: _own(told) for ref, told in own.items()},
+        "contrast": contrast,
+    }
+
+
+def _own(judged: Judgement) -> dict[str, Any]:
+    return {"verdict": judged.verdict, "note": judged.note or None, "tags": judged.tags}
