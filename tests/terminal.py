@@ -50,6 +50,8 @@ _ANSWERS: Final = (
     (re.compile(rb"\x1b\[0?c"), b"\x1b[?62;c"),
     (re.compile(rb"\x1b\[6n"), b"\x1b[1;1R"),
 )
+_BEGUN: Final = re.compile(rb"\x1b(?:\[(?:\??[0-9]*\$?)?)?\Z")
+"""The beginning of a question whose end comes with the next bytes."""
 _CONTROLS: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_].*?\x1b\\|[()][0-9A-Za-z]|[^\[\]PX^_()])",
     re.DOTALL,
@@ -92,6 +94,7 @@ class Terminal:
         self._stream = pyte.Stream(self._screen)
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._held = ""
+        self._question = b""
         self._drawn = 0
         self._master, slave = pty.openpty()
         os.set_blocking(self._master, False)
@@ -208,8 +211,8 @@ class Terminal:
                 break
             self.received.append(Received(time.perf_counter(), data))
             got += len(data)
-            if b"\x1b" in data:
-                self._answer(data)
+            if self._question or b"\x1b" in data:
+                self._answer(self._question + data)
         return got
 
     def forget(self) -> None:
@@ -249,6 +252,8 @@ class Terminal:
         for question, answer in _ANSWERS:
             for _ in question.findall(data):
                 self._write(answer)
+        begun = _BEGUN.search(data)
+        self._question = begun.group() if begun else b""
 
     def _read_to_lull(self) -> bool:
         """Read on until a lull, or long enough; False if there will never be more."""

@@ -14,7 +14,7 @@ from typing import Any
 
 import orjson
 
-from tests.bench import data
+from tests.bench import data, diff_screen
 from tests.bench.table import Row, median
 from tracetui import load
 from tracetui.diff.align import align
@@ -36,6 +36,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         yield _texts(1_700 // scale, share, rounds, chance)
     yield _first_hunk(5_000 // scale, rounds)
     yield from _large(20_000 // scale, chance)
+    yield from diff_screen.rows(scale, rounds)
 
 
 def _alignment(count: int, percent: int, rounds: int, chance: random.Random) -> Row:

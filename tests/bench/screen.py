@@ -99,7 +99,7 @@ def _start(begin: Callable[[], Terminal], row: str) -> Start:
         terminal.wait_quiet(0.3)
         frames = _frames(terminal.received)
         terminal.wait_for(LOADING, gone=True, timeout=180)
-        return Start((shown - terminal.started) * 1000, frames, len(terminal.output), _peak(terminal))
+        return Start((shown - terminal.started) * 1000, frames, len(terminal.output), peak(terminal))
 
 
 def _frames(received: list[Received]) -> int:
@@ -107,7 +107,7 @@ def _frames(received: list[Received]) -> int:
     return sum(len(plain(update)) > 0.9 * CELLS for update in updates)
 
 
-def _peak(terminal: Terminal) -> float:
+def peak(terminal: Terminal) -> float:
     """Most memory that the process ever held, in MB; 0 where the system does not say."""
     status = Path(f"/proc/{terminal.process.pid}/status")
     found = re.search(r"VmHWM:\s+(\d+)", status.read_text()) if status.exists() else None
@@ -146,16 +146,17 @@ def line_view(scale: int, rounds: int) -> Iterator[Row]:
                 press(terminal, name)
                 times[count, name] = [press(terminal, name) for _ in range(24)]
     million = {name: times[1_000_000, name] for name in ("down", "pagedown")}
-    yield _p95("LineView of 1,000,000 rows: cursor down", million["down"], 10)
+    yield p95_row("LineView of 1,000,000 rows: cursor down", million["down"], 10)
     yield Row("  bytes of cursor down", p95([key.size for key in million["down"]]), 900, "B")
-    yield _p95("LineView of 1,000,000 rows: page down", million["pagedown"], 20)
+    yield p95_row("LineView of 1,000,000 rows: page down", million["pagedown"], 20)
     yield Row("  frames of page down", p95([key.cells / CELLS for key in million["pagedown"]]), 1.3, "")
     for name in ("down", "pagedown"):
         small, big = (median([key.ms for key in times[count, name]]) for count in (1_000, 1_000_000))
         yield Row(f"  {name}, 1,000,000 rows against 1,000", big / small, 1.3, "×", f"{big:.1f} ms, {small:.1f} ms")
 
 
-def _p95(what: str, keys: list[Key], limit: float) -> Row:
+def p95_row(what: str, keys: list[Key], limit: float) -> Row:
+    """A row of what keys cost, by time."""
     times = [key.ms for key in keys]
     return Row(
         what, p95(times), limit, "ms", f"p95; median {median(times):.1f} ms, {median([k.size for k in keys]):.0f} B"
@@ -169,8 +170,12 @@ def run_list(scale: int, rounds: int) -> Iterator[Row]:
         terminal.wait_for(LOADING, gone=True, timeout=60)
         terminal.wait_quiet(0.3)
         press(terminal, "down")
-        yield _p95("cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 40)
-        yield _p95("page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 40)
+        yield p95_row(
+            "cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 40
+        )
+        yield p95_row(
+            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 40
+        )
 
 
 # ---- large runs
@@ -202,7 +207,7 @@ def _opened(what: str, folder: Path, limit: float, rounds: int) -> Iterator[Row]
     yield Row(
         f"open a {what}: first rows", median(times), limit, "ms", "median; down and Enter at once, nothing read before"
     )
-    yield _p95(f"  page through the tree of the {what}", pages, 20)
+    yield p95_row(f"  page through the tree of the {what}", pages, 20)
 
 
 def _settle(terminal: Terminal) -> None:
@@ -245,7 +250,7 @@ def loading(scale: int, rounds: int) -> Iterator[Row]:
             terminal.wait_exit()
             worst.append(max((float(line) for line in Path(result.name).read_text().split()), default=0.0))
     yield Row("longest stall of the loop while runs load", median(worst), 30, "ms", "median of the runs' worst")
-    yield _p95("  cursor down while runs load", keys, 40)
+    yield p95_row("  cursor down while runs load", keys, 40)
     for name, begin in _LOADS.items():
         times = [_quit(begin(scale)) for _ in range(rounds)]
         yield Row(f"quit while {name}", median(times), 200, "ms")

@@ -5,6 +5,7 @@ The first answer to a comparison comes from headers alone; what is looked at nev
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict, deque
@@ -20,9 +21,15 @@ from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import Source
+from tracetui.views import masking
+from tracetui.views.diff_look import CHANGES
 
 NEWS_SECONDS: Final = 0.2
 """How often a comparison that goes on is told anew."""
+FIRST_SECONDS: Final = 0.06
+"""How long the first answer waits for the first divergence: telling twice takes longer."""
+AHEAD_BYTES: Final = 16_000_000
+"""The largest file that is read though nobody asked for it."""
 KEPT: Final = 2
 """Comparisons that can be looked at: as it is, and with nothing ignored."""
 
@@ -36,6 +43,7 @@ class Differ:
         self._wanted: tuple[Compare | None, dict[RunRef, Run], bool] | None = None
         self._look: LookAt | tuple[Calls, Run] | None = None
         self._surveys: deque[Survey] = deque()
+        self._ahead: RunRef | None = None
         self._work: Iterator[None] | None = None
         self._survey: Iterator[None] | None = None
         self._comparisons: OrderedDict[Compare, Comparison] = OrderedDict()
@@ -64,6 +72,14 @@ class Differ:
         self._surveys = deque(asks)
         self._bell.set()
 
+    def read_ahead(self, ref: RunRef) -> None:
+        """Read a run that may be compared next, when there is nothing else to do: it comes as any run that was read.
+
+        Not read is what is elsewhere or very large.
+        """
+        self._ahead = ref
+        self._bell.set()
+
     def stop(self) -> None:
         """End the thread."""
         self._bell.set()
@@ -75,7 +91,14 @@ class Differ:
         while self._bell.wait() and not self._traffic.stopped:
             self._bell.clear()
             while not self._traffic.stopped and self._turn():
-                self._traffic.give_way()
+                self._breathe()
+
+    def _breathe(self) -> bool:
+        """Leave the machine to a key; True if something is asked for that comes before what is being done."""
+        if self._look is None and self._wanted is None:
+            self._traffic.give_way(self._bell)
+            self._bell.clear()  # whatever rang is known, and done in turn
+        return self._look is not None or self._wanted is not None
 
     def _turn(self) -> bool:
         """Do a little of what is most urgent; False if there is nothing to do."""
@@ -93,6 +116,10 @@ class Differ:
             self._work = self._work if _goes_on(self._work) else None
             return True
         self._look = None  # at a comparison that is none any more
+        if self._ahead is not None:
+            ref, self._ahead = self._ahead, None
+            self._work = self._read_for_later(ref)
+            return True
         if self._survey is None and self._surveys:
             self._survey = self._find_out(self._surveys.popleft())
         if self._survey is not None:
@@ -110,16 +137,28 @@ class Differ:
         runs = yield from self._read(ask, known)
         if runs is None:
             return
-        comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict)
+        comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict, breathe=self._breathe)
         self._comparisons[ask] = comparison
         while len(self._comparisons) > KEPT:
             self._comparisons.popitem(last=False)
-        told = float("-inf")
+        due, located = time.monotonic() + FIRST_SECONDS, False
         for diff in comparison.steps():
-            if diff.complete or time.monotonic() - told >= NEWS_SECONDS:
-                self._answer(ask, diff)
-                told = time.monotonic()
+            first = diff.first is not None and not located
+            if first or diff.complete or time.monotonic() >= due:
+                self._tell(ask, diff, first=first)
+                due, located = time.monotonic() + NEWS_SECONDS, located or first
             yield
+
+    def _tell(self, ask: Compare, diff: Diff, *, first: bool) -> None:
+        """Tell what is known; the first divergence with what differs there, which is looked at next."""
+        look: dict[Ask, Answer] = {}
+        if first and diff.first is not None:
+            row = diff.rows[diff.first.row]
+            at = LookAt(ask, row.a, row.b, CHANGES)
+            look[at] = look_at(self._comparisons[ask], at)
+        with self._mailbox.open(asked=True) as mail:
+            mail.diffs[ask] = diff
+            mail.diffs.update(look)
 
     def _read(self, ask: Compare | Survey, known: dict[RunRef, Run]) -> Generator[None, None, list[Run] | None]:
         """Both runs; None where one cannot be read, which is then the answer."""
@@ -127,18 +166,31 @@ class Differ:
         for ref in (ask.a, ask.b):
             run = known.get(ref) or self._kept(ref)
             if run is None:
-                reader = Reader(self._source, ref)
-                reader.read()
-                while reader.more and not reader.lost:
-                    yield
-                    reader.read()
+                reader = yield from self._read_all(ref)
                 why = reader.lost or (reader.failure.reason if reader.failure is not None else "")
                 if why and not len(reader):
                     self._answer(ask, Failed(f"{ref.address}: {why}"))
                     return None
                 run = reader.build()
             runs.append(run)
-        return runs
+        return [masking.masked_errors(run) for run in runs]
+
+    def _read_all(self, ref: RunRef) -> Generator[None, None, Reader]:
+        reader = Reader(self._source, ref, redactor=masking.current())
+        reader.read()
+        while reader.more and not reader.lost:
+            yield
+            reader.read()
+        return reader
+
+    def _read_for_later(self, ref: RunRef) -> Iterator[None]:
+        path = self._source.local_path(ref.path)
+        if path is None or not 0 < _size(path) <= AHEAD_BYTES:
+            return
+        reader = yield from self._read_all(ref)
+        if not reader.lost and reader.failure is None:
+            with self._mailbox.open() as mail:
+                mail.runs.setdefault(ref, reader.build())
 
     def _kept(self, ref: RunRef) -> Run | None:
         both = (run for one in self._comparisons.values() for run in (one.a, one.b))
@@ -149,7 +201,7 @@ class Differ:
         if runs is None:
             return
         known: Diff | None = None
-        for diff in Comparison(*runs, relation=ask.relation).steps():
+        for diff in Comparison(*runs, relation=ask.relation, breathe=self._breathe).steps():
             known = diff
             yield
         if known is not None:
@@ -166,6 +218,13 @@ class Differ:
             self._answer(pair, calls(run, run.index[pair.a], run.index[pair.b]))
         else:
             self._answer(ask, look_at(self._comparisons[ask.of], ask))
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except OSError:
+        return 0
 
 
 def _goes_on(work: Iterator[None]) -> bool:

@@ -119,6 +119,10 @@ class Engine:
         """Hold the scan back while the app takes mail in."""
         return self._traffic.pause()
 
+    def key(self) -> None:
+        """A key was pressed: the workers leave the machine to it for a moment."""
+        self._traffic.key()
+
     # ---- requests
 
     def rescan(self) -> None:

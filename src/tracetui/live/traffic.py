@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Final
@@ -11,6 +12,8 @@ PAINT_SECONDS: Final = 0.05
 """What the first paint takes: until then scanning on would only slow it down."""
 PATIENCE_SECONDS: Final = 0.5
 """How long a worker waits for an app that does not say that it goes on."""
+KEY_SECONDS: Final = 0.015
+"""How long workers rest after a key: by then it is on the screen. A key held down leaves them half of the time."""
 
 
 class Traffic:
@@ -22,6 +25,7 @@ class Traffic:
         self._painted = threading.Event()
         self._idle = threading.Event()
         self._idle.set()
+        self._key_until = 0.0
 
     @property
     def stopped(self) -> bool:
@@ -46,10 +50,16 @@ class Traffic:
         finally:
             self._idle.set()
 
-    def give_way(self) -> None:
-        """Wait while the app is busy."""
+    def key(self) -> None:
+        """A key was pressed: what it asks for comes first."""
+        self._key_until = time.monotonic() + KEY_SECONDS
+
+    def give_way(self, bell: threading.Event | None = None) -> None:
+        """Wait while the app is busy, after a key only until the `bell` rings. Else it costs next to nothing."""
         if not self._idle.is_set():
             self._idle.wait(PATIENCE_SECONDS)
+        if (rest := self._key_until - time.monotonic()) > 0:
+            (bell or self._stopped).wait(min(rest, KEY_SECONDS))
 
     def let_it_paint(self) -> None:
         """Wait, after the first rows, until they are on the screen."""
