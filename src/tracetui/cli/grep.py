@@ -9,12 +9,13 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any, Final
 
+from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths, roots
-from tracetui.cli.reading import only, source_of
+from tracetui.cli.parser import add_paths, add_redact, roots
+from tracetui.cli.reading import listing_of, only, source_of
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
-from tracetui.live.grep import BEFORE, Hit, Options, Outcome, grep
+from tracetui.live.grep import BEFORE, Hit, Item, Options, Outcome, grep, grep_runs
 from tracetui.live.needle import Needle
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
@@ -45,7 +46,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-m", "--max-count", metavar="N", type=int, help="at most N hits of each run")
     parser.add_argument("--names", action="store_true", help="search the names of fields too")
     parser.add_argument("--repeats", action="store_true", help="tell also what an earlier step of the run showed")
-    parser.add_argument("--no-redact", action="store_true", help="show secrets too; --json always does")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
+    add_redact(parser)
     how = parser.add_mutually_exclusive_group()
     how.add_argument("-l", "--runs", action="store_true", help="only the addresses of runs that have it")
     how.add_argument("-c", "--count", action="store_true", help="only how many hits each run has")
@@ -77,9 +79,9 @@ class _Search:
     def run(self, source: Source, needle: Needle) -> None:
         """Search everything. Raises `NothingReadable` where there is no file at all."""
         args, places = self._args, roots(self._args)
-        redactor = None if args.json or args.no_redact else Redactor()
+        redactor = Redactor() if args.redact or not args.json else None
         options = Options(names=args.names, repeats=args.repeats, redactor=redactor)
-        for item in grep(source, places, needle, options, only=only(args)):
+        for item in self._items(source, places, needle, options):
             if isinstance(item, Hit):
                 self._hit(item)
             elif isinstance(item, Problem):
@@ -87,6 +89,16 @@ class _Search:
             elif item is not None:
                 self._outcomes[item] += 1
         self._end(places)
+
+    def _items(self, source: Source, places: list[str], needle: Needle, options: Options) -> Iterator[Item]:
+        forced = only(self._args)
+        if self._args.query is None:
+            return grep(source, places, needle, options, only=forced)
+        wanted = asked(self._args.query)
+        found = wanted(listing_of(source, places, forced, deep=True))
+        for problem in found.problems:
+            self._problem(problem)
+        return grep_runs(source, [run.ref for run in found.runs], needle, options)
 
     @property
     def trouble(self) -> bool:
@@ -119,7 +131,7 @@ class _Search:
             complain(": ".join(filter(None, (problem.path, problem.where, problem.reason))))
 
     def _end(self, places: list[str]) -> None:
-        if not self._outcomes:
+        if not self._outcomes and self._args.query is None:
             raise nothing(places, [])
         if self._args.json:
             write_bytes([encode({"schema": SCHEMA, "event": "end", **self._totals()}), b"\n"])

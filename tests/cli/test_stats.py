@@ -1,0 +1,51 @@
+"""``tracetui stats``: a table or data, of a folder, a file, a run or a sub-agent."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.cli.run import Cli
+from tests.live.sessions import Session
+
+
+def test_a_folder_by_tool(cli: Cli) -> None:
+    for name, calls in (("a", 2), ("b", 3)):
+        session = Session(Path(f"traces/made/{name}.ccpa-trace.jsonl"))
+        for _ in range(calls):
+            session.step(ok=name == "a")
+        session.end()
+
+    data = cli("stats", "traces/made", "--json").data
+    result = cli("stats", "traces/made")
+
+    assert (data["schema"], data["by"], data["runs"]) == ("tracetui/stats/1", "tool", 2)
+    assert [(row["name"], row["count"], row["errors"], row["runs"]) for row in data["rows"]] == [("Bash", 5, 3, 2)]
+    assert result.text.split("\n")[0].split()[:3] == ["TOOL", "COUNT", "ERRORS"]
+    assert result.text.split("\n")[1].split()[:4] == ["Bash", "5", "3", "2"]
+    assert result.err == "tracetui: 2 runs, by tool\n"
+
+
+def test_one_run_and_some_runs(cli: Cli) -> None:
+    whole = cli("stats", "traces/daily.db", "--by", "node", "--json").data
+    one = cli("stats", "traces/daily.db#nightly-1", "--by", "node", "--json").data
+    some = cli("stats", "traces/daily.db", "--by", "node", "--json", "-q", "status:error").data
+
+    assert whole["runs"] > one["runs"] == 1
+    assert 0 < some["runs"] < whole["runs"]
+    assert sum(row["count"] for row in one["rows"]) > 0
+
+
+def test_what_is_no_run_is_wrong_usage(cli: Cli) -> None:
+    result = cli("stats", "traces/daily.db#nightly-1/1")
+    assert (result.status, result.out) == (2, b"")
+    assert "traces/daily.db#nightly-1" in result.err
+    assert cli("stats", "traces", "-q", "nokey:1").status == 2
+    Path("empty").mkdir()
+    assert cli("stats", "empty").status == 1
+
+
+def test_hostile_names_are_made_harmless(cli: Cli) -> None:
+    session = Session(Path("traces/made/a.ccpa-trace.jsonl"))
+    session.answer(session.call("\x1b[31mBash\u202e"))
+
+    assert not {"\x1b", "\u202e"} & set(cli("stats", "traces/made").text)
