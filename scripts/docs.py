@@ -10,7 +10,10 @@ import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from tracetui.store.query import Table
 
 DOCS: Final = Path(__file__).resolve().parent.parent / "docs"
 STEPLOG: Final = DOCS / "examples" / "steplog"
@@ -87,6 +90,39 @@ def keys() -> str:
     return "\n".join(sections)
 
 
+def query_kinds() -> str:
+    """What may stand after a key of each kind."""
+    from tracetui.store.query.keys import ABOUT_KINDS
+
+    rows = ["| kind | what follows the key |", "|---|---|"]
+    return "\n".join([*rows, *(f"| {kind} | {_cell(about)} |" for kind, about in ABOUT_KINDS.items())]) + "\n"
+
+
+def query_runs() -> str:
+    """Every key that asks for runs."""
+    from tracetui.store.query import RUN_KEYS
+
+    return _query_keys(RUN_KEYS)
+
+
+def query_spans() -> str:
+    """Every key that asks for spans."""
+    from tracetui.store.query import SPAN_KEYS
+
+    return _query_keys(SPAN_KEYS)
+
+
+def _query_keys(table: Table[Any]) -> str:
+    rows = ["| key | kind | asks for |", "|---|---|---|"]
+    told = {key.about for key in table.keys}
+    for key in table.keys:
+        names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
+        special = {name: fact.about for name, fact in key.facts.items() if fact.about not in told}
+        facts = "".join(f"<br>`{key.name}:{name}`: {about}" for name, about in special.items())
+        rows.append(f"| {names} | {key.kind} | {_cell(key.about)}{_cell(facts)} |")
+    return "\n".join(rows) + "\n"
+
+
 def example() -> str:
     """The example format, as its file has it."""
     return f"```python\n{(STEPLOG / 'tracetui_steplog.py').read_text('utf-8')}```\n"
@@ -107,6 +143,9 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "formats": formats,
     "keys": keys,
     "package": package,
+    "query-kinds": query_kinds,
+    "query-runs": query_runs,
+    "query-spans": query_spans,
     "words": words,
 }
 

@@ -18,7 +18,7 @@ from tracetui.store.query.plan import Columns, Compared, Either, Every, Found, P
 from tracetui.store.query.plan import begun as _begun
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.span_keys import SPAN_KEYS
-from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Word, parse, pointed
+from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Word, parse, pointed, quoted
 from tracetui.store.query.values import one_of, test_of
 
 T = TypeVar("T")
@@ -110,5 +110,6 @@ __all__ = [
     "for_runs",
     "for_spans",
     "pointed",
+    "quoted",
     "told_going",
 ]

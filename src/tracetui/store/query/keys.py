@@ -138,11 +138,9 @@ def said(value: Any) -> bool:
 def having(keys: tuple[Key[T], ...], more: Mapping[str, Fact[T]]) -> Key[T]:
     """The key ``has``: whether there is anything to compare a key with; `more` has what differs."""
     facts = {
-        key.name: Fact(f"`{key.name}:` has something to look at", _said_by(key))
-        for key in keys
-        if key.kind not in (Kind.TIME, Kind.FACT, Kind.TRUTH)
+        key.name: Fact(key.about, _said_by(key)) for key in keys if key.kind not in (Kind.TIME, Kind.FACT, Kind.TRUTH)
     }
-    about = "there is one: a verdict, an error, tokens, or any other key's name"
+    about = "there is one: followed by any other key's name"
     return Key("has", Kind.FACT, made(said), about, facts=dict(sorted({**facts, **more}.items())))
 
 
