@@ -16,4 +16,5 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.delenv("PAPRIKA_TRACE_DIR", raising=False)
+    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     return Cli(capsysbinary)

@@ -22,7 +22,7 @@ def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli:
     assert result.status == 0
     assert result.out == cli("ls", "traces").out
     assert b"\x1b" not in result.out
-    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable\n"
+    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable · 3 signatures · tracetui triage traces\n"
 
 
 def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -264,3 +264,31 @@ def test_a_sub_agent_is_shown_as_a_run(cli: Cli, tmp_path: Path) -> None:
 
 def _said(role: str, part: str, text: str) -> dict[str, Any]:
     return {"type": "message", "id": "", "role": role, "status": "completed", "content": [{"type": part, "text": text}]}
+
+
+def test_ls_lists_only_what_a_query_asks_for(cli: Cli) -> None:
+    everything = cli("ls", "traces", "--json").data
+    failed = cli("ls", "traces", "-q", "status:error", "--json")
+
+    assert failed.status == 0
+    assert failed.data["runs"] == [run for run in everything["runs"] if run["status"] == "error"] != []
+    unreadable = {"traces/paprika/cut.json"}
+    assert {one["path"] for one in failed.data["problems"]} & unreadable == unreadable  # it may be one of them
+    assert cli("ls", "traces", "--query", "status:error").text.count("\nerror") == len(failed.data["runs"])
+
+
+def test_a_query_that_fits_nothing_says_so(cli: Cli) -> None:
+    result = cli("ls", "traces", "-q", "agent:nobody")
+
+    assert (result.status, result.err) == (0, "tracetui: none of 11 runs fits agent:nobody\n")
+
+
+def test_a_wrong_query_is_wrong_usage_and_points_at_the_column(cli: Cli) -> None:
+    result = cli("ls", "nowhere", "-q", "status:error dur>soon")
+
+    assert (result.status, result.out) == (2, b"")
+    assert result.err == (
+        "tracetui: `soon` is not what `dur` takes; write a duration such as `250ms`, `5s`, `2m` or `1h30m`\n"
+        "  status:error dur>soon\n"
+        "                   ^\n"
+    )

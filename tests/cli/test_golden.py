@@ -12,6 +12,7 @@ from tests.cli.run import HERE, Cli
 CASES = {
     "ls.txt": ["ls", "traces"],
     "ls.json": ["ls", "traces", "--json"],
+    "triage.json": ["triage", "traces", "--json"],
     "doctor.txt": ["doctor", "traces"],
     "doctor.json": ["doctor", "traces", "--json"],
     "formats.txt": ["formats"],

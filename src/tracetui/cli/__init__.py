@@ -1,7 +1,7 @@
 """The command line: the app by default, and the same model as text and JSON for those who have no terminal.
 
 Every command is a module with ``HELP``, ``arguments(parser)`` and ``run(args) -> exit status``, imported when it is
-called. Exit statuses: 0; 1 nothing readable there; 2 wrong usage.
+called. Exit statuses: 0; 1 nothing readable there; 2 wrong usage; 3 a run failed, and ``--fail-on error`` was given.
 """
 
 from __future__ import annotations

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import gc
 import os
+import shlex
 import sys
 from collections.abc import Sequence
 
@@ -75,11 +76,14 @@ def need_terminal(places: Sequence[str]) -> None:
 def _list(args: argparse.Namespace) -> int:
     from tracetui.cli.ls import print_listing
     from tracetui.export.listing import triage
+    from tracetui.store.triage import groups
 
-    args.json = False
+    args.json, args.query, args.redact = False, None, False
     found = print_listing(args)
     sys.stdout.flush()
-    complain(triage(found.runs, len({problem.path for problem in found.problems})))
+    signatures = len(groups(found.runs))
+    words = triage(found.runs, len({problem.path for problem in found.problems}), signatures)
+    complain(f"{words} · {shlex.join(['tracetui', 'triage', *roots(args)])}" if signatures else words)
     return 0
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from tracetui.cli.output import nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths, roots
+from tracetui.cli.failing import add_fail_on, status_of
+from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.parser import add_paths, add_redact, roots
 from tracetui.cli.reading import Listing, listing_of, only, source_of
+from tracetui.errors import UsageError
 from tracetui.export.listing import listing
 from tracetui.live.load import read_run
 from tracetui.model import Problem
+from tracetui.model.masked import masked_problem, masked_summary
+from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.relations import Relations
 
@@ -18,6 +22,7 @@ HELP = "list every run, and what could not be read"
 EXAMPLES = """\
 examples:
   tracetui ls traces/
+  tracetui ls traces/ -q 'status:error tool:bash dur>5s'
   tracetui ls traces/ --json | jq '.runs[] | select(.status == "error") | .address'
 """
 
@@ -25,30 +30,61 @@ examples:
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``ls``."""
     add_paths(parser)
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
     parser.add_argument("--json", action="store_true", help="as data: tracetui/runs/1, see docs/json.md")
+    add_redact(parser)
+    add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `NothingReadable` after it if there is no run."""
-    print_listing(args)
-    return 0
+    return status_of(args, print_listing(args).runs)
 
 
 def print_listing(args: argparse.Namespace) -> Listing:
-    """Print the list, and return it."""
+    """Print the list, and return it. Raises `UsageError` before anything is read if the query is wrong."""
     places = roots(args)
+    wanted = asked(args.query) if args.query else None
     with source_of(places) as source:
-        found = listing_of(source, places, only(args), deep=True)
+        everything = found = listing_of(source, places, only(args), deep=True)
+        if wanted is not None:
+            found = wanted(everything)
+        shown = _masked(found) if args.redact or not args.json else found
         if args.json:
             from tracetui.export.json import runs_document
 
-            problems = [*found.problems, *_inside(source, found)]
-            write_bytes(runs_document(found.runs, problems, Relations(found.runs).replay_addresses()))
+            problems = [*shown.problems, *_inside(source, found)]
+            write_bytes(runs_document(shown.runs, problems, Relations(everything.runs).replay_addresses()))
         elif found.runs or found.problems:
-            write_lines(listing(found.runs, found.problems))
-    if not found.runs:
+            write_lines(listing(shown.runs, shown.problems))
+    if not everything.runs:
         raise nothing(places, found.problems)
+    if not found.runs:
+        complain(f"none of {len(everything.runs)} runs fits {args.query}")
     return found
+
+
+def _masked(found: Listing) -> Listing:
+    redactor = Redactor()
+    runs = [masked_summary(run, redactor) for run in found.runs]
+    return Listing(runs, [masked_problem(problem, redactor) for problem in found.problems])
+
+
+def asked(text: str) -> Callable[[Listing], Listing]:
+    """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
+    from tracetui.store import query
+
+    relations: list[Relations] = []
+    try:
+        found = query.for_runs(text, query.Told(lambda: relations[0]))
+    except query.QueryError as error:
+        raise UsageError(query.pointed(text, error)) from None
+
+    def leave(listing: Listing) -> Listing:
+        relations[:] = [Relations(listing.runs)]
+        return Listing(found.select(listing.runs), listing.problems)
+
+    return leave
 
 
 def _inside(source: Source, found: Listing) -> Iterator[Problem]:

@@ -12,7 +12,20 @@ from typing import Final, NoReturn
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError
 
-COMMANDS: Final = ("ls", "show", "grep", "diff", "export", "tail", "doctor", "formats", "demo", "completions")
+COMMANDS: Final = (
+    "ls",
+    "show",
+    "grep",
+    "triage",
+    "stats",
+    "diff",
+    "export",
+    "tail",
+    "doctor",
+    "formats",
+    "demo",
+    "completions",
+)
 """Names of the modules in this package that are commands."""
 THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
@@ -24,6 +37,7 @@ examples:
   tracetui show traces/0690.json/3      step 3 of one run
   tracetui show 0690 --json             a run by the beginning of its id
   cat run.jsonl | tracetui show -       a trace from standard input
+  tracetui triage traces/               the failed runs by what made them fail
   tracetui tail traces/ --newest        follow the newest run
   tracetui demo                         built-in sample runs
 """

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from itertools import chain
 
 from tracetui.model import Problem, RunSummary, Status
 from tracetui.text import Clean, cells, clean, count, duration, one_line, pad, tokens
@@ -17,15 +18,24 @@ _WIDEST = (10, 20, 6, 5, 6, 28, 400)
 
 def listing(runs: Sequence[RunSummary], problems: Sequence[Problem]) -> Iterator[Clean]:
     """The lines of the table. The address is never cut, so that it can be used."""
-    rows = [tuple(map(Clean, HEADING)), *map(_run_cells, runs), *map(_problem_cells, problems)]
-    widths = [min(widest, max(cells(row[i]) for row in rows)) for i, widest in enumerate(_WIDEST)]
+    rows = chain(map(_run_cells, runs), map(_problem_cells, problems))
+    yield from table(HEADING, rows, _WIDEST, _NUMBERS)
+
+
+def table(
+    heading: Sequence[str], found: Iterable[Sequence[Clean]], widest: Sequence[int], numbers: Collection[int]
+) -> Iterator[Clean]:
+    """Rows in columns as wide as what is in them, up to `widest` cells; the last column, which has no limit, may be
+    ragged. `numbers` are the columns that stand at the right."""
+    rows = [tuple(map(Clean, heading)), *found]
+    widths = [min(most, max(cells(row[i]) for row in rows)) for i, most in enumerate(widest)]
     for row in rows:
-        yield Clean("  ".join((*_padded(row, widths), row[-1])).rstrip())
+        yield Clean("  ".join((*_padded(row, widths, numbers), row[-1])).rstrip())
 
 
-def _padded(row: Sequence[Clean], widths: Sequence[int]) -> Iterator[Clean]:
+def _padded(row: Sequence[Clean], widths: Sequence[int], numbers: Collection[int]) -> Iterator[Clean]:
     for i, width in enumerate(widths):
-        yield row[i] if cells(row[i]) > width else pad(row[i], width, right=i in _NUMBERS)
+        yield row[i] if cells(row[i]) > width else pad(row[i], width, right=i in numbers)
 
 
 def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
@@ -61,9 +71,14 @@ def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
 
 
-def triage(runs: Iterable[RunSummary], unreadable: int) -> str:
-    """The sentence that turns a list into an action: ``7 of 40 failed``. Counts runs that no other run started."""
+def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
+    """The sentence that turns a list into an action: ``7 of 40 failed · 2 signatures``.
+
+    Counts runs that no other run started.
+    """
     top = [run for run in runs if run.parent is None]
     failed = sum(run.status is Status.ERROR for run in top)
     words = f"{failed} of {len(top)} failed"
-    return words if not unreadable else f"{words}, {unreadable} unreadable"
+    if unreadable:
+        words += f", {unreadable} unreadable"
+    return words if not signatures else f"{words} · {signatures} signature{'' if signatures == 1 else 's'}"

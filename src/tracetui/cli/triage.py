@@ -1,0 +1,76 @@
+"""``tracetui triage``: the failed runs by what made them fail."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+import sys
+from collections.abc import Sequence
+
+from tracetui.cli.failing import add_fail_on, status_of
+from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.parser import add_paths, add_redact, roots
+from tracetui.cli.reading import Listing, listing_of, only, source_of
+from tracetui.export.listing import triage
+from tracetui.export.signatures import lines_of, signature_table
+from tracetui.export.triage import Triage, triage_of, triage_value
+from tracetui.redact import Redactor
+from tracetui.store.sidecar import Sidecar
+
+HELP = "group the failed runs by what made them fail"
+EXAMPLES = """\
+A signature is who failed at what, the type of the error, and its text, in which numbers, ids, paths and quoted values
+are taken for the same. The biggest waste comes first. Verdicts are given in the app.
+
+examples:
+  tracetui triage traces/
+  tracetui triage traces/ --json | jq -r '.signatures[] | [.id, .count, .title] | @tsv'
+  tracetui triage traces/ --json | jq -r '.signatures[] | select(.verdict == null) | .example'
+  tracetui triage traces/ --fail-on error       for CI: exit status 3 if a run failed
+"""
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    """The options of ``triage``."""
+    add_paths(parser)
+    parser.add_argument("--json", action="store_true", help="as data: tracetui/triage/1, see docs/json.md")
+    add_redact(parser)
+    add_fail_on(parser)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the signatures. Raises `NothingReadable` if there is no run."""
+    places = roots(args)
+    with source_of(places) as source:
+        found = listing_of(source, places, only(args), deep=True)
+    if not found.runs:
+        raise nothing(places, found.problems)
+    sidecar = Sidecar()
+    for problem in sidecar.problems:
+        complain(f"{problem.path}: {problem.where}: {problem.reason}")
+    made = triage_of(
+        found.runs,
+        lambda group: sidecar.of_signature(group.signature.digest),
+        lambda run, group: sidecar.of(run, group.signature.digest),
+        Redactor() if args.redact or not args.json else None,
+    )
+    if args.json:
+        write_bytes(lines_of(triage_value(made, next_command=_next(made, places))))
+    else:
+        if made.entries:
+            write_lines(signature_table(made))
+        sys.stdout.flush()
+        complain(sentence(found, len(made.entries)))
+    return status_of(args, found.runs)
+
+
+def _next(made: Triage, places: Sequence[str]) -> str:
+    """What to look at next: an example of the biggest cause that nobody has judged; else the list."""
+    undecided = (entry.group.example.address for entry in made.entries if entry.judged.verdict is None)
+    example = next(undecided, None)
+    return shlex.join(["tracetui", "ls", *places] if example is None else ["tracetui", "show", example])
+
+
+def sentence(found: Listing, signatures: int) -> str:
+    """``7 of 40 failed, 1 unreadable · 2 signatures``."""
+    return triage(found.runs, len({problem.path for problem in found.problems}), signatures)

@@ -1,0 +1,144 @@
+"""``tracetui triage``, and the exit status for CI."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.run import Cli
+from tests.night import Night
+from tracetui.store.judgement import Cause, Verdict
+from tracetui.store.sidecar import Sidecar
+
+TITLE = "weather: HTTP <n>: upstream is down"
+
+
+def test_people_get_a_table_and_a_sentence(cli: Cli) -> None:
+    result = cli("triage", "traces")
+
+    assert result.status == 0
+    assert [line.split()[0] for line in result.text.splitlines()] == ["ID", "F-f560", "F-eeb1", "F-41ec"]
+    assert result.text.splitlines()[2].endswith(f"—        traces/paprika/stuck-9.json              {TITLE}")
+    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable · 3 signatures\n"
+
+
+def test_scripts_get_the_whole_of_it(cli: Cli) -> None:
+    found = cli("triage", "traces", "--json").data
+
+    assert list(found) == ["schema", "counts", "signatures", "next"]
+    assert found["schema"] == "tracetui/triage/1"
+    assert found["next"] == "tracetui show traces/penelope/refund/test_result.json"
+    assert (
+        found["signatures"][1].items()
+        >= {
+            "id": "F-eeb1",
+            "title": TITLE,
+            "count": 1,
+            "runs": ["traces/paprika/stuck-9.json"],
+            "first_seen": "2026-03-02T10:00:00Z",
+            "last_seen": "2026-03-02T10:00:00Z",
+            "agents": ["planner"],
+            "wasted_ms": 5000.0,
+            "wasted_tokens": 158,
+            "example": "traces/paprika/stuck-9.json",
+            "verdict": None,
+            "contrast": None,
+        }.items()
+    )
+
+
+def test_verdicts_are_told_and_the_next_undecided_one_is_named(cli: Cli) -> None:
+    first = cli("triage", "traces", "--json").data["signatures"][0]
+    sidecar = Sidecar()
+    digest = digest_of(cli, first["id"])
+    sidecar.judge(Cause(digest, first["id"], first["title"]), Verdict.FLAKY)
+    found = cli("triage", "traces", "--json").data
+
+    assert [one["verdict"] for one in found["signatures"]] == ["flaky", None, None]
+    assert found["next"] == "tracetui show traces/paprika/stuck-9.json"
+    assert "  flaky    " in cli("triage", "traces").text
+
+
+def digest_of(cli: Cli, ident: str) -> str:
+    """The digest behind a short id."""
+    from tracetui.live.scan import scan
+    from tracetui.sources.local import LocalSource
+    from tracetui.store.triage import groups
+
+    runs = [run for found in scan(LocalSource(), ["traces"], deep=True) for run in found.runs]
+    return next(group.signature.digest for group in groups(runs) if group.id == ident)
+
+
+def test_a_line_of_the_sidecar_that_cannot_be_read_is_told(cli: Cli) -> None:
+    sidecar = Sidecar()
+    Path(sidecar.path).parent.mkdir(parents=True)
+    Path(sidecar.path).write_text("junk\n")
+    result = cli("triage", "traces", "--json")
+
+    assert result.status == 0
+    assert f"tracetui: {sidecar.path}: line 1: " in result.err
+
+
+def test_a_text_of_a_trace_passes_the_gate_and_its_secrets_are_masked(cli: Cli) -> None:
+    path = Path("traces/paprika/stuck-9.json")
+    key = "sk-proj-" + "abcdefghijklmnopqrstuvwxyzABCDEFGHIJ"
+    path.write_text(path.read_text().replace("upstream is down", f"\\u001b[2J no key {key}"))
+    told = cli("triage", "traces").text
+
+    assert "\x1b" not in told
+    assert "no key" in told
+    assert key not in told
+    assert key not in cli("triage", "traces", "--json", "--redact").text
+
+
+def test_without_a_failure_there_is_only_the_sentence(cli: Cli) -> None:
+    result = cli("triage", "traces/lattice", "--fail-on", "error")
+
+    assert (result.status, result.text) == (0, "")
+    assert result.err == "tracetui: 0 of 2 failed\n"
+    assert cli("triage", "traces/lattice", "--json").data["signatures"] == []
+
+
+def test_without_a_run_the_status_is_one(cli: Cli) -> None:
+    Path("empty").mkdir()
+
+    assert cli("triage", "empty").status == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [
+        (["ls", "traces"], 3),
+        (["ls", "traces/lattice"], 0),
+        (["ls", "traces", "-q", "status:ok"], 0),
+        (["triage", "traces", "--json"], 3),
+        (["show", "traces/paprika/stuck-9.json"], 3),
+        (["show", "traces/paprika/stuck-9.json/1/name"], 3),
+        (["show", "traces/lattice/weather.jsonl#seoul-1"], 0),
+    ],
+)
+def test_a_failed_run_can_fail_a_build(cli: Cli, arguments: list[str], status: int) -> None:
+    assert cli(*arguments, "--fail-on", "error").status == status
+    assert cli(*arguments).status == 0
+
+
+def test_a_signature_is_the_same_wherever_the_traces_lie(cli: Cli) -> None:
+    before = cli("triage", "traces", "--json").data["signatures"]
+    shutil.move("traces", "elsewhere")
+    after = cli("triage", "elsewhere", "--json").data["signatures"]
+
+    assert [one["id"] for one in after] == [one["id"] for one in before]
+
+
+def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None:
+    night = tmp_path / "night"
+    night.mkdir()
+    Night(night).fill(500, 20)
+    result = cli("triage", "night")
+
+    assert len(result.text.splitlines()) == 13
+    assert result.err == "tracetui: 500 of 520 failed · 12 signatures\n"
+    assert json.loads(cli("triage", "night", "--json").out)["counts"]["failed"] == 500
