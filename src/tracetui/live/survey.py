@@ -11,23 +11,27 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import closing
 from itertools import groupby
-from typing import Final
+from typing import Final, NamedTuple
 
 from msgspec.structs import replace
 
 from tracetui.live.grep import Hit, Options, Outcome, grep_runs
+from tracetui.live.load import Reader
 from tracetui.live.mail import Mailbox
 from tracetui.live.needle import Needle
 from tracetui.live.surveyed import Job, Step, Survey
 from tracetui.live.traffic import Traffic
-from tracetui.model import RunRef
+from tracetui.model import Run, RunRef
 from tracetui.sources.base import LinkLost, Source
+from tracetui.store.statistics import By, Row, Statistics
 
 NEWS_SECONDS: Final = 0.05
 """How often it is told what was found."""
 REST_SECONDS: Final = 0.1
 """How long it rests after a key that makes something else read."""
 MOST_HITS: Final = 50_000
+COUNT_SECONDS: Final = 0.5
+"""How often statistics that grow are told."""
 
 
 class Surveyor:
@@ -115,3 +119,43 @@ def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: 
                 yield Step(() if item is None else (item,))
 
     return Job("grep", sum(1 for _ in groupby(refs, key=lambda ref: ref.path)), work)
+
+
+class Counted(NamedTuple):
+    """Statistics of runs so far."""
+
+    runs: int
+    rows: dict[By, list[Row]]
+
+
+def statistics_job(refs: Sequence[RunRef]) -> Job:
+    """Count the calls of these runs; `Survey.result` is a `Counted`, `new` holds each `Problem`, `done` counts runs."""
+    kept = {by: Statistics(by) for by in By}
+    known, told = Counted(0, {}), float("-inf")
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        for ref in refs:
+            run = yield from _whole(source, ref)
+            for one in kept.values():
+                one.add(run)
+            yield Step(run.problems, done=1)
+
+    def result() -> Counted:
+        nonlocal known, told
+        runs = kept[By.TOOL].runs
+        if runs == len(refs) or time.monotonic() - told >= COUNT_SECONDS:  # sorting all durations is not for each run
+            known, told = Counted(runs, {by: one.rows() for by, one in kept.items()}), time.monotonic()
+        return known
+
+    return Job("statistics", len(refs), work, result)
+
+
+def _whole(source: Source, ref: RunRef) -> Generator[Step, None, Run]:
+    """All of a run, a little at a time. Raises `LinkLost`."""
+    reader = Reader(source, ref)
+    while reader.more:
+        reader.read()
+        if reader.lost:
+            raise LinkLost(reader.lost)
+        yield Step()
+    return reader.build()

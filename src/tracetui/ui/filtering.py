@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from tracetui.store import query
 from tracetui.store.query import Completion, QueryError
 from tracetui.text import Clean, cells, clean, grouped, one_line
-from tracetui.ui.commands import STEPS
+from tracetui.ui.commands import RUNS, STEPS
 from tracetui.ui.lines import LineBar
 from tracetui.views.rows import Line, Piece, fit
 
@@ -76,6 +76,13 @@ class Filtering:
         self._screen.runs.rearrange(words=text)
         self._screen.refresh_list()
         self._screen.refresh_frame()
+
+    def ask_for(self, key: str, value: str) -> None:
+        """Show only the runs that have this value; what is shown of the open run goes."""
+        screen = self._screen
+        if screen.level:
+            screen.focus_pane(RUNS)
+        self.filter(f"{key}:{query.quoted(value)}")
 
     # ---- the prompt
 

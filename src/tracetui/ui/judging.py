@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from tracetui.errors import TracetuiError
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import clean, one_line
 from tracetui.ui.screens.framed import FramedScreen
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen does without

@@ -108,6 +108,23 @@ class Surveying:
         if self.search is not None:
             self._screen.app.push_screen(HitsScreen(self.search, self._screen.app.commands))
 
+    def do_statistics(self, argument: str) -> None:
+        screen = self._screen
+        if screen.level and screen.ref is not None:
+            run = screen.store.runs.get(screen.ref)
+            self.count([screen.ref], f"run {run.id}" if run is not None else "this run")
+        else:
+            self.count(self.in_scope(), "all runs that are shown" if screen.runs.arrangement.words else "all runs")
+
+    def count(self, refs: Sequence[RunRef], of: str) -> None:
+        """Open the statistics of these runs; `of` says in words which they are."""
+        from tracetui.live.survey import statistics_job
+        from tracetui.ui.screens.statistics import StatisticsScreen
+
+        job = statistics_job(refs)
+        self._screen.app.push_screen(StatisticsScreen(job, of, self._screen.app.commands))
+        self.ask(job)
+
     def in_scope(self) -> Sequence[RunRef]:
         """The runs that a question about many runs is about: those that the list shows."""
         return self._screen.runs.refs()

@@ -6,9 +6,10 @@ from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 from tracetui.store.query.complete import Facet
-from tracetui.text import Clean, grouped, one_line
+from tracetui.text import Clean, grouped
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece, column, fill, fit
 
 

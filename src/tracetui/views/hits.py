@@ -7,8 +7,9 @@ from enum import StrEnum
 from typing import Protocol
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, clean, one_line, truncate_middle
+from tracetui.text import Clean, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, fit, width_of
 
 
