@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.model import FirstError, Problem, RunRef, RunSummary, Status
-from tracetui.views.arrange import GROUPS, SORTS, Arrangement, Item, arrange
+from tracetui.store import query
+from tracetui.views.arrange import GROUPS, SORTS, Arrangement, Item, arrange, place_of
 
 NOW = 1_800_000_000.0
 
@@ -61,6 +62,56 @@ def test_words_must_all_be_held_and_excluded_ones_not() -> None:
     }.items():
         shown = names(arrange(runs, [], Arrangement(words=words, group="none"), now=NOW))
         assert "".join(sorted(shown)) == expected, words
+
+
+class Judged(query.Told):
+    """Whoever is called a was judged."""
+
+    def verdict(self, run: RunSummary) -> str | None:
+        return "flaky" if run.name == "a" else None
+
+
+def test_a_query_filters_the_list_and_one_that_is_wrong_as_far_as_it_is_right() -> None:
+    runs = [run("a", status=Status.ERROR, steps=3), run("b", status=Status.ERROR, steps=30), run("c", age=90_000)]
+    columns: query.Columns[RunSummary] = query.Columns()
+    context = Judged(going=lambda one: one.name == "c")
+    for words, expected in {
+        "status:error": "ab",
+        "status:error steps>9": "b",
+        "status:error steps>": "ab",
+        "status:error (steps>9": "ab",
+        "since:2h": "ab",
+        "verdict:none": "bc",
+        "is:running or verdict:flaky": "ac",
+    }.items():
+        arrangement = Arrangement(words=words, group="none")
+        shown = arrange(runs, [], arrangement, now=NOW, context=context, columns=columns)
+        assert "".join(sorted(names(shown))) == expected, words
+        place = place_of(arrangement, now=NOW, context=context)
+        assert "".join(one.name for one in runs if place(one)[0]) == expected
+    assert names(arrange(runs, [], Arrangement(words="is:running", group="none"), now=NOW, going=lambda one: True)) == [
+        "a", "b", "c",
+    ]  # fmt: skip
+
+
+def test_only_failures_are_filtered_as_well() -> None:
+    runs = [run("a", status=Status.ERROR), run("b", status=Status.ERROR, agent="x"), run("c", agent="x")]
+    arrangement = Arrangement(words="agent:x", failures=True, group="none")
+    assert names(arrange(runs, [], arrangement, now=NOW)) == ["b"]
+    place = place_of(arrangement, now=NOW)
+    assert [place(one)[0] for one in runs] == [False, True, False]
+
+
+def test_no_key_tells_anything_of_an_unreadable_file() -> None:
+    problem = Problem("bad.json", "byte 3", "cut off")
+    for words, shown in {
+        "bad": True,
+        "!bad": False,
+        "unreadable": True,
+        "status:error": False,
+        "-status:ok": True,
+    }.items():
+        assert bool(arrange([], [problem], Arrangement(words=words), now=NOW)) is shown, words
 
 
 def test_unreadable_files_have_rows_unless_only_failures_are_wanted() -> None:
