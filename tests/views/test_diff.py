@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.diff.build import STEPS, VALUES, Did, chat, node, run_of
 from tests.views.build import HOSTILE, check_line, check_rows, runs, text_of_line, texts
@@ -18,7 +19,7 @@ from tracetui.diff.context import context_diff
 from tracetui.diff.result import Diff
 from tracetui.diff.state import StateDiff
 from tracetui.diff.values import Change
-from tracetui.model import Body, Message, Operation, Run, Text
+from tracetui.model import Body, FirstError, Message, Operation, Run, Status, Text
 from tracetui.text import clean
 from tracetui.views.diff import PairRows, phrase, sentence, summary
 from tracetui.views.diff_lines import breaks
@@ -304,3 +305,30 @@ def test_a_huge_message_costs_only_what_is_seen(side: bool) -> None:
     for i in range(len(rows)):
         rows.line(i, 120)
     assert time.perf_counter() - begin < 1
+
+
+def test_runs_that_share_no_step_are_said_to_and_by_what_they_were_compared() -> None:
+    _, diff = compared(run_of([Did(), Did()]), run_of([Did(Operation.HOOK, "other")], ident="b"))
+
+    told = text_of_line(sentence(diff, UNICODE, 200))
+    assert told.startswith("≠ the runs share no step  ·  2 only in A, 1 only in B, compared by operation, name")
+
+
+def test_of_two_formats_the_summary_says_what_is_compared() -> None:
+    a, b = run_of([Did()]), run_of([Did()], ident="b")
+    other = replace(b.summary, ref=replace(b.summary.ref, format="another"))
+    _, diff = compared(a, replace(b, summary=other))
+
+    assert text_of_line(summary(diff)).startswith("any and another: what both formats say · same 1")
+
+
+@pytest.mark.parametrize("width", [40, 78, 120])
+def test_an_error_is_told_to_its_last_word(width: int) -> None:
+    message = " ".join(f"word{i}" for i in range(60))
+    failed = run_of([Did(failed=True)], ident="b", status=Status.ERROR, error=FirstError(message, "ValueError"))
+    _, diff = compared(run_of([Did()]), failed)
+    rows = run_rows(diff, width=width)
+    check_rows(rows, width)
+
+    drawn = " ".join(texts(rows, width)).split()
+    assert all(word in drawn for word in message.split())

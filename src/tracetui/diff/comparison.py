@@ -310,7 +310,8 @@ def _is_inside(run: Run, outer: int | None, inner: int | None) -> bool:
 def _answers_all(span: Span, *bodies: Body) -> bool:
     """Whether this is an answer of a model to all that was said before, which the trace does not repeat."""
     silent = all(body.input is None and not body.input_messages for body in bodies)
-    return span.operation is Operation.CHAT and silent
+    said = any(message.role == "assistant" for body in bodies for message in body.output_messages)
+    return silent and (said or span.operation is Operation.CHAT)
 
 
 def _folders(a: Run, b: Run) -> tuple[str, str] | None:

@@ -142,7 +142,8 @@ def pair_line(diff: Diff) -> Clean:
     name = _pair_name(diff)
     if diff.first is None:
         return Clean(f"same       {name}")
-    return Clean(f"different  {name}  first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}")
+    aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
+    return Clean(f"different  {name}  first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}")
 
 
 def missing_line(address: str, relation: str, missing: str) -> Clean:
