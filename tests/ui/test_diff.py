@@ -14,6 +14,7 @@ from textual.pilot import Pilot
 from tests import hostile
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_hostile import assert_harmless, gate_holds
+from tracetui.diff.comparison import Comparison
 from tracetui.model import RunRef, RunSummary
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import CHANGE, DIFF, PAIRS, SIDES, of_pane
@@ -21,6 +22,7 @@ from tracetui.ui.screens.context import ContextScreen
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.screens.replays import ReplaysScreen
+from tracetui.views.diff import PairRows, summary
 
 S = TypeVar("S", bound=FramedScreen)
 MISMATCH = "e4417b8b"
@@ -534,3 +536,17 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
                 await type_keys(pilot, screen, *keys)
                 assert_harmless(app)
             await type_keys(pilot, screen, "q")
+
+
+async def test_what_is_known_later_is_drawn_as_if_it_had_been_known_at_once(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await diff_of(app, pilot, "rag-001-fork")
+        found = screen.diff
+        assert found is not None
+        pairs = screen.pairs
+        for told in Comparison(found.a, found.b, relation=found.relation, breathe=lambda: True).steps():
+            pairs.show_diff(told)
+            here = [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
+            pairs.show(PairRows(told, glyphs=app.look.glyphs), heading=lambda width, told=told: (summary(told),))  # type: ignore[misc]
+            assert here == [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
+            assert pairs.diff is told

@@ -88,17 +88,23 @@ class Differ:
 
     def run(self) -> None:
         """Answer what is asked, until everything is to end."""
-        while self._bell.wait() and not self._traffic.stopped:
+        while not self._traffic.stopped:
+            self._bell.wait()
             self._bell.clear()
             while not self._traffic.stopped and self._turn():
                 self._breathe()
 
     def _breathe(self) -> bool:
         """Leave the machine to a key; True if something is asked for that comes before what is being done."""
-        if self._look is None and self._wanted is None:
+        if not self._is_asked:
             self._traffic.give_way(self._bell)
             self._bell.clear()  # whatever rang is known, and done in turn
-        return self._look is not None or self._wanted is not None
+        return self._is_asked
+
+    @property
+    def _is_asked(self) -> bool:
+        """Whether there is something that goes before comparing on."""
+        return self._wanted is not None or (self._look is not None and self._can_look(self._look))
 
     def _turn(self) -> bool:
         """Do a little of what is most urgent; False if there is nothing to do."""

@@ -1,0 +1,134 @@
+"""What a comparison tells first, what comes with it, and what is read before somebody asks."""
+
+from __future__ import annotations
+
+import copy
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from tests.bench import data
+from tracetui.diff.result import Diff
+from tracetui.live import differ as module
+from tracetui.live.compared import Compare, LookAt
+from tracetui.live.differ import Differ
+from tracetui.live.mail import Mail, Mailbox
+from tracetui.live.traffic import Traffic
+from tracetui.model import RunRef
+from tracetui.sources.local import LocalSource
+from tracetui.views.diff_look import Look
+
+STEPS = 40
+FIRST = 20
+"""Where the replay differs: what came out, which headers do not tell."""
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[RunRef, RunRef]:
+    """An original and its replay."""
+    original = data.record(data.Words("differ"), 1, steps=STEPS)
+    replay = copy.deepcopy(original)
+    replay.update(record_id="replay", replay_of=original["record_id"])
+    replay["steps"][FIRST]["output_data"] = {"text": "changed"}
+    return _written(tmp_path / "a.json", original), _written(tmp_path / "b.json", replay)
+
+
+def _written(path: Path, record: dict[str, Any]) -> RunRef:
+    path.write_bytes(orjson.dumps(record))
+    return RunRef("paprika", str(path))
+
+
+class Working:
+    """A differ at work, and what it left in the box, mail by mail."""
+
+    def __init__(self) -> None:
+        self.mailbox, self.traffic = Mailbox(), Traffic()
+        self.differ = Differ(LocalSource(), self.mailbox, self.traffic)
+        self.mails: list[Mail] = []
+        self.thread = threading.Thread(target=self.differ.run, daemon=True)
+        self.thread.start()
+
+    def until(self, holds: Callable[[Mail], bool]) -> Mail:
+        """The first mail of which that holds."""
+        end = time.monotonic() + 10
+        while time.monotonic() < end:
+            if self.mailbox.wait(0.05):
+                self.mails.append(self.mailbox.collect())
+                if holds(self.mails[-1]):
+                    return self.mails[-1]
+        raise AssertionError(f"nothing of that kind among {len(self.mails)} mails")
+
+
+@pytest.fixture
+def working() -> Iterator[Working]:
+    one = Working()
+    yield one
+    one.traffic.stop()
+    one.differ.stop()
+    one.thread.join(10)
+    assert not one.thread.is_alive()
+
+
+def test_the_first_answer_has_the_first_difference_and_its_words(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+    ask = Compare(*pair)
+    working.differ.compare(ask)
+
+    mail = working.until(lambda mail: ask in mail.diffs)
+
+    found = mail.diffs[ask]
+    assert isinstance(found, Diff)
+    assert found.first is not None
+    assert found.first.row == FIRST
+    look = mail.diffs[LookAt(ask, FIRST, FIRST, "changes")]
+    assert isinstance(look, Look)
+    assert any(section.differs for section in look.sections)
+
+
+def test_what_may_be_compared_next_is_read_ahead(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+    working.differ.read_ahead(pair[0])
+
+    run = working.until(lambda mail: pair[0] in mail.runs).runs[pair[0]]
+
+    assert run.complete
+    assert len(run.spans) == STEPS
+
+
+def test_what_is_very_large_or_gone_is_not_read_ahead(
+    working: Working, pair: tuple[RunRef, RunRef], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "AHEAD_BYTES", 100)
+    working.differ.read_ahead(pair[0])
+    ask = Compare(*pair)
+    working.differ.compare(ask)
+    working.until(lambda mail: ask in mail.diffs)
+    working.differ.read_ahead(RunRef("paprika", pair[0].path + ".gone"))
+    working.differ.compare(None)
+    working.differ.compare(ask)
+    working.until(lambda mail: ask in mail.diffs)
+
+    assert not any(mail.runs for mail in working.mails)
+
+
+def test_a_key_holds_the_work_back_but_not_what_is_looked_at(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+    ask, stop = Compare(*pair), threading.Event()
+
+    def type_on() -> None:
+        while not stop.wait(0.001):
+            working.traffic.key()
+
+    keys = threading.Thread(target=type_on)
+    keys.start()
+    try:
+        working.differ.compare(ask)
+        working.until(lambda mail: ask in mail.diffs)
+        at = LookAt(ask, 3, 3, "changes")
+        working.differ.look(at)
+        working.until(lambda mail: at in mail.diffs)
+    finally:
+        stop.set()
+        keys.join()
