@@ -13,7 +13,7 @@ from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, tr
 from tracetui.views.diff import WORDS, name_of, place_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.masking import one_line
-from tracetui.views.rows import Line, Piece, Rows, fill
+from tracetui.views.rows import Line, Piece, Rows, fill, width_of
 from tracetui.views.sheet import Sheet
 
 _LABEL: Final = 10
@@ -32,11 +32,12 @@ def run_rows(diff: Diff, *, width: int, opened: frozenset[Hashable] = frozenset(
     a, b = diff.a.summary, diff.b.summary
     table.row("", _named("A", a, diff, glyphs), _named("B", b, diff, glyphs))
     table.row("ends", _ended(a, glyphs), _ended(b, glyphs))
-    table.texts((_why(a), "sec"), (_why(b), "sec"))
     _amounts(table, a, b)
     for fact in diff.facts:
         if fact.name not in _TOLD and not (fact.same and fact.name != "model"):
             _fact(table, fact)
+    if any(width_of(_ended(run, glyphs)) > table.half for run in (a, b)):
+        table.texts("in full", _why(a), _why(b))
     _judged(table, diff, glyphs)
     _apart(sheet, diff, glyphs)
     _not_as_stored(sheet, diff, glyphs)
@@ -48,18 +49,18 @@ class _Table:
 
     def __init__(self, sheet: Sheet, width: int, label: int) -> None:
         self._sheet, self._label = sheet, label
-        self._half = max(6, (width - label - 2) // 2)
+        self.half = max(6, (width - label - 2) // 2)
 
-    def texts(self, a: tuple[Clean, str], b: tuple[Clean, str]) -> None:
-        """Long texts with their styles, all of both, wrapped."""
-        left, right = (wrap(text, self._half) if text else [] for text, _ in (a, b))
-        for one, other in zip_longest(left, right, fillvalue=Clean("")):
-            self.row("", (Piece(one, a[1]),), (Piece(other, b[1]),))
+    def texts(self, label: str, a: Clean, b: Clean) -> None:
+        """Long texts, all of both, wrapped."""
+        left, right = (wrap(text, self.half) if text else [] for text in (a, b))
+        for i, (one, other) in enumerate(zip_longest(left, right, fillvalue=Clean(""))):
+            self.row("" if i else label, (Piece(one, "sec"),), (Piece(other, "sec"),))
 
     def row(self, label: str, a: Line, b: Line) -> None:
         """A label, and what is said of both."""
         head = Piece(pad(truncate(one_line(label, 60), self._label - 1), self._label), "dim")
-        self._sheet.line(head, *fill(a, self._half), Piece(Clean("  ")), *fill(b, self._half))
+        self._sheet.line(head, *fill(a, self.half), Piece(Clean("  ")), *fill(b, self.half))
 
 
 def _named(letter: str, run: RunSummary, diff: Diff, glyphs: Glyphs) -> Line:
@@ -79,6 +80,7 @@ def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
     return (
         Piece(Clean(f"{sign} {run.status.value}"), f"{style} bold"),
         Piece(Clean(source), "dim"),
+        Piece(Clean(f"  {_why(run)}"), "sec"),
     )
 
 

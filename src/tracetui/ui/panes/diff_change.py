@@ -110,7 +110,8 @@ class Change(FoldingView):
             pieces += [Piece(Clean("  ")), *context_words(look.context, self.look.glyphs)]
         number, count = self._where()
         if count:
-            where = f"  change {number} of {count}" if number else f"  {count} change{'s' if count != 1 else ''}"
+            of = " of " if self._drawn_width >= SIDE_BY_SIDE else "/"
+            where = f"  change {number}{of}{count}" if number else f"  {count} change{'s' if count != 1 else ''}"
             pieces.append(Piece(Clean(where), "sec"))
         self.title, self.title_right = tuple(pieces), self._tabs()
         self.redraw_title()
