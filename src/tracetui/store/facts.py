@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
-from tracetui.model import RunSummary
+from tracetui.model import RunSummary, Status
 
 
 def moment(run: RunSummary) -> float:
@@ -20,6 +20,11 @@ def moment(run: RunSummary) -> float:
         except (OverflowError, ValueError, OSError):
             return start
     return start
+
+
+def told_going(run: RunSummary) -> bool:
+    """Whether a run goes on for all that its trace tells: a program that was killed leaves it so for ever."""
+    return run.status is Status.RUNNING
 
 
 def total_tokens(run: RunSummary) -> int | None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
-from tracetui.store import query
-from tracetui.store.facts import haystack, moment, total_tokens
-from tracetui.store.query import told_going
+from tracetui.store.facts import haystack, moment, told_going, total_tokens
+
+if TYPE_CHECKING:  # loaded when something is asked for: the first screen does without
+    from tracetui.store import query
 
 Item = RunSummary | Problem | tuple[str, int]
 """A run, an unreadable file, or the (label, count) of a group heading."""
@@ -57,9 +58,11 @@ def arrange(
     """
     if arrangement.failures:
         runs, problems = [run for run in runs if run.status is Status.ERROR], ()
-    wanted = _query(arrangement, now, going, context)
-    kept = wanted.select(runs, columns)
-    broken = [one for one in problems if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
+    kept, broken = list(runs), list(problems)
+    if arrangement.words:
+        wanted = _query(arrangement, now, going, context)
+        kept = wanted.select(kept, columns)
+        broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
     kept.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     nested = _nest(kept)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
@@ -71,16 +74,24 @@ def place_of(
     arrangement: Arrangement, *, now: float, going: Going = told_going, context: query.Context | None = None
 ) -> Callable[[RunSummary], Any]:
     """What decides where a run stands: as long as it is the same for all runs, so is their arrangement."""
-    wanted, key = _query(arrangement, now, going, context), _SORT_KEYS[arrangement.sort]
-    label, failures = _group_label(arrangement.group, now, going), arrangement.failures
-    return lambda run: (
-        (not failures or run.status is Status.ERROR) and wanted.matches(run), key(run), label(run), run.parent
-    )  # fmt: skip
+    wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
+    key, label, failures = (
+        _SORT_KEYS[arrangement.sort],
+        _group_label(arrangement.group, now, going),
+        arrangement.failures,
+    )
+
+    def shown(run: RunSummary) -> bool:
+        return (not failures or run.status is Status.ERROR) and (wanted is None or wanted(run))
+
+    return lambda run: (shown(run), key(run), label(run), run.parent)
 
 
 def _query(
     arrangement: Arrangement, now: float, going: Going, context: query.Context | None
 ) -> query.Query[RunSummary]:
+    from tracetui.store import query
+
     found, _ = query.begun(arrangement.words, context or query.Told(going=going), now=now)
     return found
 

@@ -11,8 +11,9 @@ from functools import partial
 from typing import Any, TypeVar
 
 from tracetui.model import RunSummary, Span
+from tracetui.store.facts import told_going
 from tracetui.store.query.complete import Completion, Facet, complete, facets
-from tracetui.store.query.context import Context, Told, told_going
+from tracetui.store.query.context import Context, Told
 from tracetui.store.query.keys import Key, Kind, Table
 from tracetui.store.query.plan import Columns, Compared, Either, Every, Found, Part, Query, Without
 from tracetui.store.query.plan import begun as _begun

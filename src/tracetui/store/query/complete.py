@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from typing import Any, Final, TypeVar
 
 import msgspec
@@ -17,6 +18,8 @@ MOST: Final = 50
 """Completions that are offered at once."""
 _FROM: Final = 2
 """Characters from which a word is also looked for among the values of all keys."""
+_SAMPLE: Final = 10_000
+"""Of how many runs, so that it does not slow down typing."""
 
 
 class Completion(msgspec.Struct, frozen=True):
@@ -100,13 +103,14 @@ def _words(table: Table[T], items: Iterable[T], context: Any, place: _Place) -> 
         yield "or ", "one of both sides"
     if len(word) < _FROM:
         return
+    abouts = {key.name: key.about for key in table.keys}
     found = [
-        (f"{facet.key}:{quoted(value)}", count)
-        for facet in facets(table, items, context)
+        (facet.term(value), abouts[facet.key], count)
+        for facet in facets(table, islice(items, _SAMPLE), context)
         for value, count in facet.values
         if value is not None and value.lower().startswith(word)
     ]
-    yield from ((term, str(count)) for term, count in sorted(found, key=lambda pair: -pair[1]))
+    yield from ((term, about) for term, about, _ in sorted(found, key=lambda offer: -offer[2]))
 
 
 def _values(key: Key[T], items: list[T], context: Any, begun: str) -> Iterator[tuple[str, str, bool]]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from tracetui.model import RunSummary, Status
+from tracetui.model import RunSummary
+from tracetui.store.facts import told_going
 from tracetui.store.relations import Relations
 
 
@@ -29,11 +30,6 @@ class Context(Protocol):
 
     def going(self, run: RunSummary) -> bool:
         """Whether it goes on, as far as anybody can tell."""
-
-
-def told_going(run: RunSummary) -> bool:
-    """Whether a run goes on for all that its trace tells: a program that was killed leaves it so for ever."""
-    return run.status is Status.RUNNING
 
 
 class Told:
