@@ -14,6 +14,9 @@ import tracetui
 from tests.cli.run import Cli
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
+from tracetui.model import Status
+from tracetui.store.judgement import Verdict
+from tracetui.store.sidecar import Sidecar
 
 
 def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli: Cli) -> None:
@@ -275,6 +278,23 @@ def test_ls_lists_only_what_a_query_asks_for(cli: Cli) -> None:
     unreadable = {"traces/paprika/cut.json"}
     assert {one["path"] for one in failed.data["problems"]} & unreadable == unreadable  # it may be one of them
     assert cli("ls", "traces", "--query", "status:error").text.count("\nerror") == len(failed.data["runs"])
+
+
+def test_a_query_asks_for_what_people_said_and_how_runs_are_tied(cli: Cli) -> None:
+    failed = [run for run in tracetui.load_all("traces") if run.summary.status is Status.ERROR]
+    Sidecar().judge(failed[0].summary, Verdict.FLAKY)
+    Sidecar().note(failed[0].summary, "the proxy was down")
+
+    def found(query: str) -> list[str]:
+        return [run["address"] for run in cli("ls", "traces", "-q", query, "--json").data["runs"]]
+
+    assert found("verdict:flaky") == found("note:proxy") == [failed[0].summary.ref.address]
+    assert len(found("status:error verdict:none")) == len(failed) - 1
+    assert failed[0].summary.ref.address in found(
+        f"sig:{cli('triage', 'traces', '--json').data['signatures'][0]['id'][:2]}"
+    )
+    originals = {run["replay_of_address"] for run in cli("ls", "traces", "--json").data["runs"]} - {None}
+    assert set(found("has:replay")) == originals != set()
 
 
 def test_a_query_that_fits_nothing_says_so(cli: Cli) -> None:

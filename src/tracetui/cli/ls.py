@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from functools import cache
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
@@ -12,7 +13,7 @@ from tracetui.cli.reading import Listing, listing_of, only, source_of
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing
 from tracetui.live.load import read_run
-from tracetui.model import Problem
+from tracetui.model import Problem, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -73,16 +74,19 @@ def _masked(found: Listing) -> Listing:
 def asked(text: str) -> Callable[[Listing], Listing]:
     """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
     from tracetui.store import query
+    from tracetui.store.known import Known
+    from tracetui.store.sidecar import Sidecar
 
-    relations: list[Relations] = []
+    runs: list[RunSummary] = []
+    context = Known(Sidecar(), lambda: runs, cache(lambda: Relations(runs)))
     try:
-        found = query.for_runs(text, query.Told(lambda: relations[0]))
+        found = query.for_runs(text, context)
     except query.QueryError as error:
         raise UsageError(query.pointed(text, error)) from None
 
     def leave(listing: Listing) -> Listing:
-        relations[:] = [Relations(listing.runs)]
-        return Listing(found.select(listing.runs), listing.problems)
+        runs.extend(listing.runs)
+        return Listing(found.select(runs), listing.problems)
 
     return leave
 
