@@ -12,13 +12,16 @@ import pytest
 from tests.live.sessions import paprika
 from tracetui.live.engine import Engine
 from tracetui.live.grep import Hit, Options
+from tracetui.live.jobs import Contrasts, contrast_job, grep_job, statistics_job
 from tracetui.live.needle import Needle
 from tracetui.live.scan import scan
-from tracetui.live.survey import NEWS_SECONDS, grep_job
+from tracetui.live.survey import NEWS_SECONDS
 from tracetui.live.surveyed import Job, Step, Survey
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource
+from tracetui.store.contrast import Contrast
+from tracetui.store.statistics import By
 
 DEADLINE = 20.0
 
@@ -183,3 +186,49 @@ def test_the_bug_of_a_job_reaches_the_app(engine: Engine) -> None:
         failure = engine.collect().failure
 
     assert isinstance(failure, ZeroDivisionError)
+
+
+def write_sides(folder: Path) -> tuple[list[RunRef], list[RunRef]]:
+    """Runs that called a tool with q3, and runs that did not get so far."""
+    for number in range(12):
+        paprika(folder / f"{number:02}.json", f"{number:02}", steps=3 if number % 3 == 0 else 2)
+    known = refs(folder)
+    return known[::3], [ref for i, ref in enumerate(known) if i % 3]
+
+
+def test_contrast_tells_what_was_planted(tmp_path: Path, engine: Engine) -> None:
+    a, b = write_sides(tmp_path)
+    Path(b[0].path).unlink()
+
+    engine.survey(contrast_job(a, b))
+    told = mail(engine)
+
+    found = told[-1].result
+    assert isinstance(found, Contrast)
+    first = found.findings[0]
+    assert (first.words, first.in_a, first.of_a, first.in_b, first.of_b) == (
+        "search(q=q3), also search → search → search +1", 4, 4, 0, 7
+    )  # fmt: skip
+    assert first.example == (a[0], "s2")
+    assert found.note == ""
+    assert [item.path for survey in told for item in survey.new] == [b[0].path]
+    assert (told[-1].done, told[-1].total) == (12, 12)
+    assert Contrasts(LocalSource()).of(a, b) == found
+
+
+def test_contrast_reads_no_more_than_it_says(tmp_path: Path) -> None:
+    a, b = write_sides(tmp_path)
+
+    found = Contrasts(LocalSource(), most=3).of(a, b)
+
+    assert (found.findings[0].of_a, found.findings[0].of_b) == (3, 3)
+    assert found.note == "3 of 4 runs were read; 3 of 8 runs were read"
+
+
+def test_statistics_count_every_run(tmp_path: Path, engine: Engine) -> None:
+    a, b = write_sides(tmp_path)
+
+    engine.survey(statistics_job([*a, *b], By.TOOL))
+    last = mail(engine)[-1]
+
+    assert [(row.name, row.count, row.runs) for row in last.result] == [("search", 4 * 3 + 8 * 2, 12)]

@@ -8,28 +8,20 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Generator, Sequence
 from contextlib import closing
-from itertools import groupby
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.live.grep import Hit, Options, Outcome, grep_runs
-from tracetui.live.load import Reader
 from tracetui.live.mail import Mailbox
-from tracetui.live.needle import Needle
-from tracetui.live.surveyed import Job, Step, Survey
+from tracetui.live.surveyed import Job, Survey
 from tracetui.live.traffic import Traffic
-from tracetui.model import Run, RunRef
 from tracetui.sources.base import LinkLost, Source
-from tracetui.store.statistics import By, Row, Statistics
 
 NEWS_SECONDS: Final = 0.05
 """How often it is told what was found."""
 REST_SECONDS: Final = 0.1
 """How long it rests after a key that makes something else read."""
-MOST_HITS: Final = 50_000
 COUNT_SECONDS: Final = 0.5
 """How often statistics that grow are told."""
 
@@ -97,65 +89,3 @@ class Surveyor:
         with self._mailbox.open(asked=asked) as mail:
             if self._wanted(found.job):
                 mail.survey = found.after(mail.survey)
-
-
-# ---- jobs
-
-
-def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MOST_HITS) -> Job:
-    """Search these runs in this order; `Survey.new` holds each `Hit` and each `Problem`, `done` counts files."""
-
-    def work(source: Source) -> Generator[Step, None, None]:
-        hits = 0
-        for item in grep_runs(source, refs, needle, options):
-            if isinstance(item, Hit):
-                hits += 1
-                if hits > most:
-                    yield Step(more=True)
-                    return
-            if isinstance(item, Outcome):
-                yield Step(done=1)
-            else:
-                yield Step(() if item is None else (item,))
-
-    return Job("grep", sum(1 for _ in groupby(refs, key=lambda ref: ref.path)), work)
-
-
-class Counted(NamedTuple):
-    """Statistics of runs so far."""
-
-    runs: int
-    rows: dict[By, list[Row]]
-
-
-def statistics_job(refs: Sequence[RunRef]) -> Job:
-    """Count the calls of these runs; `Survey.result` is a `Counted`, `new` holds each `Problem`, `done` counts runs."""
-    kept = {by: Statistics(by) for by in By}
-    known, told = Counted(0, {}), float("-inf")
-
-    def work(source: Source) -> Generator[Step, None, None]:
-        for ref in refs:
-            run = yield from _whole(source, ref)
-            for one in kept.values():
-                one.add(run)
-            yield Step(run.problems, done=1)
-
-    def result() -> Counted:
-        nonlocal known, told
-        runs = kept[By.TOOL].runs
-        if runs == len(refs) or time.monotonic() - told >= COUNT_SECONDS:  # sorting all durations is not for each run
-            known, told = Counted(runs, {by: one.rows() for by, one in kept.items()}), time.monotonic()
-        return known
-
-    return Job("statistics", len(refs), work, result)
-
-
-def _whole(source: Source, ref: RunRef) -> Generator[Step, None, Run]:
-    """All of a run, a little at a time. Raises `LinkLost`."""
-    reader = Reader(source, ref)
-    while reader.more:
-        reader.read()
-        if reader.lost:
-            raise LinkLost(reader.lost)
-        yield Step()
-    return reader.build()

@@ -1,0 +1,27 @@
+"""What tells some runs from others, as JSON: the field `contrast` of a triage (docs/json.md)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tracetui.model import quote_key
+from tracetui.redact import Redactor
+from tracetui.store.contrast import Contrast, Finding
+
+
+def contrast_value(found: Contrast, redactor: Redactor | None = None) -> dict[str, Any]:
+    """What is known, the most telling first. Words are exact, or masked by `redactor`."""
+    return {"findings": [_finding(one, redactor) for one in found.findings], "note": found.note or None}
+
+
+def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
+    ref, span = found.example
+    words = [feature.words for feature in found.features]
+    return {
+        "features": words if redactor is None else [redactor.header(text) for text in words],
+        "in": found.in_a,
+        "of": found.of_a,
+        "in_others": found.in_b,
+        "of_others": found.of_b,
+        "example": ref.address if span is None else f"{ref.address}/{quote_key(span)}",
+    }

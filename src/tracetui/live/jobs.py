@@ -1,0 +1,150 @@
+"""The jobs that read many runs: full-text search, statistics, contrast. `Engine.survey` does them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from itertools import groupby, zip_longest
+from typing import Final
+
+from tracetui.live.grep import Hit, Options, Outcome, grep_runs
+from tracetui.live.load import Reader
+from tracetui.live.needle import Needle
+from tracetui.live.surveyed import Job, Step
+from tracetui.model import Run, RunRef
+from tracetui.sources.base import LinkLost, Source
+from tracetui.store.contrast import Contrast, Features, contrast, features
+from tracetui.store.statistics import By, Statistics
+
+MOST_HITS: Final = 50_000
+MOST_RUNS: Final = 200
+"""Runs of each side that are read to tell one from the other."""
+GROWTH: Final = 1.5
+"""What is known so far is worked out anew each time so much more was read."""
+
+
+def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MOST_HITS) -> Job:
+    """Search these runs in this order; `Survey.new` holds each `Hit` and each `Problem`, `done` counts files."""
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        hits = 0
+        for item in grep_runs(source, refs, needle, options):
+            if isinstance(item, Hit):
+                hits += 1
+                if hits > most:
+                    yield Step(more=True)
+                    return
+            if isinstance(item, Outcome):
+                yield Step(done=1)
+            else:
+                yield Step(() if item is None else (item,))
+
+    return Job("grep", sum(1 for _ in groupby(refs, key=lambda ref: ref.path)), work)
+
+
+# ---- statistics
+
+
+def statistics_job(refs: Sequence[RunRef], by: By) -> Job:
+    """Count these runs; `Survey.result` holds the rows (`store.statistics.Row`), `new` each `Problem`."""
+    statistics = Statistics(by)
+
+    def work(source: Source) -> Generator[Step, None, None]:
+        for ref in refs:
+            run = yield from _read(source, ref)
+            if run is not None:
+                statistics.add(run)
+            yield Step(done=1)
+
+    return Job("statistics", len(refs), work, statistics.rows)
+
+
+# ---- contrast
+
+
+def contrast_job(a: Sequence[RunRef], b: Sequence[RunRef], *, most: int = MOST_RUNS) -> Job:
+    """Tell A from B; `Survey.result` holds a `Contrast`, `new` each `Problem`. Both sides are read in turn."""
+    sides = _Sides(a, b, most)
+    return Job("contrast", sides.total, sides.work, sides.result)
+
+
+class Contrasts:
+    """Tells one group of runs after the other from others, for a command: no run is read twice."""
+
+    def __init__(self, source: Source, *, most: int = MOST_RUNS) -> None:
+        self._source, self._most = source, most
+        self._known: dict[RunRef, Features] = {}
+
+    def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
+        """What runs of A share that those of B lack. What cannot be read counts on neither side. Raises `LinkLost`."""
+        sides = _Sides(a, b, self._most, self._known)
+        for _ in sides.work(self._source):
+            pass
+        return sides.result()
+
+
+class _Sides:
+    """The features of two sides, as far as they were read."""
+
+    def __init__(
+        self, a: Sequence[RunRef], b: Sequence[RunRef], most: int, known: dict[RunRef, Features] | None = None
+    ) -> None:
+        self._refs = _spread(a, most), _spread(b, most)
+        self._notes = [_note(len(chosen), len(all_)) for chosen, all_ in zip(self._refs, (a, b), strict=True)]
+        self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
+        self._known = {} if known is None else known
+        self._ended = False
+        self._made = 0, Contrast()
+        self.total = sum(map(len, self._refs))
+
+    def work(self, source: Source) -> Generator[Step, None, None]:
+        """Read both sides."""
+        for pair in zip_longest(*self._refs):
+            for ref, read in zip(pair, self._read, strict=True):
+                if ref is None:
+                    continue
+                its = self._known.get(ref)
+                if its is None:
+                    run = yield from _read(source, ref)
+                    if run is not None:
+                        its = self._known[ref] = features(run, run.load)
+                if its is not None:
+                    read.append((ref, its))
+                yield Step(done=1)
+        self._ended = True
+
+    def result(self) -> Contrast:
+        """What tells them apart; of both sides something must be known, unless all was read."""
+        a, b = self._read
+        known, made = self._made
+        grown = len(a) + len(b)
+        if (self._ended and grown != known) or (a and b and grown >= known * GROWTH):
+            made = Contrast(tuple(contrast(a, b)), "; ".join(filter(None, self._notes)))
+            self._made = grown, made
+        return made
+
+
+def _spread(refs: Sequence[RunRef], most: int) -> Sequence[RunRef]:
+    """So many of them, evenly from all."""
+    return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
+
+
+def _note(read: int, of: int) -> str:
+    return f"{read} of {of} runs were read" if read < of else ""
+
+
+# ---- reading
+
+
+def _read(source: Source, ref: RunRef) -> Generator[Step, None, Run | None]:
+    """A whole run, read a little at a time; None, and a problem, where nothing of it can be read. Raises `LinkLost`."""
+    reader = Reader(source, ref)
+    while reader.more:
+        reader.read()
+        if reader.lost:
+            raise LinkLost(reader.lost)
+        yield Step()
+    if reader.failure is not None:
+        yield Step((reader.failure,))
+        if not len(reader):
+            return None
+    return reader.build()
