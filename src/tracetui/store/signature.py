@@ -180,7 +180,7 @@ def signature_of(run: RunSummary) -> Signature | None:
     if run.status is not Status.ERROR:
         return None
     error = run.first_error or _SILENT
-    text = normalise(_said(error) or run.status_word or "").text
+    text = normalise(_said(error)).text or normalise(run.status_word or "").text
     name = error.name
     if name is not None and error.operation in _LABELLED:
         name = normalise(name).text
