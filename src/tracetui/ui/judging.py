@@ -176,6 +176,10 @@ class Verdicts:
 
         return Sidecar(roots=self._roots)
 
+    def refresh(self) -> bool:
+        """Take in what another instance judged meanwhile; True if it did. Nothing is read before it is needed."""
+        return "sidecar" in vars(self) and self.sidecar.refresh()
+
     @property
     def is_empty(self) -> bool:
         """Whether nothing was ever judged."""

@@ -186,6 +186,8 @@ class Live:
         now = screen.app.clock()
         if screen.said is self._explained:
             self.explain()
+        if screen.app.verdicts.refresh():
+            screen.judged_elsewhere()
         if self._ticks % AGE_TICKS == 0:
             screen.refresh_list()
         else:

@@ -63,7 +63,7 @@ class StatisticRows:
         name = one_line(row.name, 200) if row.name else Clean("(the trace does not say)")
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], _room(width))
         pieces += [column(text, _CELL, style, right=True) for text, style in cells[: _shown(width)]]
-        if width >= _BAR_FROM and self._most:
+        if width >= _BAR_FROM and self._most and row.total_ms is not None:
             pieces += (Piece(Clean("  ")), *amount(row.total_ms, self._most, _BAR, "bar.model", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
 

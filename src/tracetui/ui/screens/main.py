@@ -244,6 +244,12 @@ class MainScreen(JudgingScreen):
         if decided and not self.level and self.pane == RUNS:
             self.actions.go_to_failed()
 
+    def judged_elsewhere(self) -> None:
+        """Another instance judged something: every screen that shows it does so anew."""
+        for screen in self.app.screen_stack:
+            if isinstance(screen, JudgingScreen):
+                screen.judged(decided=False)
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
         self.runs.chosen = True
         self.runs.move_to_key(ref)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from textual import on
+
 from tracetui.live.mail import Mail
 from tracetui.live.survey import Counted
 from tracetui.live.surveyed import Job, Survey
@@ -34,6 +36,8 @@ class StatisticsScreen(SingleScreen):
         self.by = By.TOOL
         self._chosen = False
         """Whether the reader chose what the rows are."""
+        self._moved = False
+        """Whether the reader moved the cursor: until then it stays on the first row, whatever that becomes."""
 
     @property
     def doers(self) -> Sequence[object]:
@@ -56,7 +60,8 @@ class StatisticsScreen(SingleScreen):
         by = self.by.value
         if rows.get(self.by):
             shown = StatisticRows(rows[self.by], glyphs=self.app.look.glyphs)
-            self.list.show(shown, title_right=self._tabs(), heading=lambda width: [heading(width, by)])
+            key = None if self._moved else shown.key(0)
+            self.list.show(shown, key=key, title_right=self._tabs(), heading=lambda width: [heading(width, by)])
         else:
             words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"
             line: Line = (Piece(Clean(words), "dim"),)
@@ -73,8 +78,12 @@ class StatisticsScreen(SingleScreen):
         """Show the next or previous kind of rows."""
         order = list(By)
         self.by = order[(order.index(self.by) + int(argument)) % len(order)]
-        self._chosen = True
+        self._chosen, self._moved = True, False
         self.show_rows()
+
+    @on(LineView.Moved)
+    def _row_moved(self) -> None:
+        self._moved = True
 
     def opened(self) -> None:
         """Filter the runs by what is under the cursor, where the query language knows it."""

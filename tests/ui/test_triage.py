@@ -1,0 +1,282 @@
+"""The triage by keys, on the built-in samples: from forty failed runs to their causes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.ui.conftest import Opener, press, settle, text_of, until
+from tracetui.store.judgement import Verdict
+from tracetui.ui.app import TraceApp
+from tracetui.ui.commands import CAUSE, FAILURE, QUEUE
+from tracetui.ui.screens.triage import TriageScreen
+from tracetui.views.triage import Member
+
+NIGHT = "TimeoutError"
+
+
+async def triage(app: TraceApp, pilot: Pilot[int]) -> TriageScreen:
+    """The triage, opened by its key."""
+    await press(pilot, "T")
+    await until(pilot, lambda: isinstance(app.screen, TriageScreen) and bool(app.screen.queue.groups), what="T")
+    return the_triage(app)
+
+
+def the_triage(app: TraceApp) -> TriageScreen:
+    assert isinstance(app.screen, TriageScreen)
+    return app.screen
+
+
+def lines(folder: Path) -> list[dict[str, object]]:
+    """What the file of verdicts says."""
+    return [json.loads(line) for line in (folder / "tracetui" / "verdicts.jsonl").read_text().splitlines()]
+
+
+async def go_to_type(screen: TriageScreen, pilot: Pilot[int], kind: str) -> None:
+    """Put the cursor on the signature of an error type."""
+    group = next(one for one in screen.queue.groups if one.signature.type == kind)
+    screen.queue.move_to_key(group.signature.key)
+    await settle(pilot)
+
+
+async def test_failures_are_grouped_by_what_made_them_fail(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        night = next(group for group in screen.queue.groups if group.signature.type == NIGHT)
+        assert len(night.runs) == 3
+        assert night.signature.name == "search"
+        waste = [group.wasted_ms or 0.0 for group in screen.queue.groups]
+        assert waste == sorted(waste, reverse=True)
+        failed = sum(len(group.runs) for group in screen.queue.groups)
+        assert f"0 of {len(screen.queue.groups)} decided" in text_of(app)
+        assert f"{failed} runs" in text_of(app)
+
+
+async def test_a_signature_says_what_was_normalised_and_shows_the_failure(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await go_to_type(screen, pilot, NIGHT)
+        await until(pilot, lambda: screen.failure.run is not None and NIGHT in text_of(app), what="the failure")
+        text = text_of(app)
+        assert "<time> was 30s" in text
+        assert "3 runs of researcher" in text
+        assert "1m52s lost" in text
+        run = screen.failure.run
+        assert run is not None
+        assert screen.failure.span is not None
+        assert run.summary.first_error is not None
+        assert screen.failure.span.id == run.summary.first_error.span
+
+
+async def test_a_verdict_holds_for_the_signature_and_the_next_one_comes(
+    opened: Opener, samples: Path, own_state: Path
+) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        first, second = screen.queue.groups[:2]
+        await press(pilot, "v")
+        assert "then" in text_of(app)
+        assert "flaky" in text_of(app)
+        await press(pilot, "k")
+        assert screen.queue.group == second
+        assert screen.told(first).verdict is Verdict.KNOWN
+        assert f"known: {first.id}" in text_of(app)
+        await press(pilot, "full_stop")
+        assert screen.told(second).verdict is Verdict.KNOWN
+        said = lines(own_state)
+        assert [(one["do"], one["verdict"], one["signature"]) for one in said] == [
+            ("verdict", "known", first.signature.digest),
+            ("verdict", "known", second.signature.digest),
+        ]
+        await press(pilot, "u")
+        assert screen.told(second).verdict is None
+        assert "Undone" in text_of(app)
+
+
+@pytest.mark.parametrize(("key", "verdict"), [("r", "real"), ("f", "flaky"), ("k", "known"), ("i", "ignore")])
+async def test_every_verdict_has_its_key(opened: Opener, samples: Path, key: str, verdict: str) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        first = screen.queue.groups[0]
+        await press(pilot, "v", key)
+        assert screen.told(first).verdict == verdict
+
+
+async def test_escape_gives_a_begun_verdict_up(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await press(pilot, "v", "escape")
+        assert app.screen is screen
+        assert " then" not in text_of(app).splitlines()[1]
+        await press(pilot, "k")  # moves, and judges nothing
+        assert screen.told(screen.queue.groups[0]).verdict is None
+
+
+async def test_runs_of_a_judged_signature_come_judged_and_their_own_verdict_wins(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await go_to_type(screen, pilot, NIGHT)
+        night = screen.queue.group
+        assert night is not None
+        await press(pilot, "v", "f")
+        told = [screen.told(ref) for ref in night.runs]
+        assert {(one.verdict, one.source) for one in told} == {(Verdict.FLAKY, "signature")}
+        await go_to_type(screen, pilot, NIGHT)
+        await press(pilot, "l", "j")
+        item = screen.queue.item
+        assert isinstance(item, Member)
+        await press(pilot, "v", "r")
+        assert (screen.told(item.run).verdict, screen.told(item.run).source) == (Verdict.REAL, "run")
+        assert screen.told(night).verdict is Verdict.FLAKY
+
+
+async def test_after_the_verdict_on_a_run_comes_the_next_run(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await go_to_type(screen, pilot, NIGHT)
+        night = screen.queue.group
+        assert night is not None
+        await press(pilot, "enter", "j")
+        for ref in night.runs:
+            item = screen.queue.item
+            assert isinstance(item, Member)
+            assert item.run == ref
+            await press(pilot, "v", "r")
+        assert screen.queue.group != night
+
+
+async def test_notes_and_tags(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        first = screen.queue.groups[0]
+        await press(pilot, "a", *"ask", "enter")
+        assert screen.told(first).note == "ask"
+        await press(pilot, "t", *"slow", "space", *"night", "enter")
+        assert screen.told(first).tags == ("night", "slow")
+        assert "ask" in text_of(app)
+        await press(pilot, "t", *["backspace"] * 5, "enter")
+        assert screen.told(first).tags == ("night",)
+        await press(pilot, "a", *"x", "escape")
+        assert screen.told(first).note == "ask"
+
+
+async def test_a_run_is_visited_and_leaving_it_leads_back(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await go_to_type(screen, pilot, NIGHT)
+        await press(pilot, "l", "j", "j")
+        item = screen.queue.item
+        assert isinstance(item, Member)
+        await press(pilot, "enter")
+        await until(pilot, lambda: app.screen is app.main and app.main.steps.run is not None, what="the run")
+        assert app.main.ref == item.run
+        assert app.main.steps.span is not None
+        assert app.main.steps.span.name == "search"
+        await press(pilot, "escape")
+        again = the_triage(app)
+        assert again.queue.item == item
+        await press(pilot, "escape")
+        assert app.screen is app.main
+        assert not app.main.level
+
+
+async def test_the_walk_goes_through_all_failed_runs(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        order = [ref for group in screen.queue.groups for ref in group.runs]
+        seen = []
+        for _ in order:
+            await press(pilot, "e")
+            seen.append(screen.queue.run)
+        assert seen == order
+        await press(pilot, "e")
+        assert "no more failed runs" in text_of(app)
+        await press(pilot, "E")
+        assert screen.queue.run == order[-2]
+
+
+async def test_panes_and_zoom(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        for key, name in (("2", CAUSE), ("3", FAILURE), ("tab", QUEUE), ("shift+tab", FAILURE), ("1", QUEUE)):
+            await press(pilot, key)
+            assert screen.pane == name
+        await press(pilot, "z")
+        assert not screen.cause.is_on_screen
+        await press(pilot, "escape")
+        assert screen.cause.is_on_screen
+
+
+async def test_on_a_narrow_screen_the_queue_stands_over_the_cause_or_the_failure(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(80, 24)) as (app, pilot):
+        screen = await triage(app, pilot)
+        assert screen.queue.is_on_screen
+        assert screen.cause.is_on_screen
+        assert not screen.failure.is_on_screen
+        await press(pilot, "3")
+        assert screen.failure.is_on_screen
+        assert screen.queue.is_on_screen
+
+
+async def test_verdicts_are_in_the_list_and_outlive_the_program(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await triage(app, pilot)
+        await go_to_type(screen, pilot, NIGHT)
+        await press(pilot, "v", "k", "escape")
+        assert "known" in text_of(app)
+    async with opened(samples) as (app, pilot):
+        assert "known" in text_of(app)
+        await press(pilot, "f", *"verdict:known", "enter")
+        errors = [app.store.runs[ref].first_error for ref in app.main.runs.refs()]
+        found = {error.type for error in errors if error is not None}
+        assert found == {NIGHT}
+        assert len(app.main.runs.refs()) == 3
+
+
+async def test_a_verdict_in_the_list_goes_on_to_the_next_failed_run(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        before = app.main.ref
+        assert before is not None
+        await press(pilot, "v", "r")
+        assert app.main.ref != before
+        assert app.main.ref is not None
+        assert app.store.runs[app.main.ref].status.value == "error"
+        assert app.verdicts.of(app.store.runs[before]).verdict is Verdict.REAL
+
+
+async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter", "j")
+        marked, span = app.main.ref, app.main.steps.span
+        assert span is not None
+        await press(pilot, "m", "b", "escape", "G")
+        assert app.main.ref != marked
+        await press(pilot, "apostrophe", "b")
+        await until(pilot, lambda: app.main.steps.span is not None and app.main.steps.span.id == span.id, what="mark")
+        assert app.main.ref == marked
+        await press(pilot, "escape", "apostrophe", "z")
+        assert "nothing here is marked with z" in text_of(app)
+
+
+async def test_what_another_instance_judged_is_seen(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot), opened(samples) as (other, other_pilot):
+        screen = await triage(app, pilot)
+        first = screen.queue.groups[0]
+        await triage(other, other_pilot)
+        await press(other_pilot, "v", "i")
+        decided = f"1 of {len(screen.queue.groups)} decided"
+        await until(pilot, lambda: decided in text_of(app), what="the other's verdict")
+        assert screen.told(first).verdict is Verdict.IGNORE
+
+
+async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> None:
+    passed = next(run for run in (samples / "paprika").glob("*.json") if '"error"' not in run.read_text())
+    (tmp_path / passed.name).write_bytes(passed.read_bytes())
+    async with opened(tmp_path) as (app, pilot):
+        await press(pilot, "T")
+        assert "No run failed here" in text_of(app)
+        await press(pilot, "v", "r", "enter", "e", "a", "escape")
+        assert isinstance(app.screen, TriageScreen | type(app.main))
