@@ -29,6 +29,11 @@ def supersteps(a: Run, b: Run) -> list[int]:
     return sorted({step.number for run in (a, b) for step in run.steps if step.number is not None})
 
 
+def over_by_then(run: Run, superstep: int) -> bool:
+    """Whether the last step of a run was before that superstep."""
+    return max((step.number for step in run.steps if step.number is not None), default=superstep) < superstep
+
+
 def state_diff(a: Run, b: Run, superstep: int, *, strict: bool = False) -> StateDiff:
     """Compare what both had accumulated after `superstep`; a run that had ended by then keeps its last state."""
     left, right = state_after(a, superstep), state_after(b, superstep)

@@ -10,7 +10,7 @@ from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
-from tracetui.diff.state import state_diff
+from tracetui.diff.state import over_by_then, state_diff
 from tracetui.live.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.views.diff import phrase
@@ -53,6 +53,8 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
     elif tab == STATE and main.span is not None and main.span.step is not None:
         state = state_diff(comparison.a, comparison.b, main.span.step, strict=comparison.strict)
         told = f"accumulated state after superstep {main.span.step}"
+        over = [letter for letter, side in (("A", a), ("B", b)) if over_by_then(side.run, main.span.step)]
+        told += "".join(f", {letter} at its end" for letter in over)
         look = Look(STATE, (), tuple(state_sections(state)), about=told)
     else:
         row = Row(Kind.ONLY_A if ask.b is None else Kind.ONLY_B if ask.a is None else Kind.SAME, ask.a, ask.b)
