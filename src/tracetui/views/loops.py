@@ -10,8 +10,9 @@ from tracetui.diff.compare import Kind, difference
 from tracetui.diff.noise import Noise
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.store.loops import Candidate, Loop, Sameness, candidates, confirmed
-from tracetui.text import Clean, duration, one_line, tokens
+from tracetui.text import Clean, duration, tokens
 from tracetui.views.glyphs import UNICODE, Glyphs
+from tracetui.views.masking import one_line
 
 _KEPT: Final = 8
 """Bodies kept while neighbours are compared: those of two rounds."""

@@ -10,12 +10,13 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
 from itertools import accumulate
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final
 
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
-from tracetui.text import Clean, count, duration, pad, tokens
+from tracetui.text import Clean, count, pad
 from tracetui.views.bars import axis
+from tracetui.views.cells import BLANK, Columns, time_cell, token_cell
 from tracetui.views.chart import Chart
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.growth import growth
@@ -23,6 +24,9 @@ from tracetui.views.headline import ending
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 from tracetui.views.visible import Keep, visible, visible_now
+
+if TYPE_CHECKING:
+    from tracetui.views.folds import Folds, LoopRow
 
 END: Final = ("end of run",)
 """Key of the row that says where a run ended. Span ids are strings, so it is nobody's."""
@@ -37,23 +41,14 @@ _MAX_INDENT: Final = 40
 """Cells of indentation; what is nested deeper stays there, and says its depth."""
 
 
-class Columns(NamedTuple):
-    """Cells of each column of a row; 0 where it is left out. One blank stands before each but the first."""
-
-    number: int
-    what: int
-    tokens: int
-    time: int
-    bar: int
-
-
 class SpanRows:
     """Rows of a run's spans; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
     `tree` shows every span under its parent, without what is below the spans in `folded`; otherwise every span but
     containers that have something in them, flat. `keep` leaves the spans that it holds for (and, in a tree, those that
     contain them); `longest_first` orders the timeline by how long spans took. `chart` and `shown` are where its spans
-    lie in time and which have a row, if that is known already.
+    lie in time and which have a row, if that is known already. In the timeline, unless it is filtered or ordered,
+    `folds` are its loops: of a folded one the first call has a row, which stands for all.
     """
 
     def __init__(
@@ -68,6 +63,7 @@ class SpanRows:
         longest_first: bool = False,
         chart: Chart | None = None,
         shown: Sequence[int] | None = None,
+        folds: Folds | None = None,
     ) -> None:
         self.run = run
         self.tree = tree
@@ -81,54 +77,49 @@ class SpanRows:
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
+        self.folds = folds
+        self._loops = folds if not (tree or keep is not None or self.longest_first) else None
         self._visible = self._longest() if self.longest_first else self._shown
+        if self._loops is not None:
+            self._visible = self._loops.shown(self._shown)
         self._ranks: dict[int, int] | None = None
         self._ending = ending(run, glyphs)
 
     def refold(self, folded: frozenset[str]) -> SpanRows:
         """The same rows with other folds, without measuring the run again."""
-        return SpanRows(
-            self.run,
-            tree=self.tree,
-            folded=folded,
-            glyphs=self._glyphs,
-            now=self._now,
-            keep=self.keep,
-            longest_first=self.longest_first,
-            chart=self.chart,
-        )
+        return self._but(folded=folded)
+
+    def fold_loops(self, folds: Folds | None) -> SpanRows:
+        """The same rows with other loops, or other ones of them folded."""
+        return self._but(folds=folds, shown=self._shown)
 
     def rearranged(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
         """The same spans with another filter or order, without measuring the run again."""
-        return SpanRows(
-            self.run,
-            tree=self.tree,
-            folded=self.folded,
-            glyphs=self._glyphs,
-            now=self._now,
-            keep=keep,
-            longest_first=longest_first,
-            chart=self.chart,
-        )
+        return self._but(keep=keep, longest_first=longest_first)
 
     def grown(self, run: Run, *, now: float | None = None) -> SpanRows:
         """The rows of a newer state of the run; what was measured of one that grew at its end is not measured again."""
         came = growth(self.run, run)
-        chart = shown = None
-        if came is not None:
-            chart = Chart(run, now, before=(self._chart, came)) if self._chart is not None else None
-            shown = visible_now(self._shown, came, run, self.tree, self.folded, self.keep)
-        return SpanRows(
-            run,
-            tree=self.tree,
-            folded=self.folded,
-            glyphs=self._glyphs,
-            now=now,
-            keep=self.keep,
-            longest_first=self.longest_first,
-            chart=chart,
-            shown=shown,
-        )
+        folds = self.folds.grown(came, run) if self.folds is not None else None
+        if came is None:
+            return self._but(run, now=now, chart=None, folds=folds)
+        chart = Chart(run, now, before=(self._chart, came)) if self._chart is not None else None
+        shown = visible_now(self._shown, came, run, self.tree, self.folded, self.keep)
+        return self._but(run, now=now, chart=chart, shown=shown, folds=folds)
+
+    def _but(self, run: Run | None = None, **other: Any) -> SpanRows:
+        """The same, but for what is given."""
+        same = {
+            "tree": self.tree,
+            "folded": self.folded,
+            "glyphs": self._glyphs,
+            "now": self._now,
+            "keep": self.keep,
+            "longest_first": self.longest_first,
+            "chart": self._chart,
+            "folds": self.folds,
+        }
+        return SpanRows(run or self.run, **{**same, **other})
 
     @property
     def chart(self) -> Chart:
@@ -160,7 +151,8 @@ class SpanRows:
         if self.tree:
             return max(0, bisect_right(self._visible, position) - 1)
         place = min(len(self._shown) - 1, bisect_left(self._shown, position))
-        return self._rank(self._shown[place]) if self.longest_first else place
+        shown = self._shown[place]
+        return self._rank(shown) if self.longest_first else bisect_right(self._visible, shown) - 1
 
     def selectable(self, index: int) -> bool:
         return index < len(self._visible)
@@ -169,15 +161,18 @@ class SpanRows:
         span = self.span(index)
         if span is None:
             return None
-        hides = span.id in self.folded and self._failed_below(self._visible[index]) > 0
+        position = self._visible[index]
+        hides = span.id in self.folded and self._failed_below(position) > 0
+        if (loop := self._loop(position)) is not None:
+            hides = loop.failed > 0
         return "status.error" if hides or span.status is Status.ERROR else None
 
     def plain(self, index: int) -> str:
         span = self.span(index)
         if span is None:
             return " ".join(piece.text for piece in self._ending)
-        error = f"{span.error.type or ''} {span.error.message}" if span.error else ""
-        return " ".join(filter(None, (span.name, span.preview, span.note, error)))
+        loop = self._loop(self._visible[index])
+        return loop.plain(_plain) if loop is not None else _plain(span)
 
     def line(self, index: int, width: int) -> Line:
         columns = self._layout(width)
@@ -185,19 +180,21 @@ class SpanRows:
         if position < 0:
             indent = Piece(Clean(" " * (columns.number + 1 if columns.number else 0)))
             return tuple(fit((indent, *self._ending), width))
-        span = self.run.spans[position]
+        span, loop = self.run.spans[position], self._loop(position)
         pieces: list[Piece] = []
         if columns.number:
-            failed = span.status is Status.ERROR
+            failed = span.status is Status.ERROR or (loop is not None and loop.failed)
             number = self._number(index, position)
-            pieces += (Piece(pad(number, columns.number, right=True), "status.error" if failed else "dim"), _BLANK)
+            pieces += (Piece(pad(number, columns.number, right=True), "status.error" if failed else "dim"), BLANK)
+        if loop is not None:
+            return (*pieces, *loop.cells(columns, self.chart, self._ticks, self._glyphs))
         pieces += fill(self._what(position, span, columns.what), columns.what)
         if columns.tokens:
-            pieces += (_BLANK, Piece(pad(self._token_count(position), 5, right=True), "sec"))
+            pieces += (BLANK, token_cell(self.chart.tokens(position), self._glyphs))
         if columns.time:
-            pieces += (_BLANK, self._time(span))
+            pieces += (BLANK, self._time(span))
         if columns.bar:
-            pieces.append(_BLANK)
+            pieces.append(BLANK)
             thin = self.tree and self.run.sizes[position] > 1 and span.operation in _THIN
             pieces += self.chart.pieces(position, self._ticks, columns.bar, self._glyphs, thin=thin)
         return tuple(pieces)
@@ -207,7 +204,7 @@ class SpanRows:
         columns = self._layout(width)
         pieces: list[Piece] = []
         if columns.number:
-            pieces += (Piece(pad(Clean("#"), columns.number, right=True), "dim"), _BLANK)
+            pieces += (Piece(pad(Clean("#"), columns.number, right=True), "dim"), BLANK)
         word = Clean(("  span" if self.tree else "  step") if columns.what > 8 else "")
         pieces.append(Piece(pad(word, columns.what), "dim"))
         if columns.tokens:
@@ -216,7 +213,7 @@ class SpanRows:
             pieces.append(Piece(Clean("  time"), "accent" if self.longest_first else "dim"))
         if columns.bar:
             note = "end to end" if self.chart.end_to_end else ""
-            pieces += (_BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs, note=note).heading)
+            pieces += (BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs, note=note).heading)
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
@@ -228,11 +225,25 @@ class SpanRows:
     # ---- folds
 
     def fold(self, index: int) -> Fold | None:
-        """What opening or folding this row means: the span id to toggle in `folded`; None where nothing is below."""
-        if not self.tree or index >= len(self._visible) or self.run.sizes[self._visible[index]] == 1:
+        """What opening or folding this row means: the id to toggle in `folded`, or of the loop; None for neither."""
+        if index >= len(self._visible):
             return None
-        span = self.run.spans[self._visible[index]]
+        position = self._visible[index]
+        if self._loops is not None and (around := self._loops.around(position)) is not None:
+            return Fold(self._loops.key(around), not self._loops.is_folded(around))
+        if not self.tree or self.run.sizes[position] == 1:
+            return None
+        span = self.run.spans[position]
         return Fold(span.id, span.id not in self.folded)
+
+    def _loop(self, position: int) -> LoopRow | None:
+        """The folded loop that the row of a span stands for."""
+        return self._loops.row(position) if self._loops is not None else None
+
+    def covers(self, index: int, key: Hashable) -> bool:
+        """Whether that row stands for a folded loop which hides the span `key`."""
+        fold = self.fold(index) if not self.tree and self.key(index) != key else None
+        return fold is not None and not fold.open
 
     def parent(self, index: int) -> int | None:
         """The row of the parent, None at the top and in the timeline."""
@@ -302,7 +313,7 @@ class SpanRows:
         name_style = "text bold" if span.operation in _BOLD else "text"
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
-        pieces += (Piece(sign, style), _BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))
+        pieces += (Piece(sign, style), BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))
         notes = self._notes(position, span, style)
         argument = _argument(span)
         if argument:
@@ -319,6 +330,8 @@ class SpanRows:
             failed = self._failed_below(position)
             if failed:
                 pieces.append(Piece(Clean(f" {failed}{self._glyphs.error}"), "status.error"))
+        if self.folds is not None and (notes := [*self.folds.notes(position, self._glyphs)]):
+            pieces += notes
         return pieces
 
     def _failed_below(self, position: int) -> int:
@@ -345,24 +358,21 @@ class SpanRows:
             pieces.append(Piece(Clean(f"{mark} "), "dim"))
         return pieces
 
-    def _token_count(self, position: int) -> Clean:
-        number = self.chart.tokens(position)
-        return self._glyphs.unsaid if number is None else tokens(number)
-
     def _time(self, span: Span) -> Piece:
-        elapsed = self.chart.elapsed(span)
-        if elapsed is None:
-            return Piece(pad(self._glyphs.unsaid, 5, right=True), "dim")
         style = "sec"
         if span.status is Status.ERROR:
             style = "status.error bold"
         elif span.status is Status.RUNNING:
             style = "status.running bold"
-        return Piece(pad(duration(elapsed), 5, right=True), style)
+        return time_cell(self.chart.elapsed(span), style, self._glyphs)
 
 
-_BLANK: Final = Piece(Clean(" "))
 _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
+
+
+def _plain(span: Span) -> str:
+    error = f"{span.error.type or ''} {span.error.message}" if span.error else ""
+    return " ".join(filter(None, (span.name, span.preview, span.note, error)))
 
 
 def _step(number: int | None) -> Clean:

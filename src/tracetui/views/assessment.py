@@ -1,0 +1,82 @@
+"""How a run went, found out after it was read: what was repeated, how near the limits came, where it was doomed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from tracetui.model import Body, Run, Span, Status
+from tracetui.store.loops import Candidate, Loop, candidates
+from tracetui.views.limits import Doomed, Trajectory, doomed, trajectories
+from tracetui.views.loops import confirm
+
+MOST_CALLS: Final = 5_000
+"""Calls whose bodies are compared."""
+MOST_BYTES: Final = 64 << 20
+"""Source text that is read for that."""
+
+
+class Assessment(msgspec.Struct, frozen=True, eq=False):
+    """What was found out about one state of a run, the one that `run` is: positions are in it."""
+
+    run: Run
+    loops: tuple[Loop, ...]
+    limits: tuple[Trajectory, ...]
+    doomed: Doomed | None
+    left_out: int
+    """Calls that may repeat others, but were not compared: there were too many."""
+
+    @property
+    def turning_point(self) -> Doomed | None:
+        """Where the run was doomed, unless that step says so itself: it failed."""
+        span = self.run.span(self.doomed.span) if self.doomed is not None else None
+        return self.doomed if span is not None and span.status is not Status.ERROR else None
+
+
+def assess(
+    run: Run, body_of: Callable[[Span], Body], *, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES
+) -> Assessment:
+    """Compare what may be repeated, up to so many calls and bytes. Not for the thread that draws."""
+    budget = _Budget(body_of, most_bytes)
+    loops: list[Loop] = []
+    left_out = 0
+    for candidate in candidates(run):
+        count = len(candidate.calls)
+        room = min(most_calls, count)
+        room -= room % candidate.period
+        found = _within(run, Candidate(candidate.calls[:room], candidate.period), budget)
+        compared = room if found is not None else 0
+        most_calls -= compared
+        left_out += count - compared
+        loops += found or ()
+    return Assessment(run, tuple(loops), tuple(trajectories(run)), doomed(run, loops), left_out)
+
+
+def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | None:
+    """The loops in a candidate; None if there is no more room for it."""
+    if len(candidate.calls) < 2 * candidate.period:
+        return None
+    try:
+        return confirm(run, candidate, budget.load)
+    except _SpentError:
+        return None
+
+
+class _SpentError(Exception):
+    """Enough was read."""
+
+
+class _Budget:
+    """Loads bodies as long as they are not too large together."""
+
+    def __init__(self, body_of: Callable[[Span], Body], most_bytes: int) -> None:
+        self._body_of, self._left = body_of, most_bytes
+
+    def load(self, span: Span) -> Body:
+        if self._left <= 0:
+            raise _SpentError
+        body = self._body_of(span)
+        self._left -= len(body.raw)
+        return body

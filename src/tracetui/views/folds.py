@@ -1,0 +1,178 @@
+"""Loops in the timeline: which are folded into one row each, at their first call, and what that row says."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from tracetui.model import Run, Span, Status
+from tracetui.store.loops import Loop, calls_of
+from tracetui.text import Clean
+from tracetui.views.assessment import Assessment
+from tracetui.views.bars import bar, on_grid
+from tracetui.views.cells import BLANK, Columns, time_cell, token_cell
+from tracetui.views.chart import Chart
+from tracetui.views.glyphs import Glyphs, bar_style
+from tracetui.views.growth import Growth, growth
+from tracetui.views.loops import cost, title
+from tracetui.views.masking import one_line
+from tracetui.views.rows import Piece, fill, fit, width_of
+
+_WARN: Final = "status.warn"
+_N = TypeVar("_N", int, float)
+
+
+class Folds:
+    """The loops of a run, each known by the id of its first call. All are folded but those in `unfolded`."""
+
+    def __init__(
+        self, run: Run, loops: Sequence[Loop], doomed: str | None, unfolded: frozenset[str] = frozenset()
+    ) -> None:
+        self._run, self.loops, self._doomed, self.unfolded = run, loops, doomed, unfolded
+        self._firsts = array("L", [loop.first for loop in loops])
+
+    @classmethod
+    def of(cls, assessment: Assessment, run: Run, *, going: bool) -> Folds:
+        """The loops of a run, by what is known of this or an earlier state of it.
+
+        While the run is `going` on, a loop that reaches to its end may grow yet: it is none.
+        """
+        point = assessment.turning_point
+        folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
+        if run is not assessment.run:
+            folds = folds.grown(growth(assessment.run, run), run)
+        if going and folds.loops and folds.loops[-1].last >= max(calls_of(run), default=0):
+            folds = cls(run, folds.loops[:-1], folds._doomed)
+        return folds
+
+    def grown(self, came: Growth | None, run: Run) -> Folds:
+        """Those that are still the same in a newer state of the run."""
+        loops = () if came is None else [loop for loop in self.loops if not _touched(self._run, loop, came)]
+        return Folds(run, loops, self._doomed, self.unfolded)
+
+    def but(self, unfolded: frozenset[str]) -> Folds:
+        """The same loops, all folded but these."""
+        return Folds(self._run, self.loops, self._doomed, unfolded)
+
+    def key(self, loop: Loop) -> str:
+        """What a loop is known by: the id of its first call."""
+        return self._run.spans[loop.first].id
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Those of all loops."""
+        return frozenset(map(self.key, self.loops))
+
+    def around(self, position: int) -> Loop | None:
+        """The loop that a call belongs to, folded or not."""
+        at = bisect_right(self._firsts, position) - 1
+        loop = self.loops[at] if at >= 0 else None
+        return loop if loop is not None and position <= loop.last else None
+
+    def is_folded(self, loop: Loop) -> bool:
+        """Whether one row stands for it."""
+        return self.key(loop) not in self.unfolded
+
+    def shown(self, calls: Sequence[int]) -> Sequence[int]:
+        """Of the positions in a timeline, those that no fold hides."""
+        found: array[int] = array("L")
+        at = 0
+        for loop in filter(self.is_folded, self.loops):
+            first = bisect_left(calls, loop.first)
+            found.extend(calls[at : first + 1])
+            at = first + len(loop.calls)
+        found.extend(calls[at:])
+        return found
+
+    def row(self, position: int) -> LoopRow | None:
+        """The folded loop that the row of a call stands for."""
+        loop = self.around(position)
+        return LoopRow(self._run, loop, self._doomed) if loop is not None and self.is_folded(loop) else None
+
+    def notes(self, position: int, glyphs: Glyphs) -> Iterator[Piece]:
+        """What is said of a call in its own row: that a loop begins, that the run was doomed from here on."""
+        loop = self.around(position)
+        if loop is not None and loop.first == position:
+            yield Piece(Clean(f"  {glyphs.loop} {glyphs.times}{loop.times}"), _WARN)
+        if self._doomed == self._run.spans[position].id:
+            yield _doom(glyphs)
+
+
+class LoopRow:
+    """One row for all calls of a loop."""
+
+    def __init__(self, run: Run, loop: Loop, doomed: str | None) -> None:
+        self._run, self._loop = run, loop
+        self._dooms = loop.first <= run.index.get(doomed or "", -1) <= loop.last
+
+    @property
+    def failed(self) -> int:
+        """How many calls failed."""
+        spans = self._run.spans
+        return sum(spans[call].status is Status.ERROR for call in self._loop.calls)
+
+    def plain(self, plain: Callable[[Span], str]) -> str:
+        """All that can be searched for: the row's own words, and those of each call."""
+        calls = dict.fromkeys(plain(self._run.spans[call]) for call in self._loop.calls)
+        return " ".join((title(self._run, self._loop), *calls))
+
+    def cells(self, columns: Columns, chart: Chart, ticks: tuple[int, ...], glyphs: Glyphs) -> Iterator[Piece]:
+        """What it is, and the tokens, time and bar of all its calls."""
+        yield from fill(self._what(columns.what, glyphs), columns.what)
+        if columns.tokens:
+            yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outer())), glyphs))
+        if columns.time:
+            times = (chart.elapsed(self._run.spans[call]) for call in self._outer())
+            yield from (BLANK, time_cell(_sum(times), "sec", glyphs))
+        if columns.bar:
+            yield from (BLANK, *self._bar(chart, ticks, columns.bar, glyphs))
+
+    def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
+        """Sign and title, what failed, whether it doomed the run; what it cost and was given, where there is room."""
+        run, loop = self._run, self._loop
+        pieces = [Piece(glyphs.loop, _WARN), Piece(Clean(f" {title(run, loop, glyphs)}"), _WARN)]
+        if self.failed:
+            pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
+        if self._dooms:
+            pieces.append(_doom(glyphs))
+        room, spent = width - width_of(tuple(pieces)), cost(loop)
+        lost = Piece(Clean(f"  {spent} lost" if spent else ""), "dim")
+        after = [lost] if width_of((lost,)) <= room else []
+        room -= width_of(tuple(after))
+        given = one_line(run.spans[loop.first].preview, 200)
+        argument = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
+        return [*pieces, *argument, *after]
+
+    def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
+        """One bar from the first call to the end of the last."""
+        extents = [extent for call in self._loop.calls if (extent := chart.extent(call)) is not None]
+        start = min((start for start, _ in extents), default=0.0)
+        stop = max((end if end is not None else begin for begin, end in extents), default=0.0)
+        what = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
+        return on_grid(what, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
+
+    def _outer(self) -> Iterator[int]:
+        """The calls that are not below another one of them."""
+        end = 0
+        for call in self._loop.calls:
+            if call >= end:
+                end = call + self._run.sizes[call]
+                yield call
+
+
+def _sum(numbers: Iterable[_N | None]) -> _N | None:
+    """The sum of what is known; None where nothing is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _touched(run: Run, loop: Loop, came: Growth) -> bool:
+    """Whether any call of the loop, or what is below it, is not what it was."""
+    at = bisect_left(came.changed, loop.first)
+    return at < len(came.changed) and came.changed[at] < loop.last + run.sizes[loop.last]
+
+
+def _doom(glyphs: Glyphs) -> Piece:
+    return Piece(Clean(f"  {glyphs.note} doomed here"), _WARN)
