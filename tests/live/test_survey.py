@@ -228,7 +228,8 @@ def test_contrast_reads_no_more_than_it_says(tmp_path: Path) -> None:
 def test_statistics_count_every_run(tmp_path: Path, engine: Engine) -> None:
     a, b = write_sides(tmp_path)
 
-    engine.survey(statistics_job([*a, *b], By.TOOL))
+    engine.survey(statistics_job([*a, *b]))
     last = mail(engine)[-1]
 
-    assert [(row.name, row.count, row.runs) for row in last.result] == [("search", 4 * 3 + 8 * 2, 12)]
+    assert (last.result.runs, {*last.result.rows}) == (12, {*By})
+    assert [(row.name, row.count, row.runs) for row in last.result.rows[By.TOOL]] == [("search", 4 * 3 + 8 * 2, 12)]

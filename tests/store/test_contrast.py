@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span, runs
@@ -16,6 +16,9 @@ from tracetui.store.contrast import LEAST, MOST_FINDINGS, Feature, Features, Fin
 
 CHAT, TOOL, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.NODE
 Call = tuple[str, dict[str, Any]]
+
+LARGE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=50)
+"""Whole runs take their time to be made."""
 
 
 def run_of(calls: list[Call], *, model: str = "gpt", **header: Any) -> Run:
@@ -119,7 +122,8 @@ def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
     assert LEAST < one.weight < ten.weight
 
 
-@given(st.lists(runs(), min_size=1, max_size=4), st.lists(runs(), max_size=4), st.randoms())
+@LARGE
+@given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3), st.randoms())
 def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list[Run], chance: random.Random) -> None:
     left, right = side("a", a), side("b", b)
     found = contrast(left, right)
@@ -134,7 +138,8 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
     assert len(found) <= MOST_FINDINGS
 
 
-@given(st.lists(runs(), min_size=1, max_size=4), st.lists(runs(), max_size=4))
+@LARGE
+@given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3))
 def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b: list[Run]) -> None:
     left, right = side("a", a), side("b", b)
     known = dict(left)

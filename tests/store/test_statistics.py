@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import quantiles
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span, runs
@@ -15,6 +15,9 @@ from tracetui.model.tally import CONTAINERS
 from tracetui.store.statistics import By, Row, Statistics
 
 CHAT, TOOL, AGENT, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.INVOKE_AGENT, Operation.NODE
+
+LARGE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=50)
+"""Whole runs take their time to be made."""
 
 
 def of(by: By, *whole: Run) -> dict[str, Row]:
@@ -34,6 +37,7 @@ def inherited(span: Span) -> bool:
     return "inherited" in span.note.split(" · ")
 
 
+@LARGE
 @given(st.lists(runs(), max_size=3))
 def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
     found = of(By.TOOL, *whole)
@@ -56,6 +60,7 @@ def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
         assert row.total_ms == (pytest.approx(sum(outer)) if outer else None)
 
 
+@LARGE
 @given(st.lists(runs(), max_size=3), st.sampled_from([By.OPERATION, By.AGENT, By.TOOL, By.NODE]))
 def test_no_token_is_counted_twice(whole: list[Run], by: By) -> None:
     told = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Sequence
 from itertools import groupby, zip_longest
-from typing import Final
+from typing import Final, NamedTuple
 
 from tracetui.live.grep import Hit, Options, Outcome, grep_runs
 from tracetui.live.load import Reader
@@ -13,7 +13,7 @@ from tracetui.live.surveyed import Job, Step
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.contrast import Contrast, Features, contrast, features
-from tracetui.store.statistics import By, Statistics
+from tracetui.store.statistics import By, Row, Statistics
 
 MOST_HITS: Final = 50_000
 MOST_RUNS: Final = 200
@@ -44,18 +44,36 @@ def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: 
 # ---- statistics
 
 
-def statistics_job(refs: Sequence[RunRef], by: By) -> Job:
-    """Count these runs; `Survey.result` holds the rows (`store.statistics.Row`), `new` each `Problem`."""
-    statistics = Statistics(by)
+class Counted(NamedTuple):
+    """Statistics of so many runs."""
+
+    runs: int
+    rows: dict[By, list[Row]]
+
+
+def statistics_job(refs: Sequence[RunRef]) -> Job:
+    """Count these runs; `Survey.result` holds a `Counted`, `new` each `Problem`."""
+    kept = {by: Statistics(by) for by in By}
+    made, ended = Counted(0, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
+        nonlocal ended
         for ref in refs:
             run = yield from _read(source, ref)
             if run is not None:
-                statistics.add(run)
+                for one in kept.values():
+                    one.add(run)
             yield Step(done=1)
+        ended = True
 
-    return Job("statistics", len(refs), work, statistics.rows)
+    def result() -> Counted:
+        nonlocal made
+        runs = kept[By.TOOL].runs
+        if (ended and runs != made.runs) or runs >= max(1, made.runs * GROWTH):
+            made = Counted(runs, {by: one.rows() for by, one in kept.items()})
+        return made
+
+    return Job("statistics", len(refs), work, result)
 
 
 # ---- contrast
