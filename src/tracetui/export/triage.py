@@ -150,13 +150,14 @@ def triage_value(triage: Triage, *, next_command: str, contrast: Mapping[str, An
 def _signature(entry: Entry, contrast: Any) -> dict[str, Any]:
     group, judged = entry.group, entry.judged
     own = {run.ref: told for run, told in entry.runs if told.source == "run"}
+    zones = {run.started_at: run.time_zone for run, _ in entry.runs}
     return {
         "id": group.id,
         "title": entry.title,
         "count": len(group.runs),
         "runs": [ref.address for ref in group.runs],
-        "first_seen": moment(group.first_seen),
-        "last_seen": moment(group.last_seen),
+        "first_seen": moment(group.first_seen, zone=zones.get(group.first_seen)),
+        "last_seen": moment(group.last_seen, zone=zones.get(group.last_seen)),
         "agents": group.agents,
         "wasted_ms": group.wasted_ms,
         "wasted_tokens": group.wasted_tokens,
