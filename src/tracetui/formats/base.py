@@ -16,7 +16,7 @@ from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
 
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
 Cursor = Any
@@ -80,4 +80,16 @@ class Format(Protocol):
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """Everything about `span` (one that `read` made). Raises `FormatError` if the source changed meanwhile."""
+        ...
+
+
+@runtime_checkable
+class Forking(Protocol):
+    """What a format may have besides: its framework can go on from a step."""
+
+    def fork(self, run: Run, span: Span) -> str | None:
+        """Python that begins a new run with the state after `span`; None where there is nothing to go on from.
+
+        What comes from the trace stands in it as `ascii` writes it, and nowhere else.
+        """
         ...

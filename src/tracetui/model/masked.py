@@ -15,6 +15,18 @@ from tracetui.model.span import Body, Error, Span
 from tracetui.redact import Redactor
 
 
+class _Originals:
+    """Loads bodies of masked spans: a format is asked for a span as it made it."""
+
+    __slots__ = ("run",)
+
+    def __init__(self, run: Run) -> None:
+        self.run = run
+
+    def __call__(self, span: Span) -> Body:
+        return self.run.load(self.run.span(span.id) or span)
+
+
 class MaskedLoad:
     """`Run.load` of a run whose bodies are masked."""
 
@@ -50,11 +62,19 @@ def masked(run: Run, redactor: Redactor) -> Run:
     return replace(
         run,
         body=masked_run_body(run.body, redactor),
-        load=MaskedLoad(run.load, run.body, redactor),
+        load=MaskedLoad(_Originals(run), run.body, redactor),
         summary=masked_summary(run.summary, redactor),
         spans=tuple(masked_span(span, redactor) for span in run.spans),
         problems=tuple(masked_problem(problem, redactor) for problem in run.problems),
     )
+
+
+def masked_errors(run: Run, redactor: Redactor) -> Run:
+    """The run with the errors of its spans masked: a comparison takes them for values."""
+    spans = tuple(
+        span if span.error is None else replace(span, error=masked_error(span.error, redactor)) for span in run.spans
+    )
+    return replace(run, spans=spans, load=_Originals(run))
 
 
 def unmasked(run: Run) -> Run:

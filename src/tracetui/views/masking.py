@@ -13,11 +13,9 @@ from functools import lru_cache
 from secrets import token_bytes
 from typing import Final
 
-from msgspec.structs import replace
-
 from tracetui import text as gate
 from tracetui.model import Run
-from tracetui.model.masked import masked_error
+from tracetui.model import masked as masking
 from tracetui.redact import ASCII_MASK, MASK, Redactor, masks
 from tracetui.text import Clean
 from tracetui.views.rows import Line, Piece
@@ -61,14 +59,9 @@ def _on_screen(redactor: Redactor, text: str) -> str:
 
 
 def masked_errors(run: Run) -> Run:
-    """The run with the errors of its spans masked: a comparison takes them for values."""
+    """A run that is compared: what its steps failed with are values then."""
     redactor = current()
-    if redactor is None:
-        return run
-    spans = tuple(
-        span if span.error is None else replace(span, error=masked_error(span.error, redactor)) for span in run.spans
-    )
-    return replace(run, spans=spans)
+    return run if redactor is None else masking.masked_errors(run, redactor)
 
 
 def clean(text: str, limit: int | None = None) -> Clean:

@@ -7,11 +7,21 @@ from collections.abc import Iterable
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.hypergraph import db as database
 from tracetui.formats.hypergraph import runlog
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
 
 _UNREADABLE = 1
 """A database that names no table cannot be told from ours: claimed weakly, so that its fault is reported."""
+
+_FORK = """\
+from hypergraph import AsyncRunner
+from hypergraph.checkpointers import SqliteCheckpointer
+
+checkpoints = SqliteCheckpointer({path})
+before = await checkpoints.get_checkpoint({run}, superstep={step})
+runner = AsyncRunner(checkpointer=checkpoints)
+result = await runner.run(graph, values=before.values, history=before.steps, workflow_id={new})
+"""
 
 
 class Hypergraph:
@@ -44,6 +54,13 @@ class Hypergraph:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """Everything about `span`."""
         return database.body(file, span) if _is_database(file) else runlog.body(file, span)
+
+    def fork(self, run: Run, span: Span) -> str | None:
+        """A new workflow with the state of a checkpoint; only a database has them."""
+        ref = run.summary.ref
+        if ref.key is None or span.step is None:
+            return None
+        return _FORK.format(path=ascii(ref.path), run=ascii(ref.key), step=span.step, new=ascii(f"{ref.key}-fork"))
 
 
 def _is_database(file: File) -> bool:

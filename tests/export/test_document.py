@@ -1,0 +1,269 @@
+"""What is exported says what happened, can be sent on, and has no secrets in it."""
+
+from __future__ import annotations
+
+import json
+import re
+import resource
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tests import hostile
+from tests.canaries import CANARY, SHAPED
+from tests.cli.run import Cli
+from tests.shared import SHARED, needs_shared
+from tests.views.test_masking import secret_trace
+from tracetui.errors import NotWritten, UsageError
+from tracetui.export.write import write
+
+FORMS = ("md", "html", "json")
+
+
+@pytest.fixture
+def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.CaptureFixture[bytes]) -> Cli:
+    """The command line in an empty folder, with no directory of the user's own."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    return Cli(capsysbinary)
+
+
+@pytest.fixture
+def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Runs of every format with secrets in every text, beside the same runs without."""
+    plain = hostile._is_word
+    monkeypatch.setattr(hostile, "ATTACKS", tuple(f" {secret} " for secret in SHAPED.values()))
+    monkeypatch.setattr(hostile, "_twin", lambda path, number: path.with_name(f"twin-{path.name}"))
+    monkeypatch.setattr(hostile, "_is_word", lambda value, key: " " not in value or plain(value, key))
+    folder = tmp_path / "traces"
+    hostile.write(folder, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
+    for path in folder.rglob("*"):
+        if path.is_file() and not path.name.startswith("twin-"):
+            path.unlink()
+    secret_trace(folder)
+    return folder
+
+
+def test_no_secret_leaves_by_any_way(cli: Cli, secrets: Path) -> None:
+    exact = cli("ls", str(secrets), "--json").data["runs"]
+    addresses = [run["address"] for run in exact]
+    assert len({run["format"] for run in exact}) == 5
+    leaking = [one for one in addresses if CANARY.encode() in cli("show", one, "--json").out]
+    assert len(leaking) > len(addresses) / 2  # otherwise there is nothing to see here
+
+    ways = [("ls", str(secrets)), ("ls", str(secrets), "--json", "--redact")]
+    ways += [("export", str(secrets), "--as", form) for form in FORMS]
+    for one in addresses:
+        ways += [("show", one), ("show", one, "--json", "--redact"), ("show", one, "--raw", "--redact")]
+        ways += [("export", one, "--as", form) for form in FORMS] + [("export", one, "--full")]
+    for other in addresses[1:4]:
+        ways += [("diff", addresses[0], other), ("diff", addresses[0], other, "--json", "--redact")]
+        ways += [("export", "--diff", addresses[0], other, "--as", form) for form in FORMS]
+    for way in ways:
+        result = cli(*way)
+        assert result.status == 0, way
+        assert CANARY.encode() not in result.out, way
+        if way[-1] in ("--redact", "json") and "--raw" not in way:
+            json.loads(result.out)
+
+
+def test_redacted_json_has_the_structure_of_the_exact_one(cli: Cli, secrets: Path) -> None:
+    for run in cli("ls", str(secrets), "--json").data["runs"]:
+        exact = cli("show", run["address"], "--json").data
+        masked = cli("show", run["address"], "--json", "--redact").data
+        assert _shape(masked) == _shape(exact)
+
+
+def _shape(value: object) -> object:
+    if isinstance(value, dict):
+        return [(len(value)), [_shape(inner) for inner in value.values()]]
+    return [_shape(inner) for inner in value] if isinstance(value, list) else type(value) if value is None else None
+
+
+@needs_shared
+@pytest.mark.shared
+def test_no_secret_of_the_hostile_corpus_leaves(cli: Cli, tmp_path: Path) -> None:
+    assert SHARED is not None
+    subprocess.run([sys.executable, str(SHARED / "tools" / "hostile.py"), str(tmp_path / "c")], check=True, timeout=120)
+    folder = tmp_path / "c" / "traces"
+    for number in range(4):
+        one = str(folder / f"sec-{number}.json")
+        assert CANARY.encode() in cli("show", one, "--json").out
+        for way in (
+            ("show", one),
+            ("show", one, "--json", "--redact"),
+            *(("export", one, "--as", form) for form in FORMS),
+        ):
+            assert CANARY.encode() not in cli(*way).out
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_was_masked_is_counted_and_can_be_left_in(cli: Cli, tmp_path: Path, form: str) -> None:
+    one = secret_trace(tmp_path).path
+    masked, exact = cli("export", one, "--as", form), cli("export", one, "--as", form, "--no-redact")
+    assert CANARY in exact.text
+    if form == "json":
+        assert masked.data["masked"]["AWS key"] > 0
+        assert exact.data["masked"] is None
+    else:
+        assert re.search(r"[0-9]+ values masked", masked.text)
+        assert "Nothing was masked: this document may contain secrets" in exact.text.replace("&#58;", ":")
+
+
+def test_the_same_export_twice_is_the_same(cli: Cli, tmp_path: Path) -> None:
+    one = secret_trace(tmp_path).path
+    assert cli("export", one).out == cli("export", one).out
+
+
+class Page(HTMLParser):
+    """Which elements a page is made of, and what it loads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.elements: set[str] = set()
+        self.attributes: set[str] = set()
+        self.open: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.add(tag)
+        self.attributes |= {name for name, _ in attrs}
+        if tag not in ("meta", "br"):
+            self.open.append(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+
+OURS = {
+    "html", "head", "meta", "title", "style", "body", "h1", "h2", "h3", "p", "table", "tr", "th", "td", "br", "pre",
+    "span", "details", "summary",
+}  # fmt: skip
+MARKUP = (
+    "<script>alert(1)</script><img src=x onerror=y> </pre></td></details> `` ``` \n```\n# not a heading [a](http://x) |"
+)
+
+
+def test_content_cannot_become_part_of_a_page(cli: Cli, tmp_path: Path) -> None:
+    one = _session(tmp_path, MARKUP)
+    page = Page()
+    page.feed(cli("export", one, "--as", "html", "--full").text)
+    assert page.open == []
+    assert page.elements <= OURS
+    assert page.attributes <= {"lang", "charset", "http-equiv", "content", "name", "class"}
+
+
+def test_content_cannot_end_its_place_in_markdown(cli: Cli, tmp_path: Path) -> None:
+    text = cli("export", _session(tmp_path, MARKUP), "--full").text
+    fence, outside = "", []
+    for line in text.split("\n"):
+        if fence and line == fence:
+            fence = ""
+        elif not fence and (found := re.match("(`{3,})", line)):
+            fence = found[1]
+        elif not fence:
+            outside.append(line)
+    assert fence == ""
+    told = "\n".join(outside)
+    assert "<script" not in told
+    assert "<img" not in told
+    assert not re.search(r"(?<!\\)\[a", told)
+    assert not re.search("^# not a", told, re.MULTILINE)
+
+
+def test_a_run_is_told_with_its_failure(cli: Cli, tmp_path: Path) -> None:
+    text = cli("export", _session(tmp_path, "what happened")).text
+    assert text.index("## Timeline") < text.index("## Failures") < text.index("## Redaction")
+    assert "no such file" in text
+
+
+def _session(folder: Path, said: str) -> str:
+    lines = [
+        {"kind": "session_start", "session_id": "s1", "cwd": "/srv"},
+        {"kind": "user_prompt", "text": said},
+        {
+            "kind": "assistant_turn",
+            "blocks": [
+                {"type": "text", "text": said},
+                {"type": "tool_use", "id": "t1", "name": f"Read {said}", "input": {"a": said}},
+            ],
+            "stop_reason": "tool_use",
+        },
+        {"kind": "tool_result", "tool_use_id": "t1", "content": f"no such file {said}", "is_error": True},
+        {"kind": "session_end", "reason": "error"},
+    ]
+    path = folder / "session.ccpa-trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return str(path)
+
+
+# ---- files
+
+
+def test_an_export_is_a_file_for_its_owner_alone(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "traces").mkdir()
+    one = secret_trace(tmp_path / "traces").path
+    result = cli("export", one, "--to", "out.html")
+    assert result.status == 0
+    assert result.out == b""
+    assert result.err.startswith("tracetui: wrote out.html")
+    made = tmp_path / "out.html"
+    assert made.read_bytes().startswith(b"<!DOCTYPE html>")
+    assert made.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out.html", "traces"]
+
+
+def test_nothing_is_written_over_or_among_traces(cli: Cli, tmp_path: Path) -> None:
+    folder = tmp_path / "traces"
+    folder.mkdir()
+    one = secret_trace(folder).path
+    before = sorted(folder.iterdir())
+    (tmp_path / "there.md").write_text("mine")
+    (tmp_path / "link").symlink_to(folder)
+    assert cli("export", one, "--to", "there.md").status == 2
+    for place in ("traces/x.md", "link/x.md", "traces/../traces/x.md"):
+        assert cli("export", "traces", "--to", place).status == 2
+    assert (tmp_path / "there.md").read_text() == "mine"
+    assert sorted(folder.iterdir()) == before
+    assert cli("export", one, "--to", "there.md", "--force").status == 0
+    assert (tmp_path / "there.md").read_text() != "mine"
+
+
+def test_what_fails_half_way_leaves_nothing(tmp_path: Path) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"begin"
+        raise UsageError("no more")
+
+    with pytest.raises(UsageError):
+        write(str(tmp_path / "a.md"), pieces())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    script = (
+        "import resource, signal, sys; signal.signal(signal.SIGXFSZ, signal.SIG_IGN);"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096));"
+        "from tracetui.errors import NotWritten\nfrom tracetui.export.write import write\n"
+        f"try: write({str(tmp_path / 'a.md')!r}, [b'x' * 100_000])\n"
+        "except NotWritten as error: print(error)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
+    assert "can't be written" in done.stdout
+    assert list(tmp_path.iterdir()) == []
+    assert resource.getrlimit(resource.RLIMIT_FSIZE)[0] != 4096
+
+
+def test_a_folder_that_cannot_be_written_to_is_said(tmp_path: Path) -> None:
+    with pytest.raises(NotWritten, match="can't be written"):
+        write(str(tmp_path / "none" / "a.md"), [b"x"])
+    with pytest.raises(UsageError, match="is a folder"):
+        write(str(tmp_path), [b"x"])
+    (tmp_path / "link.md").symlink_to(tmp_path / "elsewhere.md")
+    with pytest.raises(UsageError, match="is there already"):
+        write(str(tmp_path / "link.md"), [b"x"])
+    assert not (tmp_path / "elsewhere.md").exists()

@@ -1,0 +1,194 @@
+"""What is drawn has no secrets in it, and one key reveals one of them."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Hashable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import msgspec
+import pytest
+
+from tests.canaries import CANARY, NAMED, SHAPED
+from tracetui.live.engine import Engine
+from tracetui.live.load import Reader, read_run
+from tracetui.live.mail import Mail
+from tracetui.model import Body, Message, Run, RunRef, Span, Text, ToolCall, ToolResult
+from tracetui.model.masked import masked_body, unmasked
+from tracetui.redact import MASK, Redactor
+from tracetui.sources.local import LocalSource
+from tracetui.text import Clean
+from tracetui.views import detail, masking
+from tracetui.views.document import Place
+from tracetui.views.reveal import revealed
+from tracetui.views.rows import Piece, Rows, width_of
+from tracetui.views.runs import RunRows
+from tracetui.views.spans import SpanRows
+
+SOURCE = LocalSource()
+SECRETS = {**SHAPED, **NAMED}
+
+
+def secret_trace(folder: Path, number: int = 0) -> RunRef:
+    """A session in which every kind of secret is in every kind of place."""
+    told = "; ".join(SHAPED.values())
+    lines = [
+        {"kind": "session_start", "session_id": f"s{number}", "cwd": "/srv"},
+        {"kind": "user_prompt", "text": f"use {SHAPED['aws']} and {told}"},
+        {
+            "kind": "assistant_turn",
+            "blocks": [
+                {"type": "text", "text": f"I see {told}"},
+                {"type": "tool_use", "id": "t1", "name": "login", "input": dict(SECRETS)},
+            ],
+            "stop_reason": "tool_use",
+        },
+        {
+            "kind": "tool_result",
+            "tool_use_id": "t1",
+            "content": f"denied: {told} {json.dumps(NAMED)}",
+            "is_error": True,
+        },
+        {"kind": "session_end", "reason": "error"},
+    ]
+    path = folder / f"secret{number}.ccpa-trace.jsonl"
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return RunRef("ccpa", str(path))
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Run:
+    """The run as the screen gets it: bodies masked, headers exact."""
+    reader = Reader(SOURCE, secret_trace(tmp_path), redactor=masking.current())
+    reader.catch_up()
+    return reader.build()
+
+
+def lines_of(rows: Rows) -> Iterator[str]:
+    for index in range(len(rows)):
+        yield "".join(piece.text for piece in rows.line(index, 400))
+
+
+def test_the_trace_holds_secrets_in_headers_and_bodies(tmp_path: Path) -> None:
+    exact = read_run(SOURCE, secret_trace(tmp_path))
+    assert any(CANARY in span.preview for span in exact.spans)
+    assert any(span.error is not None and CANARY in span.error.words for span in exact.spans)
+    assert any(CANARY in str(exact.load(span)) for span in exact.spans)
+
+
+def test_no_pane_draws_a_secret(run: Run) -> None:
+    drawn = [*lines_of(SpanRows(run, tree=True)), *lines_of(SpanRows(run, tree=False))]
+    drawn += lines_of(RunRows([run.summary], now=0))
+    for span in run.spans:
+        body = run.load(span)
+        for tab in detail.tabs(run, span, body):
+            drawn += lines_of(detail.rows(run, span, body, tab, width=200))
+    assert not [line for line in drawn if CANARY in line]
+    assert sum(MASK in line for line in drawn) > 10
+
+
+def test_a_body_has_its_exact_values_when_they_are_asked_for(run: Run) -> None:
+    span = next(span for span in run.spans if span.name == "login")
+    assert CANARY not in str(run.load(span).input)
+    assert unmasked(run).load(span).input == SECRETS
+
+
+def test_the_engine_loads_a_body_both_ways(tmp_path: Path) -> None:
+    ref = secret_trace(tmp_path)
+    engine = Engine(SOURCE, [str(tmp_path)])
+    arrived = threading.Event()
+    engine.bind(arrived.set)
+    engine.start()
+    try:
+        run = _until(engine, lambda: engine.open(ref), lambda mail: next(iter(mail.runs.values()), None))
+        span = next(span for span in run.spans if span.name == "login")
+        body = _until(engine, lambda: engine.load_body(run, span), lambda mail: mail.bodies.get((ref, span.id)))[1]
+        exact = _until(engine, lambda: engine.load_body(run, span, unmasked=True), lambda mail: mail.unmasked)
+    finally:
+        engine.stop()
+    assert CANARY not in str(body.input)
+    assert exact[2].input == SECRETS
+
+
+Found = TypeVar("Found")
+
+
+def _until(engine: Engine, ask: Callable[[], None], answer: Callable[[Mail], Found | None]) -> Found:
+    ask()
+    for _ in range(100):
+        engine.wait(1)
+        found = answer(engine.collect())
+        if found is not None:
+            return found
+    raise AssertionError("no answer")
+
+
+CALL = ToolCall("1", "login", {"password": "a", "user": "root"})
+EXACT = Body(
+    input={"deep": [{"api_key": "k1", "n": 1}, {"token": "k2"}], SHAPED["aws"]: {"secret": "k3"}},
+    output=f"made {SHAPED['aws']}",
+    input_messages=(Message("user", (Text(f"use {SHAPED['aws']}"), CALL)),),
+    output_messages=(Message("tool", (ToolResult("1", {"cookie": "c"}),)),),
+)
+
+
+def _keys(body: Body, tab: str, run: Run) -> list[Hashable]:
+    rows = detail.rows(run, run.spans[0], body, tab, width=100)
+    return [rows.key(i) for i in range(len(rows))]
+
+
+def test_one_row_reveals_one_value(run: Run) -> None:
+    masked = masked_body(EXACT, Redactor())
+    for path, shown in ((("deep", 0, "api_key"), "k1"), (("deep", 1, "token"), "k2"), ((MASK, "secret"), "k3")):
+        found = revealed(masked, EXACT, Place("input", path))
+        assert found is not None
+        assert {key for key in ("k1", "k2", "k3", CANARY) if key in str(found)} == {shown}
+    (output,) = _keys(masked, "output", run)
+    assert revealed(masked, EXACT, output) == msgspec.structs.replace(masked, output=EXACT.output)
+
+
+def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
+    masked = masked_body(EXACT, Redactor())
+    found = {str(one) for key in _keys(masked, "messages", run) if (one := revealed(masked, EXACT, key))}
+    assert any(CANARY in one and "'a'" not in one for one in found)
+    assert any("'cookie': 'c'" in one and CANARY not in one for one in found)
+
+
+def test_a_row_without_a_secret_reveals_nothing(run: Run) -> None:
+    masked = masked_body(EXACT, Redactor())
+    assert revealed(masked, EXACT, ("overview", 3)) is None
+    assert revealed(EXACT, EXACT, _keys(EXACT, "input", run)[0]) is None
+
+
+def test_masks_are_drawn_in_their_own_style() -> None:
+    line = (Piece(Clean(f"a {MASK}1f2e b"), "dim"), Piece(Clean("c"), "text"))
+    made = masking.styled(line)
+    assert made == (
+        Piece(Clean("a "), "dim"), Piece(Clean(f"{MASK}1f2e"), "mask"), Piece(Clean(" b"), "dim"), line[1],
+    )  # fmt: skip
+    assert width_of(made) == width_of(line)
+    assert masking.styled(line[1:]) == line[1:]
+
+
+def test_a_thread_may_mask_otherwise() -> None:
+    with masking.using(None):
+        assert CANARY in masking.one_line(SHAPED["aws"])
+    with masking.using(Redactor(mask="********")):
+        assert masking.one_line(SHAPED["aws"]) == "********"
+    assert masking.one_line(SHAPED["aws"]).startswith(MASK)
+
+
+def test_ascii_masks_are_chosen_once() -> None:
+    try:
+        assert masking.choose(ascii_glyphs=True) is masking.current()
+        assert masking.one_line(SHAPED["aws"]).startswith("********")
+    finally:
+        masking.choose(ascii_glyphs=False)
+
+
+def test_the_model_is_not_changed(tmp_path: Path) -> None:
+    exact = read_run(SOURCE, secret_trace(tmp_path))
+    assert unmasked(exact) is exact
+    assert isinstance(exact.spans[0], Span)
