@@ -142,3 +142,16 @@ def test_five_hundred_failures_fit_on_a_screen(cli: Cli, tmp_path: Path) -> None
     assert len(result.text.splitlines()) == 13
     assert result.err == "tracetui: 500 of 520 failed · 12 signatures\n"
     assert json.loads(cli("triage", "night", "--json").out)["counts"]["failed"] == 500
+
+
+def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) -> None:
+    folder = Path("night")
+    folder.mkdir()
+    Night(folder, seed=3).fill(48, 20)
+
+    found = cli("triage", "night", "--json").data["signatures"]
+
+    first = next(one for one in found if one["title"].startswith("update: KeyError"))["contrast"]["findings"][0]
+    assert "tool update" in first["features"]
+    assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
+    assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"

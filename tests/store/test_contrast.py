@@ -9,10 +9,21 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.views.build import make_run, make_span, runs
-from tracetui.model import Body, Operation, Run, RunRef, Span
-from tracetui.store.contrast import LEAST, MOST_FINDINGS, Feature, Features, Finding, Kind, contrast, features
+from tracetui.model import Body, Operation, Run, RunRef, Span, Status
+from tracetui.store.contrast import (
+    LEAST,
+    MOST_FINDINGS,
+    Feature,
+    Features,
+    Finding,
+    Kind,
+    comparable,
+    contrast,
+    features,
+)
 
 CHAT, TOOL, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.NODE
 Call = tuple[str, dict[str, Any]]
@@ -150,6 +161,23 @@ def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b:
         ref, span = one.example
         assert known[ref][one.features[0]] == span
         assert (one.of_a, one.of_b) == (len(a), len(b))
+
+
+def test_runs_are_compared_with_those_of_the_same_agents_that_did_not_fail() -> None:
+    bad, good, other, late, worse = (
+        replace(make_run([], agent=agent, status=status).summary, ref=RunRef("any", name))
+        for name, agent, status in (
+            ("bad", "planner", Status.ERROR),
+            ("good", "planner", Status.OK),
+            ("other", "coder", Status.OK),
+            ("late", "planner", Status.RUNNING),
+            ("worse", "planner", Status.ERROR),
+        )
+    )
+
+    assert comparable([bad, good, other, late, worse], {bad.ref}) == [good.ref]
+    assert comparable([bad, other, late, worse], {bad.ref}) == [other.ref]
+    assert comparable([bad], {bad.ref}) == []
 
 
 def test_a_side_of_equals_has_nothing_of_its_own() -> None:

@@ -6,6 +6,7 @@ import argparse
 import shlex
 import sys
 from collections.abc import Sequence
+from typing import Any, Final
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
@@ -15,8 +16,11 @@ from tracetui.export.listing import triage
 from tracetui.export.signatures import lines_of, signature_table
 from tracetui.export.triage import Triage, triage_of, triage_value
 from tracetui.redact import Redactor
+from tracetui.sources.base import Source
 from tracetui.store.sidecar import Sidecar
 
+MOST_READ: Final = 100
+"""Runs of a signature, and of those it is compared with, that are read to tell what they share."""
 HELP = "group the failed runs by what made them fail"
 EXAMPLES = """\
 A signature is who failed at what, the type of the error, and its text, in which numbers, ids, paths and quoted values
@@ -43,25 +47,42 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     with source_of(places) as source:
         found = listing_of(source, places, only(args), deep=True)
-    if not found.runs:
-        raise nothing(places, found.problems)
-    sidecar = Sidecar()
-    for problem in sidecar.problems:
-        complain(f"{problem.path}: {problem.where}: {problem.reason}")
-    made = triage_of(
-        found.runs,
-        lambda group: sidecar.of_signature(group.signature.digest),
-        lambda run, group: sidecar.of(run, group.signature.digest),
-        Redactor() if args.redact or not args.json else None,
-    )
+        if not found.runs:
+            raise nothing(places, found.problems)
+        sidecar = Sidecar()
+        for problem in sidecar.problems:
+            complain(f"{problem.path}: {problem.where}: {problem.reason}")
+        redactor = Redactor() if args.redact or not args.json else None
+        made = triage_of(
+            found.runs,
+            lambda group: sidecar.of_signature(group.signature.digest),
+            lambda run, group: sidecar.of(run, group.signature.digest),
+            redactor,
+        )
+        contrast = _contrasts(source, found, made, redactor) if args.json else {}
     if args.json:
-        write_bytes(lines_of(triage_value(made, next_command=_next(made, places))))
+        write_bytes(lines_of(triage_value(made, next_command=_next(made, places), contrast=contrast)))
     else:
         if made.entries:
             write_lines(signature_table(made))
         sys.stdout.flush()
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs)
+
+
+def _contrasts(source: Source, found: Listing, made: Triage, redactor: Redactor | None) -> dict[str, Any]:
+    """What the runs of each signature share that others lack, by its id; one run shares nothing with itself."""
+    from tracetui.export.contrast import contrast_value
+    from tracetui.live.jobs import Contrasts
+    from tracetui.store.contrast import comparable
+
+    contrasts = Contrasts(source, most=MOST_READ)
+    told = {}
+    for group in (entry.group for entry in made.entries):
+        if len(group.runs) > 1:
+            others = comparable(found.runs, set(group.runs))
+            told[group.id] = contrast_value(contrasts.of(group.runs, others), redactor)
+    return told
 
 
 def _next(made: Triage, places: Sequence[str]) -> str:

@@ -6,13 +6,13 @@ apart is what many of one and few of the other have. Pure: whoever calls it read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
 import msgspec
 
-from tracetui.model import Body, Operation, Run, RunRef, Span
+from tracetui.model import Body, Operation, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.tally import NODES
 
 MOST_CALLS: Final = 500
@@ -84,6 +84,16 @@ class Contrast(msgspec.Struct, frozen=True):
     """Of how many runs only some were read, in words; empty if all were."""
 
 
+def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef]:
+    """The runs to compare those of A with, in their order: what did not fail of the same agents, which says more than
+    that the agents differ; all that did not fail where that is nothing.
+    """
+    known = [run for run in runs if run.status is not Status.ERROR or run.ref in a]
+    names = {run.agent or run.name for run in known if run.ref in a}
+    others = [run for run in known if run.ref not in a and run.status is not Status.RUNNING]
+    return [run.ref for run in others if (run.agent or run.name) in names] or [run.ref for run in others]
+
+
 def features(run: Run, body_of: Callable[[Span], Body]) -> Features:
     """The features of a run. Loads the bodies of its tool calls."""
     found: dict[Feature, str | None] = {}
@@ -152,7 +162,7 @@ def _steps(count: int) -> str:
 
 
 def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Features]]) -> list[Finding]:
-    """What runs of A have and those of B lack, what tells most first; at most `MOST_FINDINGS`.
+    """What runs of A (two at least, if there are) have and those of B lack, what tells most first, `MOST_FINDINGS` of it.
 
     The order of the runs decides only which of them is the example.
     """
@@ -165,7 +175,7 @@ def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Fea
         same.sort()
         ref, its = a[(of_a & -of_a).bit_length() - 1]
         made = Finding(tuple(same), of_a.bit_count(), len(a), of_b.bit_count(), len(b), (ref, its[same[0]]))
-        if made.weight >= LEAST:
+        if made.weight >= LEAST and made.in_a >= min(2, made.of_a):
             found.append(made)
     return sorted(found, key=lambda one: (-one.weight, one.features))[:MOST_FINDINGS]
 
