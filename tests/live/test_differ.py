@@ -119,7 +119,7 @@ def test_a_key_holds_the_work_back_but_not_what_is_looked_at(working: Working, p
 
     def type_on() -> None:
         while not stop.wait(0.001):
-            working.traffic.key()
+            working.traffic.make_way()
 
     keys = threading.Thread(target=type_on)
     keys.start()

@@ -550,3 +550,16 @@ async def test_what_is_known_later_is_drawn_as_if_it_had_been_known_at_once(open
             pairs.show(PairRows(told, glyphs=app.look.glyphs), heading=lambda width, told=told: (summary(told),))  # type: ignore[misc]
             assert here == [pairs.strip_at(y).text for y in range(1, pairs.outer_size.height)]
             assert pairs.diff is told
+
+
+async def test_keys_in_one_breath_compare_the_run_that_the_cursor_came_to(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        runs = app.main.runs
+        await go_to(app, pilot, MISMATCH)
+        there = runs.position
+        runs.move_to(there - 1)
+        await settle(pilot)
+        runs.action_move(1)  # what it moved is not heard of yet
+        app.main.comparing.do_diff_original("")
+        screen = await shown(app, pilot, DiffScreen)
+        assert screen.ask_of.b == run_like(app, MISMATCH).ref

@@ -165,6 +165,8 @@ class Differ:
         with self._mailbox.open(asked=True) as mail:
             mail.diffs[ask] = diff
             mail.diffs.update(look)
+        if first:
+            self._traffic.make_way()
 
     def _read(self, ask: Compare | Survey, known: dict[RunRef, Run]) -> Generator[None, None, list[Run] | None]:
         """Both runs; None where one cannot be read, which is then the answer."""

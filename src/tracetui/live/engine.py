@@ -24,6 +24,7 @@ from tracetui.sources.base import Source
 from tracetui.views import masking
 
 if TYPE_CHECKING:
+    from tracetui.live.assessor import Assessor
     from tracetui.live.differ import Differ
     from tracetui.live.survey import Surveyor
     from tracetui.live.surveyed import Job
@@ -61,6 +62,8 @@ class Engine:
             self.differ.stop()
         if "surveyor" in vars(self):
             self.surveyor.stop()
+        if "assessor" in vars(self):
+            self.assessor.stop()
 
     @cached_property
     def differ(self) -> Differ:
@@ -79,6 +82,15 @@ class Engine:
         surveyor = Surveyor(self._source, self._mailbox, self._traffic)
         self._begin(surveyor.run)
         return surveyor
+
+    @cached_property
+    def assessor(self) -> Assessor:
+        """Finds out how runs went; its methods return at once. What it takes is loaded when it is first asked for."""
+        from tracetui.live.assessor import Assessor
+
+        assessor = Assessor(self._mailbox, self._traffic)
+        self._begin(assessor.run)
+        return assessor
 
     def later(self, work: Callable[[], None]) -> None:
         """Do something that nobody waits for, in a thread of its own, when the screen has come to rest."""
@@ -121,7 +133,7 @@ class Engine:
 
     def key(self) -> None:
         """A key was pressed: the workers leave the machine to it for a moment."""
-        self._traffic.key()
+        self._traffic.make_way()
 
     # ---- requests
 

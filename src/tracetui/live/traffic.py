@@ -50,8 +50,8 @@ class Traffic:
         finally:
             self._idle.set()
 
-    def key(self) -> None:
-        """A key was pressed: what it asks for comes first."""
+    def make_way(self) -> None:
+        """A key was pressed, or its answer is to be painted: the workers rest for a moment."""
         self._key_until = time.monotonic() + KEY_SECONDS
 
     def give_way(self, bell: threading.Event | None = None) -> None:

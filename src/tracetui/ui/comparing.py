@@ -123,16 +123,23 @@ class Comparing:
         """Compare the marked runs."""
         screen = self._screen
         pair = [ref for ref in self.marked if ref in screen.store.runs]
-        if len(pair) == 1 and screen.ref is not None and screen.ref != pair[0]:
-            pair.append(screen.ref)
+        here = self._here
+        if len(pair) == 1 and here is not None and here != pair[0]:
+            pair.append(here)
         if len(pair) == TWO:
             self.open(pair[0], pair[1])
         else:
             screen.say("Space marks a run; d compares two marked ones, D one with its original", "status.warn")
 
+    @property
+    def _here(self) -> RunRef | None:
+        """The run that is looked at: in the list that under the cursor, which may not be shown yet."""
+        screen = self._screen
+        return screen.ref if screen.level else screen.runs.ref
+
     def do_diff_original(self, argument: str) -> None:
         """Compare a replay with its original, or an original with its replays."""
-        screen, ref = self._screen, self._screen.ref
+        screen, ref = self._screen, self._here
         run = screen.store.runs.get(ref) if ref is not None else None
         if run is None:
             return
