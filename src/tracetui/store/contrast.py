@@ -164,7 +164,7 @@ def _steps(count: int) -> str:
 def contrast(a: Sequence[tuple[RunRef, Features]], b: Sequence[tuple[RunRef, Features]]) -> list[Finding]:
     """What runs of A have and those of B lack, what tells most first, at most `MOST_FINDINGS`.
 
-    What a single run has is not shared, unless A is that run. The order of the runs decides only which of them is the example.
+    What a single run has is not shared, unless A is that run. The order of the runs decides only which is the example.
     """
     in_a, in_b = _holders(a), _holders(b)
     alike: dict[tuple[int, int], list[Feature]] = {}
