@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -14,6 +15,9 @@ from tracetui.live.scan import Found
 from tracetui.live.surveyed import Survey
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.store.store import OPEN_BODIES
+
+if TYPE_CHECKING:  # what assesses is loaded when a run was read
+    from tracetui.views.assessment import Assessment
 
 
 class Watching(msgspec.Struct, frozen=True):
@@ -43,6 +47,8 @@ class Mail(msgspec.Struct):
     """Text around the place of a problem, by path of the file."""
     diffs: dict[Ask, Answer] = {}
     """The newest answer to each question about two runs."""
+    assessments: dict[RunRef, Assessment] = {}
+    """How runs went that were read."""
     survey: Survey | None = None
     """How far the job is that reads many runs."""
     watching: Watching | None = None

@@ -131,6 +131,8 @@ class Actions(CommonActions):
 
     def _fold_span(self) -> None:
         run, span = self._screen.steps.run, self._screen.steps.span
+        if self._screen.steps.toggle_loop(open_=False):
+            return
         if run is None or span is None or not self._screen.steps.as_tree:
             self._screen.view.action_sideways(-SIDEWAYS)
             return
@@ -146,6 +148,8 @@ class Actions(CommonActions):
                 self._screen.view.action_sideways(SIDEWAYS)
             return
         run, span = self._screen.steps.run, self._screen.steps.span
+        if self._screen.steps.toggle_loop(open_=True):
+            return
         if run is None or span is None or not self._screen.steps.as_tree:
             self._screen.view.action_sideways(SIDEWAYS)
         elif span.id in self._screen.steps.folded:
@@ -159,13 +163,16 @@ class Actions(CommonActions):
 
     def do_fold_all(self, argument: str) -> None:
         self._take_back_zoom()
+        if self._screen.steps.toggle_loops(open_=False):
+            return
         if self._screen.steps.run is not None:
             self.need_tree()
             self.fold_spans(walk.fold_all(self._screen.steps.run))
 
     def do_unfold_all(self, argument: str) -> None:
         self._take_back_zoom()
-        self.fold_spans(frozenset())
+        if not self._screen.steps.toggle_loops(open_=True):
+            self.fold_spans(frozenset())
 
     def do_fold_to(self, argument: str) -> None:
         self._take_back_zoom()

@@ -1,15 +1,21 @@
-"""The columns of the rows of spans."""
+"""What the rows of spans are made of: columns and cells."""
 
 from __future__ import annotations
 
+import re
 from typing import Final, NamedTuple
 
+from tracetui.model import Operation, Span
 from tracetui.text import Clean, duration, pad, tokens
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Piece
 
 BLANK: Final = Piece(Clean(" "))
 _CELLS: Final = 5
+_TAKES_TEXT: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
+_PROSE: Final = re.compile(r"[\w][^\"'{}\[\]=:/\\|;$<>`]*")
+"""An argument that reads as words, not as code, path or JSON: shown in quotes."""
 
 
 class Columns(NamedTuple):
@@ -32,3 +38,11 @@ def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
     if elapsed is None:
         return Piece(pad(glyphs.unsaid, _CELLS, right=True), "dim")
     return Piece(pad(duration(elapsed), _CELLS, right=True), style)
+
+
+def argument(span: Span) -> Clean:
+    """What a span was given, in one line; empty where its header does not say."""
+    text = one_line(span.preview, 200)
+    if text and span.operation in _TAKES_TEXT and _PROSE.fullmatch(text):
+        return Clean(f'"{text}"')
+    return text

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from datetime import UTC, tzinfo
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -13,13 +13,17 @@ from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
+from tracetui.views.limitinfo import limits
 from tracetui.views.masking import clean, mask, one_line, record
 from tracetui.views.node_rows import has_nodes, node_rows
 from tracetui.views.rows import Piece, Rows
-from tracetui.views.runinfo import goal_rows, has_goal, limits, run_rows, source_words, status_pieces, usage
+from tracetui.views.runinfo import goal_rows, has_goal, run_rows, source_words, status_pieces, usage
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack, TextRows, fold, parent, target, target_run
 from tracetui.views.transcript import transcript
+
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
 
 __all__ = ["fold", "parent", "rows", "tabs", "target", "target_run"]
 
@@ -62,10 +66,13 @@ def rows(
     glyphs: Glyphs = UNICODE,
     now: float | None = None,
     zone: tzinfo = UTC,
+    assessment: Assessment | None = None,
 ) -> Rows:
-    """The rows of a tab. `opened` holds the fold keys that were toggled (see `fold`)."""
+    """The rows of a tab. `opened` holds the fold keys that were toggled (see `fold`); `assessment` tells how the run
+    went, if that is known.
+    """
     if tab == "run" or span is None:
-        return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone)
+        return run_rows(run, width=width, opened=opened, glyphs=glyphs, now=now, zone=zone, assessment=assessment)
     if tab == "goal":
         return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
     if tab == "nodes":

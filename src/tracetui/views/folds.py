@@ -12,12 +12,11 @@ from tracetui.store.loops import Loop, calls_of
 from tracetui.text import Clean
 from tracetui.views.assessment import Assessment
 from tracetui.views.bars import bar, on_grid
-from tracetui.views.cells import BLANK, Columns, time_cell, token_cell
+from tracetui.views.cells import BLANK, Columns, argument, time_cell, token_cell
 from tracetui.views.chart import Chart
 from tracetui.views.glyphs import Glyphs, bar_style
 from tracetui.views.growth import Growth, growth
 from tracetui.views.loops import cost, title
-from tracetui.views.masking import one_line
 from tracetui.views.rows import Piece, fill, fit, width_of
 
 _WARN: Final = "status.warn"
@@ -75,6 +74,12 @@ class Folds:
         """Whether one row stands for it."""
         return self.key(loop) not in self.unfolded
 
+    def hiding(self, position: int) -> str | None:
+        """The folded loop in which a call has no row of its own."""
+        loop = self.around(position)
+        hides = loop is not None and position != loop.first and self.is_folded(loop)
+        return self.key(loop) if loop is not None and hides else None
+
     def shown(self, calls: Sequence[int]) -> Sequence[int]:
         """Of the positions in a timeline, those that no fold hides."""
         found: array[int] = array("L")
@@ -110,13 +115,16 @@ class LoopRow:
     @property
     def failed(self) -> int:
         """How many calls failed."""
-        spans = self._run.spans
-        return sum(spans[call].status is Status.ERROR for call in self._loop.calls)
+        return sum(span.status is Status.ERROR for span in self.calls)
+
+    @property
+    def calls(self) -> list[Span]:
+        """All of them."""
+        return [self._run.spans[call] for call in self._loop.calls]
 
     def plain(self, plain: Callable[[Span], str]) -> str:
         """All that can be searched for: the row's own words, and those of each call."""
-        calls = dict.fromkeys(plain(self._run.spans[call]) for call in self._loop.calls)
-        return " ".join((title(self._run, self._loop), *calls))
+        return " ".join((title(self._run, self._loop), *dict.fromkeys(map(plain, self.calls))))
 
     def cells(self, columns: Columns, chart: Chart, ticks: tuple[int, ...], glyphs: Glyphs) -> Iterator[Piece]:
         """What it is, and the tokens, time and bar of all its calls."""
@@ -132,7 +140,10 @@ class LoopRow:
     def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
         """Sign and title, what failed, whether it doomed the run; what it cost and was given, where there is room."""
         run, loop = self._run, self._loop
-        pieces = [Piece(glyphs.loop, _WARN), Piece(Clean(f" {title(run, loop, glyphs)}"), _WARN)]
+        pieces = [
+            Piece(Clean(f"{glyphs.folded} "), "dim"),
+            Piece(Clean(f"{glyphs.loop} {title(run, loop, glyphs)}"), _WARN),
+        ]
         if self.failed:
             pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
         if self._dooms:
@@ -141,9 +152,9 @@ class LoopRow:
         lost = Piece(Clean(f"  {spent} lost" if spent else ""), "dim")
         after = [lost] if width_of((lost,)) <= room else []
         room -= width_of(tuple(after))
-        given = one_line(run.spans[loop.first].preview, 200)
-        argument = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
-        return [*pieces, *argument, *after]
+        given = argument(run.spans[loop.first])
+        told = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
+        return [*pieces, *told, *after]
 
     def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
         """One bar from the first call to the end of the last."""

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from datetime import UTC, tzinfo
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracetui.model import (
     Criterion,
-    Limit,
     Metric,
     Problem,
     Run,
@@ -23,10 +22,14 @@ from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.headline import moment, number
+from tracetui.views.limitinfo import course, limits
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
+
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
 
 SOURCES: Final = {
     StatusSource.EXPLICIT: "explicit: a field of the trace says so",
@@ -45,7 +48,6 @@ def source_words(status: Status, source: StatusSource | None) -> Clean:
     return Clean(SOURCES[source])
 
 
-_BAR: Final = 20
 _MOST: Final = 8
 _TURNS: Final = 60
 
@@ -58,8 +60,9 @@ def run_rows(
     glyphs: Glyphs = UNICODE,
     now: float | None = None,
     zone: tzinfo = UTC,
+    assessment: Assessment | None = None,
 ) -> Stack:
-    """The *run* tab: everything that the trace says about the run, and what of it did not add up."""
+    """The *run* tab: everything that the trace says about the run, what came of it, and what of it did not add up."""
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
     _status(sheet, run)
     _origin(sheet, run.summary, now, zone)
@@ -67,7 +70,9 @@ def run_rows(
     _counts(sheet, run.summary)
     totals(sheet, run.body.totals)
     sheet.blank()
-    limits(sheet, run.body.limits)
+    limits(sheet, run.body.limits, assessment)
+    if assessment is not None:
+        course(sheet, assessment)
     if has_goal(run.body):
         sheet.blank()
         _goal(sheet, run)
@@ -191,37 +196,6 @@ def totals(sheet: Sheet, declared: tuple[Total, ...]) -> None:
             sheet.fact("" if i else "declared", name, Piece(says, "sec"), sign, Piece(Clean(" as counted"), "dim"))
 
 
-def limits(sheet: Sheet, policy: tuple[Limit, ...]) -> None:
-    """How far the run came against each limit of its policy."""
-    size = max((len(one_line(limit.name, 24)) for limit in policy), default=0)
-    for i, limit in enumerate(policy):
-        name = Piece(Clean(pad(one_line(limit.name, 24), size) + "  "), "sec")
-        sheet.fact("" if i else "policy", name, *_limit(limit, sheet))
-        if limit.message:
-            sheet.prose("", limit.message, "status.error" if limit.violated else "dim", most=3)
-        if limit.details:
-            sheet.value("", limit.details, most=3)
-
-
-def _limit(limit: Limit, sheet: Sheet) -> list[Piece]:
-    current, most = limit.current, limit.limit
-    reached = current is not None and most is not None and current >= most
-    bar = "bar.error" if limit.violated else "bar.running" if reached else "bar.agent"
-    style = "status.error bold" if limit.violated else "status.warn bold" if reached else "text"
-    pieces = amount(current, most, _bar_width(sheet), bar, glyphs=sheet.glyphs) if most and current is not None else []
-    if pieces:
-        pieces.append(Piece(Clean("  ")))
-    pieces += [Piece(number(current, sheet.glyphs), style), Piece(Clean(f" / {number(most, sheet.glyphs)}"), "dim")]
-    if limit.violated or reached:
-        word = "violated" if limit.violated else "at limit"
-        pieces.append(Piece(Clean(f"  {word}"), "status.error" if limit.violated else "status.warn"))
-    return pieces
-
-
-def _bar_width(sheet: Sheet) -> int:
-    return max(4, min(_BAR, sheet.width // 4))
-
-
 def _goal(sheet: Sheet, run: Run) -> None:
     body = run.body
     if body.goal:
@@ -284,7 +258,7 @@ def _metric(sheet: Sheet, metric: Metric, width: int) -> None:
     if metric.score is not None:
         top = next((scale for scale in (1, 10, 100) if max(metric.score, metric.threshold or 0) <= scale), metric.score)
         bar = "bar.error" if metric.passed is False else "bar.agent"
-        pieces += amount(metric.score, top, _bar_width(sheet), bar, threshold=metric.threshold, glyphs=sheet.glyphs)
+        pieces += amount(metric.score, top, sheet.bar, bar, threshold=metric.threshold, glyphs=sheet.glyphs)
         pieces.append(Piece(Clean("  ")))
     pieces.append(Piece(number(metric.score, sheet.glyphs), f"{style} bold" if metric.passed is False else "text"))
     if metric.threshold is not None:

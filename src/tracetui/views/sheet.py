@@ -15,6 +15,8 @@ from tracetui.views.stack import Margin, Stack, TextRows
 LABEL: Final = 9
 """Cells of the label column, with the blank after it."""
 
+_BAR: Final = 20
+
 
 class Cut(ListRows):
     """Finished lines, cut to the width they are drawn in."""
@@ -72,6 +74,11 @@ class Sheet:
     def room(self) -> int:
         """Cells that a value has beside its label."""
         return max(8, self.width - self.label)
+
+    @property
+    def bar(self) -> int:
+        """Cells that the bar of an amount has."""
+        return max(4, min(_BAR, self.width // 4))
 
     def line(self, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None, heading: bool = False) -> None:
         """One line; it leads to `spans` or another `run` where they are given."""

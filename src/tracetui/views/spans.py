@@ -5,7 +5,6 @@ Nothing is stored per row but its position: a run of 100,000 spans costs an arra
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Hashable, Sequence
@@ -16,7 +15,7 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, count, pad
 from tracetui.views.bars import axis
-from tracetui.views.cells import BLANK, Columns, time_cell, token_cell
+from tracetui.views.cells import BLANK, Columns, argument, time_cell, token_cell
 from tracetui.views.chart import Chart
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.growth import growth
@@ -34,9 +33,6 @@ END: Final = ("end of run",)
 _BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
 _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
 _THIN: Final = CONTAINERS | {Operation.NODE}
-_TAKES_TEXT: Final = frozenset({Operation.EXECUTE_TOOL, Operation.RETRIEVAL, Operation.EMBEDDINGS})
-_PROSE: Final = re.compile(r"[\w][^\"'{}\[\]=:/\\|;$<>`]*")
-"""An argument that reads as words, not as code, path or JSON: shown in quotes."""
 _MAX_INDENT: Final = 40
 """Cells of indentation; what is nested deeper stays there, and says its depth."""
 
@@ -92,6 +88,14 @@ class SpanRows:
     def fold_loops(self, folds: Folds | None) -> SpanRows:
         """The same rows with other loops, or other ones of them folded."""
         return self._but(folds=folds, shown=self._shown)
+
+    def uncovered(self, key: Hashable) -> SpanRows:
+        """The same rows with the loop unfolded that hides a span; these, where none does."""
+        position = self.run.index.get(key) if isinstance(key, str) else None
+        hides = self._loops.hiding(position) if self._loops is not None and position is not None else None
+        if self._loops is None or hides is None:
+            return self
+        return self.fold_loops(self._loops.but(self._loops.unfolded | {hides}))
 
     def rearranged(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
         """The same spans with another filter or order, without measuring the run again."""
@@ -172,7 +176,7 @@ class SpanRows:
         if span is None:
             return " ".join(piece.text for piece in self._ending)
         loop = self._loop(self._visible[index])
-        return loop.plain(_plain) if loop is not None else _plain(span)
+        return loop.plain(plain) if loop is not None else plain(span)
 
     def line(self, index: int, width: int) -> Line:
         columns = self._layout(width)
@@ -240,10 +244,10 @@ class SpanRows:
         """The folded loop that the row of a span stands for."""
         return self._loops.row(position) if self._loops is not None else None
 
-    def covers(self, index: int, key: Hashable) -> bool:
-        """Whether that row stands for a folded loop which hides the span `key`."""
-        fold = self.fold(index) if not self.tree and self.key(index) != key else None
-        return fold is not None and not fold.open
+    def folded_calls(self, index: int) -> list[Span]:
+        """The calls that a row stands for, if it is that of a folded loop."""
+        loop = self._loop(self._visible[index]) if index < len(self._visible) else None
+        return loop.calls if loop is not None else []
 
     def parent(self, index: int) -> int | None:
         """The row of the parent, None at the top and in the timeline."""
@@ -315,10 +319,10 @@ class SpanRows:
             name_style = f"{style} bold"
         pieces += (Piece(sign, style), BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))
         notes = self._notes(position, span, style)
-        argument = _argument(span)
-        if argument:
+        given = argument(span)
+        if given:
             room = width - width_of(tuple(pieces)) - width_of(tuple(notes))
-            pieces += fit([Piece(Clean(" " + argument), "dim")], room) if room > 3 or not notes else ()
+            pieces += fit([Piece(Clean(" " + given), "dim")], room) if room > 3 or not notes else ()
         return pieces + notes
 
     def _notes(self, position: int, span: Span, style: str) -> list[Piece]:
@@ -370,17 +374,11 @@ class SpanRows:
 _LOUD: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED})
 
 
-def _plain(span: Span) -> str:
+def plain(span: Span) -> str:
+    """All that the row of a span can be searched for."""
     error = f"{span.error.type or ''} {span.error.message}" if span.error else ""
     return " ".join(filter(None, (span.name, span.preview, span.note, error)))
 
 
 def _step(number: int | None) -> Clean:
     return Clean("") if number is None else Clean(str(number)) if -999 < number < 1_000_000 else count(number)
-
-
-def _argument(span: Span) -> Clean:
-    text = one_line(span.preview, 200)
-    if text and span.operation in _TAKES_TEXT and _PROSE.fullmatch(text):
-        return Clean(f'"{text}"')
-    return text

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
@@ -12,6 +12,9 @@ from tracetui.views import detail
 from tracetui.views.excerpt import excerpt_rows
 from tracetui.views.glyphs import kind
 from tracetui.views.rows import Line, ListRows, Piece, width_of
+
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
 
 SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """What is best read as messages."""
@@ -48,6 +51,8 @@ class Detail(FoldingView):
         self.wrap = True
         self.sought: Sought | None = None
         """What is to be searched for as soon as its span is shown with its body."""
+        self.assessment: Assessment | None = None
+        """How the run went, as far as that is known."""
         self._drawn_width = 0
 
     def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
@@ -183,6 +188,7 @@ class Detail(FoldingView):
             opened=self.opened,
             glyphs=look.glyphs,
             zone=look.zone,
+            assessment=self.assessment,
         )
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
 

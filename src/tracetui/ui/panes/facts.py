@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from tracetui.model import Run
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views import detail
 from tracetui.views.rows import ListRows
+
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
 
 
 class Facts(FoldingView):
@@ -17,6 +22,8 @@ class Facts(FoldingView):
     def __init__(self) -> None:
         super().__init__(id="facts")
         self._shown: Run | None = None
+        self.assessment: Assessment | None = None
+        """How the run went, as far as that is known."""
 
     def show_run(self, run: Run) -> None:
         """Show what is known of a run."""
@@ -43,6 +50,14 @@ class Facts(FoldingView):
         width = max(20, self.outer_size.width - 2)
         look = self.look
         rows = detail.rows(
-            self._shown, None, None, "run", width=width, opened=self.opened, glyphs=look.glyphs, zone=look.zone
+            self._shown,
+            None,
+            None,
+            "run",
+            width=width,
+            opened=self.opened,
+            glyphs=look.glyphs,
+            zone=look.zone,
+            assessment=self.assessment,
         )
         self.show(rows, keep=keep)

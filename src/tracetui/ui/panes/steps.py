@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracetui.model import Problem, Run, Span, Status
-from tracetui.store.query import begun_for_spans
 from tracetui.text import Clean, clean, grouped, one_line, wrap
+from tracetui.ui.frame import GOING
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.liveness import Liveness, State
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.visible import Keep
+
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
 
 
 class Steps(LineView):
@@ -35,6 +38,8 @@ class Steps(LineView):
         self.headline = True
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
         self.folded: frozenset[str] = frozenset()
+        self.unfolded: frozenset[str] = frozenset()
+        """Ids of the first calls of loops that are not folded in the timeline."""
         self.filtered_by, self.longest = "", False
         """What the rows are filtered by (docs/query.md), and whether those that took longest come first."""
         self._keep: Keep | None = None
@@ -136,7 +141,7 @@ class Steps(LineView):
         """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters."""
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
-            self.folded = frozenset()
+            self.folded = self.unfolded = frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
             self.following, self._newest, self._came = False, None, None
         before, self.run = self.run if same else None, run
@@ -150,6 +155,7 @@ class Steps(LineView):
         key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
         if self.following and span is None:
             key = self._newest
+        rows = self._remember(rows.uncovered(key))
         self.pane_name = self.names[self.as_tree]
         self.show(
             rows,
@@ -173,6 +179,8 @@ class Steps(LineView):
 
     def filter(self, text: str, now: float) -> None:
         """Show only the spans that this query finds; of one that is wrong counts what stands before its fault."""
+        from tracetui.store.query import begun_for_spans
+
         query = begun_for_spans(text)[0] if text.strip() else None
         self.filtered_by, self._keep = text, query.matches if query is not None else None
         self._rearrange(now)
@@ -222,6 +230,64 @@ class Steps(LineView):
                 at = self.run.parent(at)
             if self.folded & above:
                 self.set_folded(self.folded - above, now)
+
+    # ---- loops
+
+    def fold_loops(self, assessment: Assessment) -> None:
+        """Fold calls that were repeated, but none that the cursor is on."""
+        from tracetui.views.folds import Folds
+
+        rows = self.rows
+        if isinstance(rows, spans.SpanRows):
+            folds = Folds.of(assessment, rows.run, going=self._state in GOING)
+            self._show_loops(rows.fold_loops(folds.but(self.unfolded)).uncovered(self.cursor))
+
+    def toggle_loop(self, *, open_: bool) -> bool:
+        """Unfold or fold the loop under the cursor; False if there is none, or it is so already."""
+        rows = self.rows
+        if self.as_tree or not isinstance(rows, spans.SpanRows):
+            return False
+        fold = rows.fold(self.position)
+        if rows.folds is None or fold is None or fold.open == open_:
+            return False
+        self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.unfolded ^ {str(fold.key)})))
+        return True
+
+    def toggle_loops(self, *, open_: bool) -> bool:
+        """Unfold or fold all loops of the timeline; False if it has none."""
+        rows = self.rows
+        if self.as_tree or not isinstance(rows, spans.SpanRows) or rows.folds is None or not rows.folds.loops:
+            return False
+        self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.keys if open_ else frozenset())))
+        return True
+
+    def _show_loops(self, rows: spans.SpanRows) -> None:
+        before = self.cursor
+        self.show(self._remember(rows))
+        if self.cursor != before and self.cursor is not None:  # what it was on is folded away
+            self.post_message(self.Moved(self, self.cursor))
+
+    def _remember(self, rows: spans.SpanRows) -> spans.SpanRows:
+        if rows.folds is not None:
+            self.unfolded = rows.folds.unfolded
+        return rows
+
+    def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
+        """As everywhere; a loop that hides the span unfolds."""
+        rows = self.rows
+        if isinstance(rows, spans.SpanRows) and (shown := rows.uncovered(key)) is not rows:
+            self.show(self._remember(shown))
+        return super().move_to_key(key, center=center)
+
+    def reveal(self) -> None:
+        """Unfold a loop whose row does not show what was found in one of its calls."""
+        rows, needle = self.rows, self.needle.lower()
+        calls = rows.folded_calls(self.position) if isinstance(rows, spans.SpanRows) else []
+        drawn = "".join(piece.text for piece in rows.line(self.position, self.outer_size.width - 2)) if calls else ""
+        hit = next((call for call in calls if needle in spans.plain(call).lower()), None)
+        if hit is not None and needle not in drawn.lower():
+            self.toggle_loop(open_=True)
+            self.move_to_key(hit.id)
 
     @property
     def wanted_height(self) -> int:

@@ -15,6 +15,7 @@ from tracetui.store.store import Store
 from tracetui.ui import destination, layout
 from tracetui.ui.actions import Actions
 from tracetui.ui.arranging import Arranging
+from tracetui.ui.assessing import Assessing
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
 from tracetui.ui.comparing import Comparing
 from tracetui.ui.filtering import FILTERS, Filtering
@@ -47,6 +48,7 @@ class MainScreen(JudgingScreen):
         self.live = Live(self)
         self.comparing = Comparing(self)
         self.arranging = Arranging(self)
+        self.assessing = Assessing(self)
         self.judging = Judging(self)
         self.filtering = Filtering(self)
         self.surveying = Surveying(self)
@@ -104,6 +106,7 @@ class MainScreen(JudgingScreen):
         self.live.take(mail)
         self.surveying.take(mail)
         self.comparing.take(mail)
+        self.assessing.take(mail)
         problem = self.runs.problem
         if self.ref in mail.runs:
             self.show_run(self.ref)
@@ -178,6 +181,7 @@ class MainScreen(JudgingScreen):
                 self.say(wrong, "status.warn")
         self.steps.headline = self._needs_headline
         self.steps.show_run(run, now=self.app.clock(), span=span)
+        self.assessing.shown(run)
         if self.walking and run.complete:
             step, self.walking = self.walking, 0
             self.actions.arrive(step)
@@ -220,7 +224,8 @@ class MainScreen(JudgingScreen):
         """True if nothing that is shown is still on its way."""
         if self.ref is None:
             return bool(self.runs.rows)
-        return self.detail.run is not None and self.detail.run.summary.ref == self.ref
+        shown = self.detail.run is not None and self.detail.run.summary.ref == self.ref
+        return shown and self.assessing.settled
 
     # ---- what is judged
 

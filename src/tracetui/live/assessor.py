@@ -1,0 +1,82 @@
+"""Finds out how a run went, after it was read: one thread, which leaves the machine to whatever somebody waits for."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Final
+
+from tracetui.live.mail import Mailbox
+from tracetui.live.traffic import Traffic
+from tracetui.model import Body, Run, Span
+from tracetui.model.masked import unmasked
+
+SHARE: Final = 9
+"""It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
+
+
+class Assessor:
+    """`run` is the body of a thread; every other method may be called by the screen and returns at once."""
+
+    def __init__(self, mailbox: Mailbox, traffic: Traffic) -> None:
+        self._mailbox, self._traffic = mailbox, traffic
+        self._bell = threading.Event()
+        self._wanted: Run | None = None
+
+    # ---- for the screen
+
+    def assess(self, run: Run) -> None:
+        """Find out how this run went, in place of the one before."""
+        self._wanted = run
+        self._bell.set()
+
+    def stop(self) -> None:
+        """End the thread."""
+        self._bell.set()
+
+    # ---- the thread
+
+    def run(self) -> None:
+        """Assess one run after the other, until everything is to end."""
+        while self._bell.wait() and not self._traffic.stopped:
+            self._bell.clear()
+            run, began = self._wanted, time.monotonic()
+            if run is not None and self._assess(run):
+                self._rest(run, SHARE * (time.monotonic() - began))
+
+    def _is_looked_at(self, run: Run) -> bool:
+        wanted = self._wanted
+        return wanted is not None and wanted.summary.ref == run.summary.ref and not self._traffic.stopped
+
+    def _rest(self, run: Run, seconds: float) -> None:
+        """Let newer states of the run wait for so long."""
+        until = time.monotonic() + seconds
+        while (left := until - time.monotonic()) > 0 and self._is_looked_at(run):
+            self._bell.wait(left)
+            self._bell.clear()
+        if self._wanted is not run:
+            self._bell.set()
+
+    def _assess(self, run: Run) -> bool:
+        """Tell how it went; False if another run is looked at before."""
+        from tracetui.views.assessment import assess
+
+        exact = unmasked(run)  # what is masked looks alike, whatever it was
+
+        def load(span: Span) -> Body:
+            self._traffic.give_way(self._bell)
+            if not self._is_looked_at(run):
+                raise _UnwantedError
+            return exact.load(span)
+
+        try:
+            found = assess(run, load)
+        except _UnwantedError:
+            return False
+        with self._mailbox.open() as mail:
+            mail.assessments[run.summary.ref] = found
+        return True
+
+
+class _UnwantedError(Exception):
+    """Another run is looked at now."""

@@ -1,0 +1,56 @@
+"""What the main screen knows of how runs went: the loops in the timeline, limits, and the step that doomed a run."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING
+
+from tracetui.live.mail import Mail
+from tracetui.model import Run, RunRef
+from tracetui.store.store import OPEN_RUNS
+
+if TYPE_CHECKING:
+    from tracetui.ui.screens.main import MainScreen
+    from tracetui.views.assessment import Assessment
+
+
+class Assessing:
+    """Belongs to the main screen, as its actions do."""
+
+    def __init__(self, screen: MainScreen) -> None:
+        self._screen = screen
+        self._known: OrderedDict[RunRef, Assessment] = OrderedDict()
+        self._asked: Run | None = None
+
+    @property
+    def settled(self) -> bool:
+        """Whether what was asked last is known."""
+        known = self._known.get(self._asked.summary.ref) if self._asked is not None else None
+        return self._asked is None or (known is not None and known.run is self._asked)
+
+    def shown(self, run: Run) -> None:
+        """A state of a run is shown: show what is known of it, and ask for what is not."""
+        screen, ref = self._screen, run.summary.ref
+        known = self._known.get(ref)
+        if known is not None:
+            screen.steps.fold_loops(known)
+        screen.facts.assessment = screen.detail.assessment = known
+        if (known is None or known.run is not run) and run.complete and self._asked is not run:
+            self._asked = run
+            screen.app.engine.assessor.assess(run)
+
+    def take(self, mail: Mail) -> None:
+        """Take in what was found out."""
+        screen = self._screen
+        for ref, found in mail.assessments.items():
+            self._known[ref] = found
+            self._known.move_to_end(ref)
+        while len(self._known) > OPEN_RUNS:
+            self._known.popitem(last=False)
+        run = screen.steps.run
+        if run is None or run.summary.ref not in mail.assessments:
+            return
+        self.shown(run)
+        screen.facts.show_run(run)
+        if screen.detail.run is run and screen.detail.tab == "run":
+            screen.detail.draw_rows(keep=True)
