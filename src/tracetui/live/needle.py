@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property
 from typing import Final
 
 from tracetui.errors import UsageError
@@ -19,6 +20,10 @@ _FOLDED: Final = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
 """Letters that are the same as one of ASCII when case is ignored."""
 _ESCAPED_ROOM: Final = 64
 """Bytes that one character takes at most: a surrogate pair behind the backslashes of JSON in JSON in JSON."""
+
+
+LONG_ENOUGH: Final = 3
+_ASCII: Final = re.compile("[\x20-\x7f]+")
 
 
 class Needle:
@@ -56,17 +61,27 @@ class _Scan:
     """Finds the bytes that the JSON of a text must have: first its longest part that is mostly written as it is."""
 
     def __init__(self, text: str, *, fold: bool) -> None:
-        self._fold = fold
-        anchor = max(_runs(text, fold=fold), key=len, default="")
+        self._text, self._fold = text, fold
+        anchor = _anchor(text, fold=fold)
         self._anchor = (anchor.lower() if fold else anchor).encode()
         self._complete = anchor == text
         self._odd = tuple(odd.encode() for c in sorted({*anchor.lower()}) for odd in _FOLDED.get(c, "") if fold)
-        others = {*text.lower(), *text.upper(), *"".join(_FOLDED.get(c, "") for c in text.lower())}
-        escaped = b"|".join(sorted(_hex(c)[0] for c in (others if fold else set(text))))
-        self._escapes = re.compile(rb"\\u(?:" + escaped + rb")")
-        """An escape of one of its characters: without any, the anchor is written as it is or not there."""
-        self._near = re.compile(b"".join(_forms(c, plain=not _varies(c)) for c in text), re.DOTALL)
-        self._far = re.compile(b"".join(_forms(c) for c in text), re.DOTALL)
+        if fold:
+            unusual = {*anchor.lower(), *anchor.upper(), *"".join(_FOLDED.get(c, "") for c in anchor.lower())}
+        else:
+            unusual = {*anchor, *(c for c in text if c.isascii() and not _varies(c))}
+        self._escapes = re.compile(rb"\\u(?:" + b"|".join(sorted(_hex(c)[0] for c in unusual)) + rb")")
+        """An escape that nobody needs, or of the anchor: without any, the anchor is written as it is or not there."""
+
+    @cached_property
+    def _near(self) -> re.Pattern[bytes]:
+        """All usual ways to write the text."""
+        return re.compile(b"".join(_forms(c, plain=not _varies(c)) for c in self._text), re.DOTALL)
+
+    @cached_property
+    def _far(self) -> re.Pattern[bytes]:
+        """All ways to write the text."""
+        return re.compile(b"".join(_forms(c) for c in self._text), re.DOTALL)
 
     def may_hold(self, data: bytes) -> bool:
         if self._fold:
@@ -86,6 +101,13 @@ class _Scan:
 def _varies(c: str) -> bool:
     """Whether a character is mostly not written as it is, or not as one and the same bytes."""
     return c in _SIMPLE or c < " " or c == "\ufffd" or "\ud800" <= c <= "\udfff"
+
+
+def _anchor(text: str, *, fold: bool) -> str:
+    """The longest part that is mostly written as it is: of ASCII if that is long enough, as many escape what is not."""
+    runs = [*_runs(text, fold=fold)]
+    plain = max((part for run in runs for part in _ASCII.findall(run)), key=len, default="")
+    return plain if len(plain) >= LONG_ENOUGH else max(runs, key=len)
 
 
 def _runs(text: str, *, fold: bool) -> Iterator[str]:
