@@ -16,9 +16,13 @@ import msgspec
 from tracetui.export.json import encode, moment
 from tracetui.export.values import messages_lines, one_of_messages, value_lines
 from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
+from tracetui.model.masked import unmasked
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
+from tracetui.views.assessment import assess
 from tracetui.views.chart import tokens_of
 from tracetui.views.headline import measured, number
+from tracetui.views.loops import cost as cost_of
+from tracetui.views.loops import title as loop_title
 
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""
@@ -75,6 +79,7 @@ def facts(run: Run) -> Iterator[Fact]:
     """Everything that is known of the run as a whole."""
     yield from _outcome(run)
     yield from _judged(run)
+    yield from _went(run)
     yield from _facts(run)
     yield from _said(run)
 
@@ -130,6 +135,22 @@ def _judged(run: Run) -> Iterator[Fact]:
         score = "—" if metric.score is None else f"{metric.score:.4g}"
         limit_words = "" if metric.threshold is None else f" of {metric.threshold:.4g}"
         yield Fact("metric", [Clean(f"{one_line(metric.name, 60)} {score}{limit_words}{passed}")])
+
+
+def _went(run: Run) -> Iterator[Fact]:
+    """What was repeated, which steps went beyond limits, and the one that doomed the run."""
+    found = assess(run, unmasked(run).load)
+    for loop in found.loops:
+        spent = f" · {cost_of(loop)} lost" if cost_of(loop) else ""
+        yield Fact("loop", [Clean(f"{loop_title(run, loop)} from {_place(run, run.spans[loop.first].id)}{spent}")])
+    if found.left_out:
+        yield Fact("loop", [Clean(f"{grouped(found.left_out)} more calls look alike; too many to compare")])
+    for course in found.limits:
+        if course.crossed is not None:
+            place = _place(run, run.spans[course.crossed].id)
+            yield Fact("beyond", [Clean(f"{one_line(course.limit.name, 60)} at {place}")])
+    if (doom := found.told_doom) is not None:
+        yield Fact("doomed", [Clean(f"at {_place(run, doom.span)}, as far as can be guessed: {doom.why}")])
 
 
 def _facts(run: Run) -> Iterator[Fact]:

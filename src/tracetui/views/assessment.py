@@ -29,6 +29,12 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
     """Calls that may repeat others, but were not compared: there were too many."""
 
     @property
+    def told_doom(self) -> Doomed | None:
+        """Where the run was doomed, if that tells more than its failure does: before it, or where a limit ended it."""
+        violated = any(limit.violated for limit in self.run.body.limits)
+        return self.doomed if violated else self.turning_point
+
+    @property
     def turning_point(self) -> Doomed | None:
         """Where the run was doomed, unless that step says so itself: it failed."""
         span = self.run.span(self.doomed.span) if self.doomed is not None else None

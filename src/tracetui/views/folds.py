@@ -138,20 +138,22 @@ class LoopRow:
             yield from (BLANK, *self._bar(chart, ticks, columns.bar, glyphs))
 
     def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
-        """Sign and title, what failed, whether it doomed the run; what it cost and was given, where there is room."""
+        """Sign, title and what failed; what it was given, whether it doomed the run, its cost, where there is room."""
         run, loop = self._run, self._loop
-        pieces = [
-            Piece(Clean(f"{glyphs.folded} "), "dim"),
-            Piece(Clean(f"{glyphs.loop} {title(run, loop, glyphs)}"), _WARN),
-        ]
+        words = Clean(f"{glyphs.loop} {title(run, loop, glyphs)}")
+        pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(words, _WARN)]
         if self.failed:
             pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
-        if self._dooms:
-            pieces.append(_doom(glyphs))
         room, spent = width - width_of(tuple(pieces)), cost(loop)
+        after = []
+        if self._dooms:
+            doom = _doom(glyphs)
+            after.append(doom if width_of((doom,)) <= room else Piece(Clean(f" {glyphs.note}"), _WARN))
+            room -= width_of(tuple(after))
         lost = Piece(Clean(f"  {spent} lost" if spent else ""), "dim")
-        after = [lost] if width_of((lost,)) <= room else []
-        room -= width_of(tuple(after))
+        if width_of((lost,)) <= room:
+            after.append(lost)
+            room -= width_of((lost,))
         given = argument(run.spans[loop.first])
         told = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
         return [*pieces, *told, *after]

@@ -69,8 +69,8 @@ def course(sheet: Sheet, assessment: Assessment) -> None:
     if assessment.left_out:
         words = f"{grouped(assessment.left_out)} more calls look alike; too many to compare"
         sheet.fact("" if loops else "loops", Piece(Clean(words), "dim"))
-    point = assessment.doomed
-    if point is None or not (assessment.turning_point or any(limit.violated for limit in run.body.limits)):
+    point = assessment.told_doom
+    if point is None:
         return
     sheet.fact("doomed", *_leads(sheet, run, point.span, "at "), spans=(point.span,))
     sheet.prose("", point.why, "sec")
