@@ -145,6 +145,17 @@ class TraceApp(App[int]):
     def _ring(self) -> None:
         self.post_message(MailWaiting())
 
+    def open_screen(self, screen: Screen[None]) -> None:
+        """Show a screen of panes that have nothing to show yet: in whole frames until it has (`opened`), or soon."""
+        self._opening = True
+        self.push_screen(screen)
+        self.set_timer(OPENING_SECONDS, self.opened)
+
+    def opened(self) -> None:
+        """The screen has something to show."""
+        if self._opening:
+            self._opened()
+
     def _opened(self) -> None:
         self._opening = False
         if self._held_back:

@@ -165,7 +165,7 @@ class Comparing:
         app, store = self._screen.app, self._screen.store
         known = [run for ref in (a, b) if (run := store.opened(ref)) is not None and self._is_new(run)]
         relation = store.runs[b].relation if b in store.runs and store.relations.original(b) == a else None
-        app.push_screen(DiffScreen(Compare(a, b, relation), known, app.commands))
+        app.open_screen(DiffScreen(Compare(a, b, relation), known, app.commands))
 
     def _is_new(self, run: Run) -> bool:
         """Whether a run that was read is as its file is now, as far as is known."""

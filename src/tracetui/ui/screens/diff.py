@@ -121,6 +121,7 @@ class DiffScreen(ComparedScreen):
         self.change.show_look(look, subject, path=path, last=self._last)
         self._last = False
         self.refresh_frame()
+        self.app.opened()
 
     # ---- what the commands ask for
 
