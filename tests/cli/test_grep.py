@@ -111,3 +111,27 @@ def test_the_match_is_bold_on_a_terminal_only(cli: Cli, monkeypatch: pytest.Monk
 
     assert bold.replace("\x1b[1mlimit\x1b[22m", "limit") == plain != bold
     assert cli("grep", "limit", "traces/paprika").text == plain
+
+
+def test_only_the_runs_that_a_query_asks_for_are_searched(cli: Cli) -> None:
+    everywhere = {hit["run"] for hit in lines_of(cli("grep", "e", "traces/daily.db", "--json").out)[:-1]}
+    failed = {
+        hit["run"] for hit in lines_of(cli("grep", "-q", "status:error", "e", "traces/daily.db", "--json").out)[:-1]
+    }
+
+    assert failed < everywhere
+    assert failed == {
+        run["address"] for run in cli("ls", "traces", "--json").data["runs"] if run["status"] == "error"
+    } & (everywhere)
+    assert cli("grep", "-q", "agent:nobody", "e", "traces").status == 1
+    assert cli("grep", "-q", "nokey:1", "e", "traces").status == 2
+
+
+def test_secrets_are_masked_for_people_and_exact_as_data(cli: Cli) -> None:
+    session = Session(Path("traces/made/a.ccpa-trace.jsonl"))
+    session.answer(session.call("login", api_key="hunter2-correct-horse"), "done")
+
+    for words, shown in (([], False), (["--json"], True), (["--json", "--redact"], False)):
+        result = cli("grep", "correct-horse", "traces/made", *words)
+        assert result.status == 0
+        assert ("hunter2" in result.text) == shown
