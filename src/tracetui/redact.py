@@ -21,11 +21,12 @@ from tracetui.redact_rules import (
     NAME,
     SHAPES,
     Found,
+    Looked,
     Named,
     assigned,
     assignments,
-    lowered,
-    may_hold,
+    look,
+    looked,
     named,
     shaped,
     tail,
@@ -56,11 +57,12 @@ class Redactor:
 
     def text(self, text: str, *, cut: bool = False) -> str:
         """`text` with every secret in it masked. With `cut` also the beginning of one at its end."""
-        if not may_hold(text):
+        here = look(text)
+        if here is None:
             return self._cut(text) if cut else text
         made = self._document(text)
         if made is None:
-            made = self._plain(text, lowered(text))
+            made = self._plain(here)
         return self._cut(made) if cut else made
 
     def header(self, text: str) -> str:
@@ -88,16 +90,15 @@ class Redactor:
 
     # ---- texts
 
-    def _plain(self, text: str, low: str) -> str:
+    def _plain(self, here: Looked) -> str:
         for shape in SHAPES:
-            if any(needle in low for needle in shape.needles):
-                made = self._replace(text, shaped(shape, text, low))
-                if made is not text:
-                    text, low = made, lowered(made)
-        return self._replace(text, assigned(text, low))
+            made = self._replace(here.text, shaped(shape, here))
+            if made is not here.text:
+                here = looked(made)
+        return self._replace(here.text, assigned(here))
 
     def _cut(self, text: str) -> str:
-        found = tail(text, lowered(text))
+        found = tail(text)
         return text if found is None else self._replace(text, [found])
 
     def _replace(self, text: str, found: Iterable[Found]) -> str:
@@ -250,18 +251,12 @@ def _suspicious(value: Any) -> bool:
         data = msgspec.json.encode(value, enc_hook=repr)
     except (ValueError, TypeError, RecursionError, OverflowError):
         return True
-    return may_hold(data) and _holds(data.decode())
-
-
-def _holds(text: str) -> bool:
-    """Whether JSON text holds secrets, or what may hide them."""
-    low = lowered(text)
-    shapes = (shape for shape in SHAPES if any(needle in low for needle in shape.needles))
-    return (
-        "\\u00" in low
-        or any(next(shaped(shape, text, low), None) is not None for shape in shapes)
-        or next(assignments(text, low), None) is not None
-        or ('"value":' in low and any(named(name) for name in _PAIR.findall(text)))
+    here = look(data)
+    return here is not None and (
+        b"\\u00" in here.needles
+        or any(next(shaped(shape, here), None) is not None for shape in SHAPES)
+        or next(assignments(here), None) is not None
+        or ('"value":' in here.low and any(named(name) for name in _PAIR.findall(here.text)))
     )
 
 

@@ -78,7 +78,7 @@ class Shape(NamedTuple):
     """
 
     name: str
-    needles: tuple[str, ...]
+    needles: tuple[bytes, ...]
     pattern: re.Pattern[str]
     likely: re.Pattern[str] = re.compile("")
 
@@ -92,40 +92,40 @@ _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
 SHAPES: Final = (
     Shape(
         "private key",
-        ("-----begin",),
+        (b"-----begin",),
         re.compile(
             rf"-----begin {_KEY_BLOCK}(?P<secret>[^-]*+(?:-(?!----)[^-]*+)*+)-----end {_KEY_BLOCK}"
             rf"|-----begin {_KEY_BLOCK}(?P<open>[^\"\\]*+(?:\\[^\"][^\"\\]*+)*+)"
         ),
     ),
-    Shape("password in a URL", ("@",), re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
+    Shape("password in a URL", (b"@",), re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
     Shape(
-        "key of a model provider", ("sk-",), re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")
+        "key of a model provider", (b"sk-",), re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")
     ),
     Shape(
         "AWS key",
-        ("akia", "asia"),
+        (b"akia", b"asia"),
         re.compile(rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])"),
         re.compile("^[A-Z0-9]+$"),
     ),
     Shape(
         "GitHub token",
-        ("ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_"),
+        (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
         re.compile(r"gh[pousr]_[a-z0-9]{20,}+|github_pat_[a-z0-9_]{20,}+"),
     ),
-    Shape("GitLab token", ("glpat-",), re.compile(r"glpat-[a-z0-9_-]{16,}+")),
-    Shape("Slack token", ("xox",), re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
-    Shape("Google key", ("aiza",), re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
-    Shape("Hugging Face token", ("hf_",), re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
+    Shape("GitLab token", (b"glpat-",), re.compile(r"glpat-[a-z0-9_-]{16,}+")),
+    Shape("Slack token", (b"xox",), re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
+    Shape("Google key", (b"aiza",), re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
+    Shape("Hugging Face token", (b"hf_",), re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
     Shape(
         "JSON web token",
-        ("eyj",),
+        (b"eyj",),
         re.compile(_begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?"),
         re.compile("^eyJ"),
     ),
     Shape(
         "bearer token",
-        ("bearer",),
+        (b"bearer",),
         re.compile(r"bearer[ \t]{1,4}(?P<secret>[a-z0-9._~+/=-]{8,}+)"),
         re.compile(".{20}|[0-9]"),
     ),
@@ -149,37 +149,53 @@ class Found(NamedTuple):
     quoted: bool = False
 
 
-def lowered(text: str) -> str:
-    """`text` with its ASCII letters lowered: every character stays where it is."""
-    return _lowered(text).decode("utf-8", "surrogatepass")
+class Looked(NamedTuple):
+    """A text that may hold secrets: with its ASCII letters lowered (every character stays where it is), and which
+    needles are in it.
+    """
+
+    text: str
+    low: str
+    needles: frozenset[bytes]
 
 
-def _lowered(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass").lower()
+def look(text: str | bytes) -> Looked | None:
+    """One cheap look at a text, or at its UTF-8: None where there is certainly no secret in it."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    low = data.lower()
+    if not (_RARE.search(low) or _AUTH.search(low) or (b"@" in low and _ADDRESS.search(low))):
+        for needle in _OFTEN:  # every header that is drawn passes here, and a generator takes twice as long
+            if needle in low:
+                break
+        else:
+            return None
+    needles = frozenset(needle for needle in _NEEDLES if needle in low)
+    return Looked(text if isinstance(text, str) else _text(text), _text(low), needles)
 
 
-def may_hold(text: str | bytes) -> bool:
-    """One cheap look: False where there is certainly no secret in a text (or in its UTF-8)."""
-    low = text.lower() if isinstance(text, bytes) else _lowered(text)
-    for needle in _NEEDLES:  # noqa: SIM110 - every header that is drawn passes here; a generator takes twice as long
-        if needle in low:
-            return True
-    return False
+def looked(text: str) -> Looked:
+    """The same, of a text that holds something in any case."""
+    low = text.encode("utf-8", "surrogatepass").lower()
+    return Looked(text, _text(low), frozenset(needle for needle in _NEEDLES if needle in low))
 
 
-def shaped(shape: Shape, text: str, low: str) -> Iterator[Found]:
+def _text(data: bytes) -> str:
+    return data.decode("utf-8", "surrogatepass")
+
+
+def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
     """The secrets of one shape."""
-    for match in shape.pattern.finditer(low):
+    text = here.text
+    for match in shape.pattern.finditer(here.low) if not here.needles.isdisjoint(shape.needles) else ():
         group = match.lastgroup or 0
         start, end = match.span(group)
         if start < end and shape.likely.search(text[start:end]):
             yield Found(start, end, shape.name)
 
 
-def tail(text: str, low: str) -> Found | None:
+def tail(text: str) -> Found | None:
     """The beginning of a secret at the end of a text that was cut there."""
-    begin = max(0, len(low) - 200)
-    match = _TAIL.search(low, begin)
+    match = _TAIL.search(_text(text.encode("utf-8", "surrogatepass").lower()), max(0, len(text) - 200))
     if match is None:
         return None
     start = match.start() if match.lastgroup == "token" else match.start(match.lastgroup or 0)
@@ -190,19 +206,28 @@ def tail(text: str, low: str) -> Found | None:
 
 _SEPARATOR: Final = r"(?P<name>[\w-]{0,40}+)(?P<quote>\\{0,8}[\"']?)(?P<sep>[ \t]{0,4}(?::=|=>|==?|:)\s{0,4}|[ \t])"
 WORDS: Final = {
-    word: re.compile(pattern + _SEPARATOR)
+    word.encode(): re.compile(pattern + _SEPARATOR)
     for word, pattern in {
         "token": "token(?!s)",
-        "key": "key(?<![^a-z0-9 _-]key)(?!s)",
-        "auth": "auth(?!or[^i])",
+        "key": "key(?:(?<=[a-z0-9_-]key)|(?<=api key))(?!s)",
+        "auth": "auth(?!or(?!i)|ent)",
         **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
     }.items()
 }
 """One of them is in every name that counts; and where each is in a name that something follows, lowered."""
-_NEEDLES: Final = tuple(
-    needle.encode() for needle in (*WORDS, *(needle for shape in SHAPES for needle in shape.needles), "\\u00")
-)
+_NEEDLES: Final = (*WORDS, *(needle for shape in SHAPES for needle in shape.needles), b"\\u00")
 """Lowered; one of them is in every secret or before it, or in the escapes that may hide it."""
+_RARE: Final = re.compile(
+    rb"[kzjxw_](?:(?<=sk)-[a-z0-9_-]{16}|(?<=tok)en(?!s)|(?<=cook)ie|(?<=[a-z0-9_-]k)ey(?!s)|(?<=api k)ey"
+    rb"|(?<=ak)ia[a-z0-9]{16}|(?<=aiz)a|(?<=eyj)[a-z0-9_-]{6}|(?<=xox)[abeoprs]-|(?<=passw)|(?<=pw)d|(?<=hf_)|(?<=gh[pousr]_)|(?<=hub_)pat_)"
+)
+"""Most needles, as what is around their rarest letter: a regular expression passes other letters quickly."""
+_OFTEN: Final = (
+    b"secret", b"credential", b"passphrase", b"connection", b"bearer", b"-----begin", b"asia", b"glpat-", b"\\u00",
+)  # fmt: skip
+"""The other needles."""
+_AUTH: Final = re.compile(b"auth(?!or(?!i)|ent)")
+_ADDRESS: Final = re.compile(SHAPES[1].pattern.pattern.encode())
 _LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
     r"(?P<escape>\\+)\"(?P<escaped>[^\"\\]*+)|\"(?P<double>(?:[^\"\\]|\\.)*+)|'(?P<single>(?:[^'\\\n]|\\.)*+)"
@@ -219,10 +244,11 @@ _HEADERS: Final = ("cookie", "authorization")
 """Names of header lines: all that follows is the value."""
 
 
-def assignments(text: str, low: str) -> Iterator[tuple[str, re.Match[str]]]:
+def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
     """Places where something follows a name that says that it is secret, with that name."""
+    text, low = here.text, here.low
     for word, pattern in WORDS.items():
-        for match in pattern.finditer(low) if word in low else ():
+        for match in pattern.finditer(low) if word in here.needles else ():
             start = _beginning(text, match.start())
             name = text[start - 4 * (low[max(0, start - 4) : start] == "api ") : match.end("name")]
             if (match["sep"].strip() or name.startswith("--")) and named(name) is not Named.OPEN:
@@ -237,18 +263,18 @@ def _beginning(text: str, place: int) -> int:
     return place
 
 
-def assigned(text: str, low: str) -> Iterator[Found]:
+def assigned(here: Looked) -> Iterator[Found]:
     """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, header lines."""
     end = 0
-    for name, match in sorted(assignments(text, low), key=lambda found: found[1].start()):
-        found = _value(text, match, name) if match.start() >= end else None
+    for name, match in sorted(assignments(here), key=lambda found: found[1].start()):
+        found = _value(here.text, match, name) if match.start() >= end else None
         if found is not None:
             end = found.end
             yield found
 
 
 def _value(text: str, match: re.Match[str], name: str) -> Found | None:
-    header = not match["quote"] and match["sep"].startswith(":") and lowered(name).endswith(_HEADERS)
+    header = not match["quote"] and match["sep"].startswith(":") and name.lower().endswith(_HEADERS)
     value = (_LINE if header else _VALUE).match(text, match.end())
     if value is None:
         return None
