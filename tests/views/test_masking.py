@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import threading
 from collections.abc import Callable, Hashable, Iterator
@@ -192,3 +193,18 @@ def test_the_model_is_not_changed(tmp_path: Path) -> None:
     exact = read_run(SOURCE, secret_trace(tmp_path))
     assert unmasked(exact) is exact
     assert isinstance(exact.spans[0], Span)
+
+
+BODIES = {"block", "diff_lines", "diff_text", "limits", "masking", "sheet", "transcript", "values"}
+"""Views of bodies, which are masked already."""
+
+
+@pytest.mark.parametrize("path", sorted(Path(masking.__file__).parent.glob("*.py")), ids=lambda path: path.stem)
+def test_strings_of_headers_pass_the_gate_that_masks(path: Path) -> None:
+    imported = {
+        alias.name
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module == "tracetui.text"
+        for alias in node.names
+    }
+    assert path.stem in BODIES or not imported & {"clean", "clean_lines", "one_line"}
