@@ -25,6 +25,8 @@ LATER: Final = (
     # of other commands, and of screens that nobody has opened yet
     *("tracetui.diff", "tracetui.views.diff", "tracetui.live.differ", "tracetui.live.tail"),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
+    *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.store.signature", "tracetui.live.jobs"),
+    *("tracetui.ui.filtering", "tracetui.ui.screens.triage", "tracetui.ui.screens.single"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.providers"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""

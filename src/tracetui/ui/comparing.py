@@ -29,7 +29,7 @@ class Comparing:
     def __init__(self, screen: MainScreen) -> None:
         self._screen = screen
         self.marked: list[RunRef] = []
-        """At most two, the first one is A."""
+        """In the order of marking: the first one is A, the second B."""
         self.verdicts: dict[tuple[RunRef, RunRef], Verdict] = {}
         """What is known of pairs (original, replay)."""
         self._ahead: RunRef | None = None
@@ -72,7 +72,7 @@ class Comparing:
 
     def ties(self, run: RunSummary, glyphs: Glyphs) -> Tied:
         """How a run of the list is tied to others: marked, a replay that diverged, an original with replays."""
-        mark = "AB"[self.marked.index(run.ref)] if run.ref in self.marked else ""
+        mark = self._letter(run.ref)
         screen = self._screen
         if screen.app.stage:  # relations are found anew with every file that arrives
             return Tied(mark)
@@ -94,6 +94,12 @@ class Comparing:
             pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
         return Tied(mark, before=(*pieces, Piece(Clean("  "))))
 
+    def _letter(self, ref: RunRef) -> str:
+        """How a marked run is marked: two are A and B, of more each is only one of them."""
+        if ref not in self.marked:
+            return ""
+        return "AB"[self.marked.index(ref)] if len(self.marked) <= TWO else "+"
+
     def offered(self, commands: Sequence[Command]) -> Sequence[Command]:
         """The commands that lead somewhere from the run that is looked at: ``D`` needs another run."""
         screen = self._screen
@@ -112,10 +118,12 @@ class Comparing:
         if ref in self.marked:
             self.marked.remove(ref)
         else:
-            self.marked = [*self.marked[-1:], ref]
+            self.marked = [*self.marked, ref]
         screen.refresh_list()
-        if len(self.marked) == TWO:
-            screen.say("A and B are marked  ·  d compares them")
+        if len(self.marked) > TWO:
+            screen.say(f"{len(self.marked)} runs are marked  ·  C says what they share that the others lack")
+        elif len(self.marked) == TWO:
+            screen.say("A and B are marked  ·  d compares them  ·  C says what they share")
         elif self.marked:
             screen.say("marked as A  ·  mark another with Space, or d compares with the run under the cursor")
 
@@ -128,6 +136,8 @@ class Comparing:
             pair.append(here)
         if len(pair) == TWO:
             self.open(pair[0], pair[1])
+        elif len(pair) > TWO:
+            screen.say(f"{len(pair)} runs are marked: d compares two, C says what all of them share", "status.warn")
         else:
             screen.say("Space marks a run; d compares two marked ones, D one with its original", "status.warn")
 
@@ -139,16 +149,20 @@ class Comparing:
 
     def do_diff_original(self, argument: str) -> None:
         """Compare a replay with its original, or an original with its replays."""
-        screen, ref = self._screen, self._here
-        run = screen.store.runs.get(ref) if ref is not None else None
-        if run is None:
-            return
+        ref = self._here
+        if ref is not None and ref in self._screen.store.runs and (said := self.compare_with_original(ref)):
+            self._screen.say(said, "status.warn")
+
+    def compare_with_original(self, ref: RunRef) -> str:
+        """The same for any run; what stands against it, in words, if nothing can be compared."""
+        screen = self._screen
+        run = screen.store.runs[ref]
         relations = screen.store.relations
         original, replays = relations.original(run.ref), relations.replays(run.ref)
         if original is not None:
             self.open(original, run.ref)
         elif has_original(run):
-            screen.say(f"its original, {run.replay_of or run.replay_of_path}, is not in this directory", "status.warn")
+            return f"its original, {run.replay_of or run.replay_of_path}, is not in this directory"
         elif len(replays) == 1:
             self.open(run.ref, replays[0])
         elif replays:
@@ -156,7 +170,8 @@ class Comparing:
 
             screen.app.push_screen(ReplaysScreen(run, replays, screen.app.commands))
         else:
-            screen.say("it has no original and no replays; Space marks two runs that d compares", "status.warn")
+            return "it has no original and no replays; Space marks two runs that d compares"
+        return ""
 
     def open(self, a: RunRef, b: RunRef) -> None:
         """Open the comparison of two runs."""

@@ -6,21 +6,19 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.store import query
+from tracetui.store.known import Known
 from tracetui.store.query import Completion, QueryError
 from tracetui.text import Clean, cells, clean, grouped, one_line
 from tracetui.ui.commands import RUNS, STEPS
-from tracetui.ui.lines import LineBar
+from tracetui.ui.prompt import FILTER
 from tracetui.views.rows import Line, Piece, fit
 
 if TYPE_CHECKING:
-    from tracetui.store.known import Known
     from tracetui.ui.screens.main import MainScreen
 
 RUNS_ASK: Final = "words, status:error agent:… tool:… dur>5s tokens>10k since:2h -tag:known (a or b)   Tab completes"
 SPANS_ASK: Final = "words, tool:… status:error dur>5s cached:true decision:…   Tab completes"
-FILTER, FILTER_STEPS = "filter", "filter steps"
-"""Purposes of the prompt."""
-FILTERS: Final = frozenset({FILTER, FILTER_STEPS})
+FILTER_STEPS: Final = f"{FILTER} steps"
 
 
 class _Cycle(NamedTuple):
@@ -36,16 +34,12 @@ class Filtering:
 
     def __init__(self, screen: MainScreen) -> None:
         self._screen = screen
+        self._hint = screen.hint
         self._cycle: _Cycle | None = None
-        self.hint = LineBar("bg", id="hint")
-        """Below the prompt: what is wrong and where, or how many there are and how the query may go on."""
-        self.hint.display = False
 
     @property
     def context(self) -> Known:
         """What queries can ask of runs."""
-        from tracetui.store.known import Known
-
         screen, store = self._screen, self._screen.store
         return Known(
             screen.app.verdicts.sidecar, lambda: store.runs.values(), lambda: store.relations, screen.live.is_going
@@ -95,7 +89,7 @@ class Filtering:
 
     def answered(self, purpose: str, text: str) -> None:
         """The query was taken, or given up."""
-        self.hint.display = False
+        self._hint.display = False
         self._cycle = None
         self._apply(purpose, text)
         (self._screen.steps if purpose == FILTER_STEPS else self._screen.runs).focus()
@@ -150,8 +144,8 @@ class Filtering:
             )
         else:
             line = self._going_on(purpose, text)
-        self.hint.show(tuple(fit(line, width - 2)))
-        self.hint.display = True
+        self._hint.show(tuple(fit(line, width - 2)))
+        self._hint.display = True
 
     def _going_on(self, purpose: str, text: str) -> Line:
         """How many there are, and how the query may go on."""

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from textual import events
 from textual.message import Message
 from textual.widgets import Input
 
 from tracetui.text import clean
+
+FILTER: Final = "filter"
+"""How the purpose of a prompt begins that filters: what is given up filters no more."""
 
 
 class Prompt(Input):
@@ -73,7 +78,7 @@ class Prompt(Input):
         elif event.key == "escape":
             event.stop()
             event.prevent_default()
-            self._finish("" if self._purpose.startswith("filter") else self._before, taken=False)
+            self._finish("" if self._purpose.startswith(FILTER) else self._before, taken=False)
 
     def put(self, text: str, cursor: int) -> None:
         """Put text in place of what was typed, as if it was typed."""

@@ -6,11 +6,13 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.errors import UsageError
-from tracetui.model import Problem, RunRef
+from tracetui.model import Problem, RunRef, Status
+from tracetui.views import masking
 
 if TYPE_CHECKING:
     from tracetui.live.mail import Mail
     from tracetui.live.surveyed import Job, Survey
+    from tracetui.store.contrast import Contrast
     from tracetui.ui.screens.main import MainScreen
     from tracetui.views.hits import HitRows
 
@@ -55,6 +57,9 @@ class Surveying:
         self._screen = screen
         self.search: Search | None = None
         self.latest: Survey | None = None
+        self.contrasts: dict[Sequence[RunRef], Contrast] = {}
+        """What runs share that others lack, as far as it is known, by the runs."""
+        self._contrast: tuple[Sequence[RunRef], Job] | None = None
 
     def take(self, mail: Mail) -> None:
         """Take in what was found out."""
@@ -64,6 +69,19 @@ class Surveying:
         self.latest = survey
         if self.search is not None and survey.job is self.search.job:
             self.search.take(survey)
+        if self._contrast is not None and survey.job is self._contrast[1]:
+            self.contrasts[self._contrast[0]] = survey.result
+
+    def contrast(self, refs: Sequence[RunRef]) -> Job:
+        """Begin to find out what runs share that others, which may be compared with them, lack."""
+        from tracetui.live.jobs import contrast_job
+        from tracetui.store.contrast import comparable
+
+        runs = self._screen.store.runs
+        job = contrast_job(refs, comparable(runs.values(), refs))
+        self._contrast = tuple(refs), job
+        self.ask(job)
+        return job
 
     def ask(self, job: Job) -> None:
         """Do a job in place of the one before."""
@@ -84,9 +102,9 @@ class Surveying:
             self.show_search()
 
     def _begin(self, text: str) -> None:
-        from tracetui.live.grep import PLAIN
+        from tracetui.live.grep import Options
+        from tracetui.live.jobs import grep_job
         from tracetui.live.needle import Needle
-        from tracetui.live.survey import grep_job
         from tracetui.views.hits import HitRows
 
         screen, wanted = self._screen, Wanted.of(text)
@@ -97,7 +115,7 @@ class Surveying:
             self.search = None
             return
         refs = screen.runs.refs()
-        job = grep_job(refs, needle, PLAIN)
+        job = grep_job(refs, needle, Options(redactor=masking.current()))
         self.search = Search(text, job, HitRows(screen.store.runs.get, glyphs=screen.app.look.glyphs), len(refs))
         self.ask(job)
 
@@ -116,9 +134,29 @@ class Surveying:
         else:
             self.count(self.in_scope(), "all runs that are shown" if screen.runs.arrangement.words else "all runs")
 
+    def do_contrast(self, argument: str) -> None:
+        screen = self._screen
+        marked = [ref for ref in screen.comparing.marked if ref in screen.store.runs]
+        failed = [ref for ref in self.in_scope() if screen.store.runs[ref].status is Status.ERROR]
+        if not marked and not failed:
+            screen.say("no run failed, and none is marked: Space marks runs", "status.warn")
+        elif marked:
+            self.tell_apart(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
+        else:
+            self.tell_apart(failed, f"the {len(failed)} failed runs")
+
+    def tell_apart(self, refs: Sequence[RunRef], of: str) -> None:
+        """Open the list of what these runs share that others lack; `of` says in words which they are."""
+        from tracetui.ui.screens.contrast import ContrastScreen
+
+        known = self.contrasts.get(tuple(refs))
+        self._screen.app.push_screen(ContrastScreen(tuple(refs), of, self._screen.app.commands))
+        if known is None:
+            self.contrast(refs)
+
     def count(self, refs: Sequence[RunRef], of: str) -> None:
         """Open the statistics of these runs; `of` says in words which they are."""
-        from tracetui.live.survey import statistics_job
+        from tracetui.live.jobs import statistics_job
         from tracetui.ui.screens.statistics import StatisticsScreen
 
         job = statistics_job(refs)

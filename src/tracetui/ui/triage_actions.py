@@ -141,6 +141,23 @@ class TriageActions(CommonActions):
         if undecided is not None:
             queue.move_to_key(undecided.signature.key)
 
+    # ---- of all its runs
+
+    def do_statistics(self, argument: str) -> None:
+        screen, group = self._screen, self._screen.queue.group
+        if group is not None:
+            screen.app.main.surveying.count(group.runs, f"{group.id}, {screen.of_runs(group)}")
+
+    def do_contrast(self, argument: str) -> None:
+        screen, group = self._screen, self._screen.queue.group
+        if group is not None:
+            screen.app.main.surveying.tell_apart(group.runs, f"{group.id}, {screen.of_runs(group)}")
+
+    def do_diff_original(self, argument: str) -> None:
+        screen, ref = self._screen, self._screen.queue.run
+        if ref in screen.app.store.runs and (said := screen.app.main.comparing.compare_with_original(ref)):
+            screen.say(said, "status.warn")
+
     def do_copy(self, argument: str) -> None:
         screen = self._screen
         if argument == "value" or screen.queue.run is None:

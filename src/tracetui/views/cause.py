@@ -20,7 +20,7 @@ from tracetui.views.rows import Line, ListRows, Piece, column, fill, width_of
 from tracetui.views.triage import placeholders, short_id
 
 if TYPE_CHECKING:
-    from tracetui.store.contrast import Finding
+    from tracetui.store.contrast import Contrast, Finding
 
 BAR: Final = 12
 """Cells of the bar that shows how many runs have something in common."""
@@ -37,25 +37,21 @@ class Example(NamedTuple):
     span: str | None
 
 
-class Shared:
-    """What the runs of a signature have in common, as far as it is known: `findings` is None while nobody knows."""
-
-    def __init__(self, findings: Sequence[Finding] | None = None, note: str = "") -> None:
-        self.findings, self.note = findings, note
-
-
 def cause_rows(
     group: Group,
     example: RunSummary | None,
     told: Judgement,
-    shared: Shared,
+    shared: Contrast | None,
     *,
     width: int,
     now: float,
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
 ) -> ListRows:
-    """The rows of the pane. The key of a row that leads somewhere is an `Example`."""
+    """The rows of the pane; `shared` is None while nobody knows what its runs share.
+
+    The key of a row that leads somewhere is an `Example`.
+    """
     lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(told, width)]
     lines += _normalised(example, width)
     keys: list[Hashable] = list(range(len(lines)))
@@ -63,6 +59,12 @@ def cause_rows(
         keys.append(key if key is not None else len(lines))
         lines.append(line)
     return ListRows(lines, keys=keys)
+
+
+def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
+    """What runs share, alone; as in `cause_rows`."""
+    told = _shared(shared, width, glyphs)[1:]
+    return ListRows([line for line, _ in told], keys=[key if key is not None else i for i, (_, key) in enumerate(told)])
 
 
 def _headline(group: Group, width: int) -> list[Line]:
@@ -134,12 +136,12 @@ def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
-def _shared(shared: Shared, width: int, glyphs: Glyphs) -> list[tuple[Line, Example | None]]:
+def _shared(shared: Contrast | None, width: int, glyphs: Glyphs) -> list[tuple[Line, Example | None]]:
     head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(20, width - 2 * (BAR + _COUNTS + 2)))
     columns = [Piece(Clean("  these".ljust(BAR + _COUNTS + 2)), "dim"), Piece(Clean("  the others"), "dim")]
     rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
-    if shared.findings is None:
-        return [*rows, ((Piece(Clean(shared.note or "comparing with the runs that did not fail …"), "dim"),), None)]
+    if shared is None:
+        return [*rows, ((Piece(Clean("comparing with the runs that did not fail …"), "dim"),), None)]
     if not shared.findings:
         rows.append(((Piece(Clean("nothing that the others lack"), "dim"),), None))
     found = enumerate(shared.findings)

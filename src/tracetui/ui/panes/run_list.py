@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
-from tracetui.store.query import Columns, Context
 from tracetui.text import Clean, one_line
 from tracetui.ui.line_view import LineView
 from tracetui.views import runs
 from tracetui.views.arrange import Arrangement, Going, Item, arrange, told_going
 from tracetui.views.rows import Line, ListRows, Piece
+
+if TYPE_CHECKING:
+    from tracetui.store.query import Columns, Context
 
 REUNION_SECONDS: Final = 5.0
 """For how long a run that went is waited for, before the cursor belongs to the run that it stands on."""
@@ -32,7 +34,8 @@ class RunList(LineView):
         """True once the reader moved the cursor: from then on it stays where it is."""
         self.complete = False
         """True once all runs are listed: those that appear later are new."""
-        self._found_before: Columns[RunSummary] = Columns()
+        self._columns: Columns[RunSummary] | None = None
+        """What queries found out about the runs; there from the first query on."""
         self._arranged: Arrangement | None = None
         """The arrangement of the rows that are shown."""
         self._above: set[RunRef] = set()
@@ -57,8 +60,12 @@ class RunList(LineView):
         """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `going` whether
         it goes on, `ties` how one is tied to others, `context` what a query can ask that no trace tells.
         """
+        if self.arrangement.words and self._columns is None:
+            from tracetui.store.query import Columns
+
+            self._columns = Columns()
         items = arrange(
-            summaries, problems, self.arrangement, now=now, going=going, context=context, columns=self._found_before
+            summaries, problems, self.arrangement, now=now, going=going, context=context, columns=self._columns
         )
         everything = self.arrangement.all_columns
         rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 
 from tracetui.model import RunRef, RunSummary
+from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group
 from tracetui.text import Clean, clean
 from tracetui.ui.line_view import LineView
 from tracetui.ui.panes.steps import Steps
 from tracetui.views import triage
-from tracetui.views.cause import Shared, cause_rows, example_of
+from tracetui.views.cause import cause_rows, example_of
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -69,7 +70,7 @@ class Cause(LineView):
         self._subject: Hashable = None
 
     def show_cause(
-        self, group: Group, example: RunSummary | None, told: Judgement, shared: Shared, *, now: float
+        self, group: Group, example: RunSummary | None, told: Judgement, shared: Contrast | None, *, now: float
     ) -> None:
         """Show what is known of a signature."""
         same, self._subject = group.signature.key == self._subject, group.signature.key

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from textual import events, on
 from textual.app import ComposeResult
@@ -18,20 +20,23 @@ from tracetui.ui.arranging import Arranging
 from tracetui.ui.assessing import Assessing
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
 from tracetui.ui.comparing import Comparing
-from tracetui.ui.filtering import FILTERS, Filtering
 from tracetui.ui.frame import footer, header, sentence
 from tracetui.ui.judging import Judging, JudgingScreen, Subject
 from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import Box
+from tracetui.ui.lines import Box, LineBar
 from tracetui.ui.live import Live
 from tracetui.ui.panes.detail import Detail, Sought
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
+from tracetui.ui.prompt import FILTER
 from tracetui.ui.surveying import Surveying
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.runs import Tied
+
+if TYPE_CHECKING:
+    from tracetui.ui.filtering import Filtering
 
 
 class MainScreen(JudgingScreen):
@@ -50,7 +55,9 @@ class MainScreen(JudgingScreen):
         self.arranging = Arranging(self)
         self.assessing = Assessing(self)
         self.judging = Judging(self)
-        self.filtering = Filtering(self)
+        self.hint = LineBar("bg", id="hint")
+        """Below the prompt of the filter: what is wrong and where, or how the query may go on."""
+        self.hint.display = False
         self.surveying = Surveying(self)
         self.walking = 0
         """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
@@ -73,6 +80,13 @@ class MainScreen(JudgingScreen):
     def doers(self) -> tuple[object, ...]:
         return self.actions, self.comparing, self.judging, self.filtering, self.surveying
 
+    @cached_property
+    def filtering(self) -> Filtering:
+        """The filter; what it takes is loaded when it is first asked for."""
+        from tracetui.ui.filtering import Filtering
+
+        return Filtering(self)
+
     @property
     def store(self) -> Store:
         """What is known of the directory."""
@@ -82,7 +96,7 @@ class MainScreen(JudgingScreen):
         self._classify()
         yield self._header
         yield self._sentence
-        yield self.filtering.hint
+        yield self.hint
         with Box(id="body"):
             yield self.runs
             with Box(id="side"):
@@ -355,16 +369,16 @@ class MainScreen(JudgingScreen):
     # ---- prompt
 
     def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
-        return self.filtering.complete(purpose, value, cursor, step) if purpose in FILTERS else None
+        return self.filtering.complete(purpose, value, cursor, step) if purpose.startswith(FILTER) else None
 
     def typed(self, purpose: str, value: str) -> None:
-        if purpose in FILTERS:
+        if purpose.startswith(FILTER):
             self.filtering.typed(purpose, value)
         else:
             super().typed(purpose, value)
 
     def answered(self, purpose: str, value: str) -> None:
-        if purpose in FILTERS:
+        if purpose.startswith(FILTER):
             self.filtering.answered(purpose, value)
         else:
             super().answered(purpose, value)

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from textual import on
 
+from tracetui.live.jobs import Counted
 from tracetui.live.mail import Mail
-from tracetui.live.survey import Counted
 from tracetui.live.surveyed import Job, Survey
 from tracetui.store.statistics import By
 from tracetui.text import Clean, grouped

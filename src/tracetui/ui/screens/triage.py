@@ -8,6 +8,7 @@ from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
+from textual.timer import Timer
 
 from tracetui.live.mail import Mail
 from tracetui.model import RunRef
@@ -23,11 +24,12 @@ from tracetui.ui.lines import Box
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.triage_actions import TriageActions
 from tracetui.views.bars import amount
-from tracetui.views.cause import Shared
 from tracetui.views.rows import Line, Piece
 from tracetui.views.triage import Member
 
 BAR: Final = 24
+REST_SECONDS: Final = 0.15
+"""How long the cursor rests on a signature before its runs are read to be compared with others."""
 REGROUP_SECONDS: Final = 0.5
 """While runs arrive, the queue changes no oftener."""
 
@@ -47,12 +49,13 @@ class TriageScreen(JudgingScreen):
         self._grouped = -1
         self._group_after = 0.0
         self._cursor: Hashable = None
+        self._rest: Timer | None = None
         if before is not None:
             self.queue.unfolded, self._cursor = before.queue.unfolded, before.queue.cursor
 
     @property
     def doers(self) -> tuple[object, ...]:
-        return self.actions, self.judging, self.app.main.comparing
+        return self.actions, self.judging
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -81,6 +84,8 @@ class TriageScreen(JudgingScreen):
             self.regroup()
         if self.queue.run in mail.runs:
             self.show_failure()
+        if mail.survey is not None:
+            self.show_cause()
 
     def regroup(self) -> None:
         """Group the failures as they are known now."""
@@ -100,6 +105,11 @@ class TriageScreen(JudgingScreen):
         run = self.app.store.runs.get(what)
         return verdicts.of(run) if run is not None else Judgement()
 
+    @staticmethod
+    def of_runs(group: Group) -> str:
+        """How many runs a signature has, in words."""
+        return f"{grouped(len(group.runs))} run{'s' if len(group.runs) != 1 else ''}"
+
     def show_cause(self) -> None:
         """Show what is known of what is under the cursor."""
         group, ref = self.queue.group, self.queue.run
@@ -107,10 +117,24 @@ class TriageScreen(JudgingScreen):
             self.cause.nothing()
             self.failure.nothing([])
         else:
-            self.cause.show_cause(group, self.app.store.runs.get(ref), self.told(group), Shared(), now=self.app.clock())
+            example, shared = self.app.store.runs.get(ref), self.app.main.surveying.contrasts.get(group.runs)
+            self.cause.show_cause(group, example, self.told(group), shared, now=self.app.clock())
+            if shared is None:
+                self._compare_later()
             self.app.engine.open(ref)
             self.show_failure()
         self.refresh_frame()
+
+    def _compare_later(self) -> None:
+        """When the cursor has come to rest, find out what the runs of the signature share that others lack."""
+        if self._rest is not None:
+            self._rest.stop()
+        self._rest = self.set_timer(REST_SECONDS, self._compare)
+
+    def _compare(self) -> None:
+        group, surveying = self.queue.group, self.app.main.surveying
+        if group is not None and group.runs not in surveying.contrasts:
+            surveying.contrast(group.runs)
 
     def show_failure(self) -> None:
         """Show the steps of the run under the cursor, up to its failure; now if it is kept, else when it is read."""
