@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeVar
 
 from tracetui.model import Run, Span, Status
-from tracetui.store.loops import Loop, calls_of
+from tracetui.store.loops import Loop
 from tracetui.text import Clean
 from tracetui.views.assessment import Assessment
 from tracetui.views.bars import bar, on_grid
@@ -36,13 +36,13 @@ class Folds:
     def of(cls, assessment: Assessment, run: Run, *, going: bool) -> Folds:
         """The loops of a run, by what is known of this or an earlier state of it.
 
-        While the run is `going` on, a loop that reaches to its end may grow yet: it is none.
+        While the run is `going` on, a loop to which another round may be added is none yet.
         """
         point = assessment.turning_point
         folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
         if run is not assessment.run:
             folds = folds.grown(growth(assessment.run, run), run)
-        if going and folds.loops and folds.loops[-1].last >= max(calls_of(run), default=0):
+        if going and folds.loops and _may_grow(run, folds.loops[-1]):
             folds = cls(run, folds.loops[:-1], folds._doomed)
         return folds
 
@@ -185,6 +185,11 @@ def _touched(run: Run, loop: Loop, came: Growth) -> bool:
     """Whether any call of the loop, or what is below it, is not what it was."""
     at = bisect_left(came.changed, loop.first)
     return at < len(came.changed) and came.changed[at] < loop.last + run.sizes[loop.last]
+
+
+def _may_grow(run: Run, loop: Loop) -> bool:
+    """Whether no whole round came after the loop; each call may have a turn that contains it."""
+    return len(run.spans) - (loop.last + run.sizes[loop.last]) < 2 * loop.period
 
 
 def _doom(glyphs: Glyphs) -> Piece:
