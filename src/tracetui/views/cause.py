@@ -22,11 +22,11 @@ from tracetui.views.triage import placeholders, short_id
 if TYPE_CHECKING:
     from tracetui.store.contrast import Contrast, Finding
 
-BAR: Final = 12
-"""Cells of the bar that shows how many runs have something in common."""
+MOST_BAR: Final = 16
+"""Cells at most of the bar that shows how many runs have something in common."""
 MOST_AGENTS: Final = 3
 MOST_NORMALISED: Final = 8
-_COUNTS: Final = 9
+_COUNTS: Final = 8
 
 
 class Example(NamedTuple):
@@ -64,7 +64,10 @@ def cause_rows(
 def contrast_rows(shared: Contrast | None, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:
     """What runs share, alone; as in `cause_rows`."""
     told = _shared(shared, width, glyphs)[1:]
-    return ListRows([line for line, _ in told], keys=[key if key is not None else i for i, (_, key) in enumerate(told)])
+    keys = [key if key is not None else i for i, (_, key) in enumerate(told)]
+    return ListRows(
+        [line for line, _ in told], keys=keys, headings=[i for i, (_, key) in enumerate(told) if key is None]
+    )
 
 
 def _headline(group: Group, width: int) -> list[Line]:
@@ -136,9 +139,14 @@ def _flow(pieces: Sequence[Piece], width: int) -> list[Line]:
     return [tuple(line) for line in lines]
 
 
+def _bar(width: int) -> int:
+    """Cells of each of the two bars, beside a name of half the width."""
+    return max(0, min(MOST_BAR, (width // 2 - 2 * (_COUNTS + 2)) // 2))
+
+
 def _shared(shared: Contrast | None, width: int, glyphs: Glyphs) -> list[tuple[Line, Example | None]]:
-    head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(20, width - 2 * (BAR + _COUNTS + 2)))
-    columns = [Piece(Clean("  these".ljust(BAR + _COUNTS + 2)), "dim"), Piece(Clean("  the others"), "dim")]
+    head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(8, width - 2 * (_bar(width) + _COUNTS + 2)))
+    columns = [Piece(Clean("  these".ljust(_bar(width) + _COUNTS + 2)), "dim"), Piece(Clean("  the others"), "dim")]
     rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
     if shared is None:
         return [*rows, ((Piece(Clean("comparing with the runs that did not fail …"), "dim"),), None)]
@@ -154,19 +162,19 @@ def _shared(shared: Contrast | None, width: int, glyphs: Glyphs) -> list[tuple[L
 def finding_line(finding: Finding, width: int, glyphs: Glyphs = UNICODE) -> Line:
     """One thing that runs have in common: in how many of both sides."""
     telling = finding.in_a * (finding.of_b or 1) > 2 * finding.in_b * finding.of_a
-    room = max(20, width - 2 * (BAR + _COUNTS + 2))
+    room = max(8, width - 2 * (_bar(width) + _COUNTS + 2))
     name = fill([Piece(one_line(finding.words, 200), "text" if telling else "sec")], room)
     return (
         *name,
-        *_share(finding.in_a, finding.of_a, "bar.error" if telling else "bar.model", glyphs),
-        *_share(finding.in_b, finding.of_b, "bar.model", glyphs),
+        *_share(finding.in_a, finding.of_a, _bar(width), "bar.error" if telling else "bar.model", glyphs),
+        *_share(finding.in_b, finding.of_b, _bar(width), "bar.model", glyphs),
     )
 
 
-def _share(part: int, whole: int, style: str, glyphs: Glyphs) -> list[Piece]:
+def _share(part: int, whole: int, bar: int, style: str, glyphs: Glyphs) -> list[Piece]:
     return [
         Piece(Clean("  ")),
-        *amount(part, whole, BAR, style, glyphs=glyphs),
+        *amount(part, whole, bar, style, glyphs=glyphs),
         column(Clean(f" {text.count(part)}/{text.count(whole)}"), _COUNTS, "text", right=False),
     ]
 
