@@ -26,7 +26,6 @@ from tracetui.redact_rules import (
     assigned,
     assignments,
     look,
-    looked,
     named,
     shaped,
     tail,
@@ -92,9 +91,7 @@ class Redactor:
 
     def _plain(self, here: Looked) -> str:
         for shape in SHAPES:
-            made = self._replace(here.text, shaped(shape, here))
-            if made is not here.text:
-                here = looked(made)
+            here = here.after(self._replace(here.text, shaped(shape, here)))
         return self._replace(here.text, assigned(here))
 
     def _cut(self, text: str) -> str:
@@ -253,7 +250,7 @@ def _suspicious(value: Any) -> bool:
         return True
     here = look(data)
     return here is not None and (
-        b"\\u00" in here.needles
+        "escape" in here.signs
         or any(next(shaped(shape, here), None) is not None for shape in SHAPES)
         or next(assignments(here), None) is not None
         or ('"value":' in here.low and any(named(name) for name in _PAIR.findall(here.text)))

@@ -73,12 +73,12 @@ def named(key: str) -> Named:
 class Shape(NamedTuple):
     """A kind of secret that is known by how it looks.
 
-    The pattern is searched in text whose ASCII letters were lowered, where one of `needles` is in it; its named group
+    The pattern is searched in text whose ASCII letters were lowered, where one of `signs` was seen; its named group
     (else all of it) is what is masked. What it finds counts if `likely` is found in it as it was written.
     """
 
     name: str
-    needles: tuple[bytes, ...]
+    signs: tuple[str, ...]
     pattern: re.Pattern[str]
     likely: re.Pattern[str] = re.compile("")
 
@@ -92,40 +92,38 @@ _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
 SHAPES: Final = (
     Shape(
         "private key",
-        (b"-----begin",),
+        ("begin",),
         re.compile(
             rf"-----begin {_KEY_BLOCK}(?P<secret>[^-]*+(?:-(?!----)[^-]*+)*+)-----end {_KEY_BLOCK}"
             rf"|-----begin {_KEY_BLOCK}(?P<open>[^\"\\]*+(?:\\[^\"][^\"\\]*+)*+)"
         ),
     ),
-    Shape("password in a URL", (b"@",), re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
-    Shape(
-        "key of a model provider", (b"sk-",), re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")
-    ),
+    Shape("password in a URL", ("address",), re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
+    Shape("key of a model provider", ("sk",), re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")),
     Shape(
         "AWS key",
-        (b"akia", b"asia"),
+        ("akia", "asia"),
         re.compile(rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])"),
         re.compile("^[A-Z0-9]+$"),
     ),
     Shape(
         "GitHub token",
-        (b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_", b"github_pat_"),
+        ("gh",),
         re.compile(r"gh[pousr]_[a-z0-9]{20,}+|github_pat_[a-z0-9_]{20,}+"),
     ),
-    Shape("GitLab token", (b"glpat-",), re.compile(r"glpat-[a-z0-9_-]{16,}+")),
-    Shape("Slack token", (b"xox",), re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
-    Shape("Google key", (b"aiza",), re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
-    Shape("Hugging Face token", (b"hf_",), re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
+    Shape("GitLab token", ("glpat",), re.compile(r"glpat-[a-z0-9_-]{16,}+")),
+    Shape("Slack token", ("xox",), re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
+    Shape("Google key", ("aiza",), re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
+    Shape("Hugging Face token", ("hf",), re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
     Shape(
         "JSON web token",
-        (b"eyj",),
+        ("eyj",),
         re.compile(_begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?"),
         re.compile("^eyJ"),
     ),
     Shape(
         "bearer token",
-        (b"bearer",),
+        ("bearer",),
         re.compile(r"bearer[ \t]{1,4}(?P<secret>[a-z0-9._~+/=-]{8,}+)"),
         re.compile(".{20}|[0-9]"),
     ),
@@ -150,33 +148,38 @@ class Found(NamedTuple):
 
 
 class Looked(NamedTuple):
-    """A text that may hold secrets: with its ASCII letters lowered (every character stays where it is), and which
-    needles are in it.
+    """A text that may hold secrets: with its ASCII letters lowered (every character stays where it is), and the signs
+    of them that were seen.
     """
 
     text: str
     low: str
-    needles: frozenset[bytes]
+    signs: frozenset[str]
+
+    def after(self, text: str) -> Looked:
+        """The same when some of its secrets are masked."""
+        return self if text is self.text else Looked(text, _lowered(text), self.signs)
 
 
 def look(text: str | bytes) -> Looked | None:
     """One cheap look at a text, or at its UTF-8: None where there is certainly no secret in it."""
     data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     low = data.lower()
-    if not (_RARE.search(low) or _AUTH.search(low) or (b"@" in low and _ADDRESS.search(low))):
-        for needle in _OFTEN:  # every header that is drawn passes here, and a generator takes twice as long
-            if needle in low:
-                break
-        else:
-            return None
-    needles = frozenset(needle for needle in _NEEDLES if needle in low)
-    return Looked(text if isinstance(text, str) else _text(text), _text(low), needles)
+    signs = {match.lastgroup or "" for match in _RARE.finditer(low)}
+    for name, needle in _OFTEN.items():
+        if needle in low:
+            signs.add(name)
+    if _AUTH.search(low):
+        signs.add("auth")
+    if b"@" in low and _ADDRESS.search(low):
+        signs.add("address")
+    if not signs:
+        return None
+    return Looked(text if isinstance(text, str) else _text(text), _text(low), frozenset(signs))
 
 
-def looked(text: str) -> Looked:
-    """The same, of a text that holds something in any case."""
-    low = text.encode("utf-8", "surrogatepass").lower()
-    return Looked(text, _text(low), frozenset(needle for needle in _NEEDLES if needle in low))
+def _lowered(text: str) -> str:
+    return _text(text.encode("utf-8", "surrogatepass").lower())
 
 
 def _text(data: bytes) -> str:
@@ -186,7 +189,7 @@ def _text(data: bytes) -> str:
 def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
     """The secrets of one shape."""
     text = here.text
-    for match in shape.pattern.finditer(here.low) if not here.needles.isdisjoint(shape.needles) else ():
+    for match in shape.pattern.finditer(here.low) if not here.signs.isdisjoint(shape.signs) else ():
         group = match.lastgroup or 0
         start, end = match.span(group)
         if start < end and shape.likely.search(text[start:end]):
@@ -195,7 +198,7 @@ def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
 
 def tail(text: str) -> Found | None:
     """The beginning of a secret at the end of a text that was cut there."""
-    match = _TAIL.search(_text(text.encode("utf-8", "surrogatepass").lower()), max(0, len(text) - 200))
+    match = _TAIL.search(_lowered(text), max(0, len(text) - 200))
     if match is None:
         return None
     start = match.start() if match.lastgroup == "token" else match.start(match.lastgroup or 0)
@@ -206,7 +209,7 @@ def tail(text: str) -> Found | None:
 
 _SEPARATOR: Final = r"(?P<name>[\w-]{0,40}+)(?P<quote>\\{0,8}[\"']?)(?P<sep>[ \t]{0,4}(?::=|=>|==?|:)\s{0,4}|[ \t])"
 WORDS: Final = {
-    word.encode(): re.compile(pattern + _SEPARATOR)
+    word: re.compile(pattern + _SEPARATOR)
     for word, pattern in {
         "token": "token(?!s)",
         "key": "key(?:(?<=[a-z0-9_-]key)|(?<=api key))(?!s)",
@@ -214,18 +217,24 @@ WORDS: Final = {
         **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
     }.items()
 }
-"""One of them is in every name that counts; and where each is in a name that something follows, lowered."""
-_NEEDLES: Final = (*WORDS, *(needle for shape in SHAPES for needle in shape.needles), b"\\u00")
-"""Lowered; one of them is in every secret or before it, or in the escapes that may hide it."""
+"""The signs of a name that counts; and where each is in a name that something follows, lowered."""
 _RARE: Final = re.compile(
-    rb"[kzjxw_](?:(?<=sk)-[a-z0-9_-]{16}|(?<=tok)en(?!s)|(?<=cook)ie|(?<=[a-z0-9_-]k)ey(?!s)|(?<=api k)ey"
-    rb"|(?<=ak)ia[a-z0-9]{16}|(?<=aiz)a|(?<=eyj)[a-z0-9_-]{6}|(?<=xox)[abeoprs]-|(?<=passw)|(?<=pw)d|(?<=hf_)|(?<=gh[pousr]_)|(?<=hub_)pat_)"
+    rb"[kzjxw_](?:(?P<sk>(?<=sk)-(?=[a-z0-9_-]{16}))|(?P<cookie>(?<=cook)ie)"
+    rb"|(?P<token>(?<=-tok)en(?!s)"
+    rb"|(?<=tok)en(?!s|_usage|_count)(?=[a-z0-9_-]{0,40}+(?:\\{0,8}[\"'][ \t]{0,4}[:=,}]|[ \t]{0,4}[:=])))"
+    rb"|(?P<key>(?<=[a-z0-9_-]k)ey(?!s)|(?<=api k)ey)|(?P<akia>(?<=ak)ia(?=[a-z0-9]{16}))|(?P<aiza>(?<=aiz)a)"
+    rb"|(?P<eyj>(?<=eyj)(?=[a-z0-9_-]{6}))|(?P<xox>(?<=xox)[abeoprs]-)|(?P<passw>(?<=passw))|(?P<pwd>(?<=pw)d)"
+    rb"|(?P<hf>(?<=hf_))|(?P<gh>(?<=gh[pousr]_)|(?<=hub_)pat_))"
 )
-"""Most needles, as what is around their rarest letter: a regular expression passes other letters quickly."""
-_OFTEN: Final = (
-    b"secret", b"credential", b"passphrase", b"connection", b"bearer", b"-----begin", b"asia", b"glpat-", b"\\u00",
-)  # fmt: skip
-"""The other needles."""
+"""Signs, as what is around their rarest letter: a regular expression passes other letters quickly."""
+_OFTEN: Final = {
+    "begin": b"-----begin",
+    "asia": b"asia",
+    "glpat": b"glpat-",
+    "escape": b"\\u00",
+    **{word: word.encode() for word in ("secret", "credential", "passphrase", "connection", "bearer")},
+}
+"""Signs without such a letter, and JSON's escapes, which may hide any."""
 _AUTH: Final = re.compile(b"auth(?!or(?!i)|ent)")
 _ADDRESS: Final = re.compile(SHAPES[1].pattern.pattern.encode())
 _LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
@@ -248,7 +257,7 @@ def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
     """Places where something follows a name that says that it is secret, with that name."""
     text, low = here.text, here.low
     for word, pattern in WORDS.items():
-        for match in pattern.finditer(low) if word in here.needles else ():
+        for match in pattern.finditer(low) if word in here.signs else ():
             start = _beginning(text, match.start())
             name = text[start - 4 * (low[max(0, start - 4) : start] == "api ") : match.end("name")]
             if (match["sep"].strip() or name.startswith("--")) and named(name) is not Named.OPEN:
