@@ -1,0 +1,243 @@
+"""The filter by keys, on the built-in samples: typed, completed, picked; of the list and of the steps."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.ui.conftest import Opener, press, settle, text_of
+from tracetui.model import Status
+from tracetui.ui.app import TraceApp
+from tracetui.ui.commands import RUNS, STEPS
+from tracetui.ui.prompt import Prompt
+from tracetui.ui.screens.facets import FacetsScreen
+
+RESEARCHER = "paprika/0690e0f0*.json"
+
+
+def keys(text: str) -> list[str]:
+    """A text as keys to be pressed."""
+    return ["space" if character == " " else character for character in text]
+
+
+def line(app: TraceApp, row: int) -> str:
+    """A row of the screen, counted from the top."""
+    return text_of(app).splitlines()[row]
+
+
+def agents(app: TraceApp) -> set[str]:
+    """Agents of the runs that are shown."""
+    runs = [app.store.runs[ref] for ref in app.main.runs.refs()]
+    return {run.agent or run.name for run in runs}
+
+
+def spans(app: TraceApp) -> list[str]:
+    """Names of the spans that have a row."""
+    steps = app.main.steps
+    ids = [steps.rows.key(i) for i in range(len(steps.rows))]
+    assert steps.run is not None
+    return [span.name for key in ids if isinstance(key, str) and (span := steps.run.span(key)) is not None]
+
+
+async def pick(screen: FacetsScreen, pilot: Pilot[int], term: str) -> None:
+    """Put the cursor on a value, and pick it."""
+    assert screen.list.move_to_key(term)
+    await press(pilot, "space")
+
+
+async def test_the_runs_are_filtered_and_counted_while_the_query_is_typed(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        whole = len(app.store.runs)
+        await press(pilot, "f")
+        assert f"{whole} of {whole} runs" in line(app, 2)
+        await press(pilot, *keys("agent:planner"))
+        assert agents(app) == {"planner"}
+        assert f"{len(app.main.runs.refs())} of {whole} runs" in line(app, 2)
+        await press(pilot, "backspace")  # now it is a name that nobody has
+        assert f"0 of {whole} runs" in line(app, 2)
+        await press(pilot, "r", "enter")
+        assert app.main.pane == RUNS
+        assert "planner" in agents(app)
+        assert "agent:planner" in text_of(app)
+        assert not app.main.hint.display
+
+
+async def test_escape_gives_the_filter_up_and_a_filter_that_was_taken_is_cleared_by_it(
+    opened: Opener, samples: Path
+) -> None:
+    async with opened(samples) as (app, pilot):
+        whole = len(app.store.runs)
+        await press(pilot, "f", *keys("status:error"), "escape")
+        assert app.main.runs.arrangement.words == ""
+        assert len(app.main.runs.refs()) == whole
+        await press(pilot, "f", *keys("status:error"), "enter")
+        assert {app.store.runs[ref].status for ref in app.main.runs.refs()} == {Status.ERROR}
+        await press(pilot, "escape")
+        assert len(app.main.runs.refs()) == whole
+        assert app.screen is app.main
+
+
+@pytest.mark.parametrize(
+    ("query", "column", "says"),
+    [("modle:x", 0, "did you mean `model`"), ("Zürich dur>soon", 7, "dur"), ("ok (a or", 3, None)],
+)
+async def test_what_is_wrong_is_said_below_its_column(
+    opened: Opener, samples: Path, query: str, column: int, says: str | None
+) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *keys(query))
+        typed, hint = line(app, 1), line(app, 2)
+        if says is None:  # it is only not finished yet
+            assert "^" not in hint
+            assert " of " in hint
+            return
+        begin = typed.index(query[:3])
+        assert hint[begin:].index("^") >= column
+        assert says in hint
+        await press(pilot, "enter")
+        assert says in line(app, 1)
+        assert not app.main.hint.display
+
+
+async def test_tab_goes_through_what_may_follow_and_shift_tab_goes_back(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *keys("stat"), "tab")
+        prompt = app.screen.query_one(Prompt)
+        assert prompt.value == "status:"
+        offered = []
+        for _ in range(3):
+            await press(pilot, "tab")
+            offered.append(prompt.value)
+        assert offered[0] == "status:ok"
+        assert len(set(offered)) == 3
+        assert prompt.cursor_position == len(prompt.value)
+        await press(pilot, "shift+tab")
+        assert prompt.value == offered[1]
+        await press(pilot, "shift+tab", "shift+tab")
+        assert prompt.value not in offered  # from the first one it goes to the last
+        await press(pilot, "tab")
+        assert prompt.value == offered[0]
+        await press(pilot, *keys(" a"), "tab")
+        assert prompt.value == "status:ok agent:"
+
+
+async def test_what_completes_a_query_filters_at_once(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *keys("agent:deploy"), "tab")
+        assert app.screen.query_one(Prompt).value == "agent:deployer"
+        assert agents(app) == {"deployer"}
+        await press(pilot, "enter")
+        assert app.main.runs.arrangement.words == "agent:deployer"
+
+
+async def test_the_steps_of_a_run_are_filtered(opened: Opener, samples: Path) -> None:
+    async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
+        await press(pilot, "enter")
+        assert app.main.pane == STEPS
+        before = spans(app)
+        await press(pilot, "f", *keys("tool:search"))
+        assert set(spans(app)) == {"search"}
+        assert "spans" in line(app, 2)
+        await press(pilot, "enter")
+        assert app.main.pane == STEPS
+        assert set(spans(app)) == {"search"}
+        await press(pilot, "f", "escape")
+        assert spans(app) == before
+
+
+async def test_a_filter_that_no_step_fits_says_so(opened: Opener, samples: Path) -> None:
+    async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
+        await press(pilot, "enter", "f", *keys("tool:nothing"))
+        assert line(app, 2).strip().startswith("0 of")
+        await press(pilot, "enter")
+        assert "tool:nothing" in text_of(app)
+
+
+async def test_the_timeline_is_sorted_by_duration_and_put_in_order_again(opened: Opener, samples: Path) -> None:
+    async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
+        await press(pilot, "enter")
+        steps = app.main.steps
+        in_order = [steps.rows.key(i) for i in range(len(steps.rows))]
+        await press(pilot, "comma")
+        assert steps.run is not None
+        shown = [steps.run.span(key) for i in range(len(steps.rows)) if isinstance(key := steps.rows.key(i), str)]
+        times = [span.duration_ms or 0.0 for span in shown if span is not None]
+        assert times == sorted(times, reverse=True)
+        assert len(times) > 3
+        assert "longest first" in text_of(app)
+        await press(pilot, "comma")
+        assert [steps.rows.key(i) for i in range(len(steps.rows))] == in_order
+        assert "in order" in text_of(app)
+
+
+async def test_sorting_leaves_the_tree(opened: Opener, samples: Path) -> None:
+    async with opened(next(samples.glob(RESEARCHER))) as (app, pilot):
+        await press(pilot, "enter", "t")
+        assert app.main.steps.as_tree
+        await press(pilot, "comma")
+        assert not app.main.steps.as_tree
+
+
+async def test_the_value_under_the_cursor_is_the_filter(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "P")
+        screen = app.screen
+        assert isinstance(screen, FacetsScreen)
+        assert screen.list.move_to_key("agent:deployer")
+        await press(pilot, "enter")
+        assert app.screen is app.main
+        assert agents(app) == {"deployer"}
+        assert app.main.runs.arrangement.words == "agent:deployer"
+
+
+async def test_of_one_key_any_value_is_picked_and_of_several_keys_all(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "P")
+        screen = app.screen
+        assert isinstance(screen, FacetsScreen)
+        for term in ("agent:researcher", "agent:planner", "status:error", "agent:deployer"):
+            await pick(screen, pilot, term)
+        await pick(screen, pilot, "agent:deployer")  # not any more
+        asked = "(agent:researcher or agent:planner) status:error"
+        assert asked in line(app, 1)
+        await press(pilot, "enter")
+        assert app.main.runs.arrangement.words == asked
+        shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
+        assert {run.agent for run in shown} == {"researcher", "planner"}
+        assert {run.status for run in shown} == {Status.ERROR}
+        assert len(shown) > len({run.agent for run in shown})
+
+
+async def test_picking_is_given_up(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "P", "space", "escape")
+        assert app.screen is app.main
+        assert app.main.runs.arrangement.words == ""
+        await press(pilot, "P", "q")
+        assert app.screen is app.main
+
+
+async def test_facets_count_the_runs(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        failed = sum(run.status is Status.ERROR for run in app.store.runs.values())
+        await press(pilot, "P")
+        assert f"error{'':>8}".strip() in text_of(app)
+        row = next(one for one in text_of(app).splitlines() if " error " in one)
+        assert f" {failed} " in row
+        await press(pilot, "slash", *keys("deployer"), "enter")
+        screen = app.screen
+        assert isinstance(screen, FacetsScreen)
+        assert screen.list.cursor == "agent:deployer"
+        await press(pilot, "n", "N", "escape", "escape")
+        assert app.screen is app.main
+
+
+async def test_a_filter_goes_on_holding_while_the_run_is_read(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *keys("agent:deployer"), "enter", "enter")
+        assert app.main.level == 1
+        await settle(pilot)
+        await press(pilot, "escape")
+        assert agents(app) == {"deployer"}
