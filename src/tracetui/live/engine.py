@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
+from tracetui.live.load import read_run
 from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.opener import Opener
 from tracetui.live.traffic import Traffic
@@ -95,6 +96,23 @@ class Engine:
     def later(self, work: Callable[[], None]) -> None:
         """Do something that nobody waits for, in a thread of its own, when the screen has come to rest."""
         self._begin(lambda: None if self._traffic.rest(REST_SECONDS) else work())
+
+    def apart(self, work: Callable[[], Callable[[], None]]) -> None:
+        """Do something that the reader waits for, in a thread of its own; what it returns is called in the UI loop."""
+
+        def done() -> None:
+            then = work()
+            with self._mailbox.open(asked=True) as mail:
+                mail.then.append(then)
+
+        self._begin(done)
+
+    def read(self, ref: RunRef) -> Run:
+        """All of a run, exactly as the trace has it. It takes as long as it takes: for what is done `apart`.
+
+        Raises `LinkLost`.
+        """
+        return read_run(self._source, ref)
 
     def _begin(self, work: Callable[[], None]) -> None:
         threading.Thread(target=self._guard, args=(work,), daemon=True).start()

@@ -49,6 +49,8 @@ class Mail(msgspec.Struct):
     """The newest answer to each question about two runs."""
     assessments: dict[RunRef, Assessment] = {}
     """How runs went that were read."""
+    then: list[Callable[[], None]] = []
+    """What is to be done in the UI loop now that something was done apart from it (`Engine.apart`)."""
     survey: Survey | None = None
     """How far the job is that reads many runs."""
     watching: Watching | None = None

@@ -123,6 +123,9 @@ class DiffActions(CommonActions):
 
     # ---- taking away
 
+    def do_export(self, argument: str) -> None:
+        self._screen.export()
+
     def do_copy(self, argument: str) -> None:
         screen = self._screen
         if argument == "value":

@@ -158,6 +158,9 @@ class TriageActions(CommonActions):
         if ref in screen.app.store.runs and (said := screen.app.main.comparing.compare_with_original(ref)):
             screen.say(said, "status.warn")
 
+    def do_export(self, argument: str) -> None:
+        self._screen.app.main.taking.export_triage(self._screen)
+
     def do_copy(self, argument: str) -> None:
         screen = self._screen
         if argument == "value" or screen.queue.run is None:

@@ -49,6 +49,8 @@ class Detail(FoldingView):
         self.preferred = ""
         """The tab that the reader chose; kept from span to span where there is one."""
         self.wrap = True
+        self.revealed: Body | None = None
+        """The body with one masked value shown, in place of `body`."""
         self.sought: Sought | None = None
         """What is to be searched for as soon as its span is shown with its body."""
         self.assessment: Assessment | None = None
@@ -63,6 +65,8 @@ class Detail(FoldingView):
         fresh = not same or (self.body is None and body is not None)  # only a body tells which tabs there are
         if not same:
             self.opened = frozenset()
+        if not same or body is not self.body:
+            self.revealed = None
         self.run, self.span, self.body = run, span, body
         self.tabs = detail.tabs(run, span, body)
         if self.preferred in self.tabs:
@@ -111,9 +115,33 @@ class Detail(FoldingView):
         if self.cursor is not None:
             self.post_message(self.Moved(self, self.cursor))
 
+    # ---- one masked value
+
+    def reveal_value(self, ref: RunRef, span: Span, exact: Body) -> bool | None:
+        """Show the value under the cursor as `exact`, the body of that span, has it.
+
+        False if nothing is masked there; None if the span is not shown any more.
+        """
+        from tracetui.views.reveal import revealed
+
+        if self.run is None or self.span is None or self.body is None:
+            return None
+        if (self.run.summary.ref, self.span.id) != (ref, span.id):
+            return None
+        self.revealed = revealed(self.body, exact, self.cursor)
+        if self.revealed is None:
+            return False
+        self.draw_rows(keep=True)
+        return True
+
+    def hide(self) -> None:
+        """Mask again what was shown."""
+        self.revealed = None
+        self.draw_rows(keep=True)
+
     def nothing(self, lines: list[Line] | None = None) -> None:
         """Show no span."""
-        self.run = self.span = self.body = None
+        self.run = self.span = self.body = self.revealed = None
         self.tabs = []
         self.show(ListRows(lines or []), title=(), title_right=(), keep=False)
 
@@ -182,7 +210,7 @@ class Detail(FoldingView):
         rows = detail.rows(
             self.run,
             self.span,
-            self.body,
+            self.revealed or self.body,
             self.tab,
             width=width if self.wrap else UNWRAPPED,
             opened=self.opened,

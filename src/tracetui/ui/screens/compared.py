@@ -52,6 +52,10 @@ class ComparedScreen(FramedScreen):
     def reread(self) -> None:
         """Read again what is compared."""
 
+    def export(self) -> None:
+        """Write what is compared to a file."""
+        self.say("of two contexts there is no export: Esc, and x writes the run", "status.warn")
+
     def opened(self, view: LineView) -> bool:
         """A row was opened that does not fold; True if that led somewhere."""
         return False

@@ -139,6 +139,9 @@ class DiffScreen(ComparedScreen):
         self.app.engine.differ.compare(self.ask_of)
         self.say("comparing with nothing ignored" if self.ask_of.strict else "comparing, ids, times and the like aside")
 
+    def export(self) -> None:
+        self.app.main.taking.export_diff(self, self.ask_of)
+
     def reread(self) -> None:
         self._asked = None
         self.app.engine.differ.compare(self.ask_of, anew=True)

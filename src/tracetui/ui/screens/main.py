@@ -31,6 +31,7 @@ from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
 from tracetui.ui.prompt import FILTER
 from tracetui.ui.surveying import Surveying
+from tracetui.ui.taking import Taking
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.runs import Tied
@@ -59,6 +60,7 @@ class MainScreen(JudgingScreen):
         """Below the prompt of the filter: what is wrong and where, or how the query may go on."""
         self.hint.display = False
         self.surveying = Surveying(self)
+        self.taking = Taking(self)
         self.walking = 0
         """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
         self.come_from: Callable[[], object] | None = None
@@ -78,7 +80,7 @@ class MainScreen(JudgingScreen):
 
     @property
     def doers(self) -> tuple[object, ...]:
-        return self.actions, self.comparing, self.judging, self.filtering, self.surveying
+        return self.actions, self.comparing, self.judging, self.filtering, self.surveying, self.taking
 
     @cached_property
     def filtering(self) -> Filtering:
@@ -119,6 +121,7 @@ class MainScreen(JudgingScreen):
         """Take in what the engine left."""
         self.live.take(mail)
         self.surveying.take(mail)
+        self.taking.take(mail)
         self.comparing.take(mail)
         self.assessing.take(mail)
         problem = self.runs.problem
