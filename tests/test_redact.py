@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.canaries import CANARY, CLEAN, IN_TEXT, NAMED, PRIVATE, SHAPED
@@ -158,10 +158,15 @@ def test_masks_are_found_again() -> None:
 
 
 @given(hostile)
+@example(SHAPED["aws"] + SHAPED["github"])
 def test_masking_twice_is_masking_once(text: str) -> None:
     redactor = Redactor(b"key")
     made = redactor.text(text)
     assert redactor.text(made) == made
+
+
+def test_secrets_that_touch_are_both_masked() -> None:
+    assert CANARY not in Redactor().text(SHAPED["aws"] + SHAPED["github"])
 
 
 @given(values)

@@ -35,6 +35,8 @@ MASK: Final = "••••••••"
 ASCII_MASK: Final = "********"
 
 _MASKED: Final = re.compile(r"(?:•{8}|\*{8})(?:[0-9a-f]{4})?")
+_PASSES: Final = 3
+"""A secret that another one touched may be told only when that is masked."""
 _PAIR: Final = re.compile(r'"(?:name|key|header)":"([^"\\]{1,80})"')
 _SCHEMA: Final = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 _KEYS: Final = ("name", "key", "header")
@@ -90,9 +92,14 @@ class Redactor:
     # ---- texts
 
     def _plain(self, here: Looked) -> str:
-        for shape in SHAPES:
-            here = here.after(self._replace(here.text, shaped(shape, here)))
-        return self._replace(here.text, assigned(here))
+        for _ in range(_PASSES):
+            before = here
+            for shape in SHAPES:
+                here = here.after(self._replace(here.text, shaped(shape, here)))
+            here = here.after(self._replace(here.text, assigned(here)))
+            if here is before:
+                break
+        return here.text
 
     def _cut(self, text: str) -> str:
         found = tail(text)
