@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mail import Mail
 from tracetui.model import Run, RunRef
@@ -12,6 +12,9 @@ from tracetui.store.store import OPEN_RUNS
 if TYPE_CHECKING:
     from tracetui.ui.screens.main import MainScreen
     from tracetui.views.assessment import Assessment
+
+TELLING: Final = frozenset({"run", "error"})
+"""Tabs of the detail that tell of it."""
 
 
 class Assessing:
@@ -52,5 +55,5 @@ class Assessing:
             return
         self.shown(run)
         screen.facts.show_run(run)
-        if screen.detail.run is run and screen.detail.tab == "run":
+        if screen.detail.run is run and screen.detail.tab in TELLING:
             screen.detail.draw_rows(keep=True)

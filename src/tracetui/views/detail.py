@@ -13,7 +13,7 @@ from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
-from tracetui.views.limitinfo import limits
+from tracetui.views.limitinfo import doom, limits
 from tracetui.views.masking import clean, mask, one_line, record
 from tracetui.views.node_rows import has_nodes, node_rows
 from tracetui.views.rows import Piece, Rows
@@ -77,7 +77,7 @@ def rows(
         return goal_rows(run, width=width, opened=opened, glyphs=glyphs)
     if tab == "nodes":
         return node_rows(run, width=width, glyphs=glyphs)
-    view = _View(run, span, body or Body(), width, opened, glyphs, zone)
+    view = _View(run, span, body or Body(), width, opened, glyphs, zone, assessment)
     return _TABS[tab](view) if tab in _TABS else _overview(view)
 
 
@@ -91,6 +91,7 @@ class _View(msgspec.Struct, frozen=True):
     opened: frozenset[Hashable]
     glyphs: Glyphs
     zone: tzinfo
+    assessment: Assessment | None = None
 
     def sheet(self, name: str) -> Sheet:
         return Sheet(name, self.width, opened=self.opened, glyphs=self.glyphs)
@@ -131,7 +132,9 @@ def _error(view: _View) -> Stack:
     _facts(sheet, view)
     if view.run.body.limits:
         sheet.blank()
-        limits(sheet, view.run.body.limits)
+        limits(sheet, view.run.body.limits, view.assessment)
+    if view.assessment is not None:
+        doom(sheet, view.assessment)
     if view.body.traceback:
         sheet.title("Traceback")
         sheet.prose(None, view.body.traceback, "sec", most=40)

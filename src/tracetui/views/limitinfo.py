@@ -54,25 +54,29 @@ def _limit(limit: Limit, reached: float | None, sheet: Sheet) -> list[Piece]:
     return pieces
 
 
-def course(sheet: Sheet, assessment: Assessment) -> None:
-    """What was repeated and what it cost, and where the run was doomed."""
+def loops(sheet: Sheet, assessment: Assessment) -> None:
+    """What was repeated, and what that cost."""
     from tracetui.views.loops import cost, title  # somebody has assessed: it is loaded
 
-    run, loops, glyphs = assessment.run, assessment.loops, sheet.glyphs
-    for i, loop in enumerate(loops[:_MOST_LOOPS]):
+    run, found, glyphs = assessment.run, assessment.loops, sheet.glyphs
+    for i, loop in enumerate(found[:_MOST_LOOPS]):
         spent = cost(loop)
         pieces = [Piece(Clean(f"{glyphs.loop} {title(run, loop, glyphs)}"), "status.warn")]
         pieces.append(Piece(Clean(f"  {spent} lost" if spent else ""), "sec"))
         sheet.fact("" if i else "loops", *pieces, spans=(run.spans[loop.first].id,))
-    if len(loops) > _MOST_LOOPS:
-        sheet.fact("", Piece(Clean(f"and {grouped(len(loops) - _MOST_LOOPS)} more"), "dim"))
+    if len(found) > _MOST_LOOPS:
+        sheet.fact("", Piece(Clean(f"and {grouped(len(found) - _MOST_LOOPS)} more"), "dim"))
     if assessment.left_out:
         words = f"{grouped(assessment.left_out)} more calls look alike; too many to compare"
-        sheet.fact("" if loops else "loops", Piece(Clean(words), "dim"))
+        sheet.fact("" if found else "loops", Piece(Clean(words), "dim"))
+
+
+def doom(sheet: Sheet, assessment: Assessment) -> None:
+    """Where the run was doomed, and why that is thought."""
     point = assessment.told_doom
     if point is None:
         return
-    sheet.fact("doomed", *_leads(sheet, run, point.span, "at "), spans=(point.span,))
+    sheet.fact("doomed", *_leads(sheet, assessment.run, point.span, "at "), spans=(point.span,))
     sheet.prose("", point.why, "sec")
     sheet.fact("", Piece(Clean("a guess from what happened; no trace says it"), "dim"))
 

@@ -22,7 +22,7 @@ from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.headline import moment, number
-from tracetui.views.limitinfo import course, limits
+from tracetui.views.limitinfo import doom, limits, loops
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 from tracetui.views.sheet import Each, Sheet
@@ -72,7 +72,8 @@ def run_rows(
     sheet.blank()
     limits(sheet, run.body.limits, assessment)
     if assessment is not None:
-        course(sheet, assessment)
+        loops(sheet, assessment)
+        doom(sheet, assessment)
     if has_goal(run.body):
         sheet.blank()
         _goal(sheet, run)

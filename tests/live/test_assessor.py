@@ -1,0 +1,80 @@
+"""How a run went is found out after it was read, of the run that is looked at, by its exact values."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+from msgspec.structs import replace
+
+from tests.diff.build import Did, run_of
+from tracetui.live.engine import Engine
+from tracetui.model import Body, Run, RunRef, Span
+from tracetui.model.masked import masked_bodies
+from tracetui.redact import Redactor
+from tracetui.sources.local import LocalSource
+from tracetui.store.loops import candidates
+from tracetui.views.assessment import Assessment
+
+DEADLINE = 20.0
+
+
+@pytest.fixture
+def engine() -> Iterator[Engine]:
+    engine = Engine(LocalSource(), [])
+    yield engine
+    engine.stop()
+
+
+def told(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
+    """All that is told until that state of a run was assessed."""
+    found: dict[RunRef, Assessment] = {}
+    end = time.monotonic() + DEADLINE
+    while (known := found.get(run.summary.ref)) is None or known.run is not run:
+        assert engine.wait(end - time.monotonic()), "nothing came"
+        found |= engine.collect().assessments
+    return found
+
+
+def polling(ident: str, times: int, *, result: str = "queued") -> Run:
+    return run_of([Did(given="build 5512", made=result)] * times, ident=ident)
+
+
+def test_each_run_is_told_with_the_state_that_it_is_about(engine: Engine) -> None:
+    run = polling("a", 3)
+    engine.assessor.assess(run)
+    assert [loop.times for loop in told(engine, run)[run.summary.ref].loops] == [3]
+
+    grown = polling("a", 5)
+    for state in (polling("a", 4), grown):
+        engine.assessor.assess(state)
+    assert [loop.times for loop in told(engine, grown)[run.summary.ref].loops] == [5]
+
+
+def test_what_is_looked_at_no_more_is_given_up(engine: Engine) -> None:
+    begun, seen = threading.Event(), threading.Event()
+    loaded: list[str] = []
+
+    def slow(span: Span) -> Body:
+        loaded.append(span.id)
+        begun.set()
+        assert seen.wait(DEADLINE)
+        return Body(input="build 5512", output="queued")
+
+    engine.assessor.assess(replace(polling("a", 500), load=slow))
+    assert begun.wait(DEADLINE)
+    other = polling("b", 2)
+    engine.assessor.assess(other)
+    seen.set()
+
+    assert set(told(engine, other)) == {other.summary.ref}
+    assert len(loaded) == 1
+
+
+def test_calls_with_other_secrets_are_other_calls_however_they_are_masked(engine: Engine) -> None:
+    run = run_of([Did(given={"text": "x" * 200, "api_key": letter * 40}, made="no") for letter in "aabc"])
+    assert len(candidates(run)[0].calls) == 4
+    engine.assessor.assess(masked := masked_bodies(run, Redactor()))
+    assert [(loop.first, loop.times) for loop in told(engine, masked)[run.summary.ref].loops] == [(0, 2)]
