@@ -448,7 +448,7 @@ def test_blank_lines_and_a_byte_order_mark_are_no_problems(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_too_long_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.ccpa.tail.MAX_LINE", 1 << 20)
+    monkeypatch.setattr("tracetui.formats.tail.MAX_LINE", 1 << 20)
     path = tmp_path / "s.jsonl"
     long = orjson.dumps(result("t", content="q" * (3 << 20)))
     path.write_bytes(encoded(start()) + long + b"\n" + encoded(turn(1, stop="end_turn"), end()))
@@ -624,7 +624,7 @@ def test_the_list_stage_is_right_about_odd_files(tmp_path: Path, place: str) -> 
 
 
 def test_a_long_file_is_read_in_bounded_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.ccpa.tail.BUDGET", -1.0)  # one line a piece
+    monkeypatch.setattr("tracetui.formats.tail.BUDGET", -1.0)  # one line a piece
     path = tmp_path / "s.jsonl"
     path.write_bytes(long_session(20, last=end()))
     with SOURCE.open(str(path)) as file:

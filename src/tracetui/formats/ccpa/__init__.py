@@ -16,11 +16,11 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.ccpa.body import body_of
 from tracetui.formats.ccpa.count import Irregular, count
-from tracetui.formats.ccpa.records import KINDS, PREVIEW, At, content_text, end_word, kind_of, parse
-from tracetui.formats.ccpa.run import header_of
+from tracetui.formats.ccpa.records import KINDS, PREVIEW, At, content_text, end_word, kind_of
+from tracetui.formats.ccpa.run import header_of, run_body
 from tracetui.formats.ccpa.session import End, Session
-from tracetui.formats.ccpa.tail import read_on
-from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
+from tracetui.formats.tail import Reader, parse, read_on
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -28,6 +28,14 @@ LIKELY: Final = 40
 _LOOK_BACK: Final = 4 << 20
 _START: Final = re.compile(rb'"kind"\s*:\s*"session_start"')
 _END: Final = b"session_end"
+
+
+def _told(session: Session, file: File) -> tuple[Header, RunBody]:
+    header = header_of(session, file, failed=session.failed)
+    return header, run_body(session, header)
+
+
+_READER: Final = Reader(lambda file: Session(file.path), _told)
 
 
 class Ccpa:
@@ -57,7 +65,7 @@ class Ccpa:
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
-        return read_on(file, cursor)
+        return read_on(_READER, file, cursor)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; a call's `raw` is its turn's line and its result's line."""

@@ -11,7 +11,6 @@ from tracetui.formats.ccpa.records import (
     is_call,
     kind_of,
     mismatch,
-    parse,
     string,
     without,
 )
@@ -24,6 +23,7 @@ from tracetui.formats.ccpa.spans import (
     skill_span,
     turn_span,
 )
+from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 

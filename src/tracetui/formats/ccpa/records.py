@@ -14,7 +14,6 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import MAX_LENIENT, decode
 
 KINDS: Final = (
     "session_start",
@@ -27,14 +26,10 @@ KINDS: Final = (
 )
 """Every kind of record, in both dialects."""
 
-MAX_LINE: Final = MAX_LENIENT
-"""Bytes of the longest line that is read; a longer one becomes a problem."""
-
 PREVIEW: Final = 120
 """Characters of a preview, as the model asks for."""
 _TIME_LIMIT: Final = 64
 _SHARED: Final = 64
-_BOM: Final = b"\xef\xbb\xbf"
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
@@ -45,18 +40,6 @@ class At(msgspec.Struct, frozen=True, gc=False):
     block: int = -1
     answer: int = -1
     answer_size: int = 0
-
-
-def parse(data: bytes) -> tuple[Any, str | None]:
-    """The value on one line and a note if it had to be read leniently; raises `FormatError` if it is no JSON."""
-    data = data.removeprefix(_BOM)
-    if not data.startswith(b"\0"):
-        return decode(data)
-    rest = data.lstrip(b"\0")
-    if not rest:
-        raise FormatError(f"{len(data)} NUL bytes and no record")
-    value, _ = decode(rest)
-    return value, f"{len(data) - len(rest)} NUL bytes before the record"
 
 
 def kind_of(record: dict[str, Any]) -> str:

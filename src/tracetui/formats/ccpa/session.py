@@ -22,6 +22,7 @@ from tracetui.formats.ccpa.spans import (
     skill_span,
     turn_span,
 )
+from tracetui.formats.lines import Line
 from tracetui.model import Problem, Span, Status
 
 
@@ -88,21 +89,27 @@ class Session(msgspec.Struct):
         """The model that the session says it uses."""
         return first_string(self.start, "model") if self.start is not None else None
 
-    def take(self, record: Any, line: int, at: At, note: str | None = None) -> None:
+    @property
+    def ended(self) -> bool:
+        """Whether there was a ``session_end``."""
+        return self.end is not None
+
+    def take(self, record: Any, line: Line, note: str | None = None) -> None:
         """Take in the value on one line; what it means for the spans is in `spans` and `problems` afterwards."""
+        number, at = line.number, At(line.offset, len(line.data))
         if note:
-            self.problem(line, f"read leniently: {note}")
+            self.problem(number, f"read leniently: {note}")
         if not isinstance(record, dict):
-            self.problem(line, "not a JSON object")
+            self.problem(number, "not a JSON object")
             return
         kind = kind_of(record)
         if self.records == 0 and kind != "session_start":
-            self.problem(line, f"the first record is {kind}, not session_start")
+            self.problem(number, f"the first record is {kind}, not session_start")
         if self.closed and kind != "session_end":
-            self.problem(line, f"{kind} after session_end")
+            self.problem(number, f"{kind} after session_end")
             self.closed = False
         self.records += 1
-        _TAKE.get(kind, _other)(self, record, line, at)
+        _TAKE.get(kind, _other)(self, record, number, at)
 
     def problem(self, line: int, reason: str) -> None:
         """Report one line."""

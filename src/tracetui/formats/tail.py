@@ -1,20 +1,23 @@
-"""Reading a ccpa trace on from where the last read stopped, while others may write, rewrite or replace it."""
+"""Reading a file of JSON lines on from where the last read stopped, while others may write, rewrite or replace it.
+
+A format brings a `Session` that takes in one record after the other; all else is the same for every such format.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from hashlib import blake2b
 from time import perf_counter
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Protocol, Self
 from zlib import crc32
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.ccpa.records import MAX_LINE, At, parse
-from tracetui.formats.ccpa.run import header_of, run_body
-from tracetui.formats.ccpa.session import Session
+from tracetui.formats.decode import MAX_LENIENT, decode
 from tracetui.formats.lines import BLOCK, Line, lines
+from tracetui.model import Header, Problem, RunBody, Span
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
@@ -22,7 +25,50 @@ BUDGET: Final = 0.05
 """Seconds that one read may take."""
 FIRST: Final = 0.2
 """Part of that for the first read, which fills a screen at once."""
+MAX_LINE: Final = MAX_LENIENT
+"""Bytes of the longest line that is read; a longer one becomes a problem."""
 _EDGE: Final = 4096
+_BOM: Final = b"\xef\xbb\xbf"
+
+
+class Session(Protocol):
+    """What must be remembered of a run between two reads, however long its file is."""
+
+    @property
+    def ended(self) -> bool:
+        """The last record said so: half a line after it is damage, not the beginning of more."""
+        ...
+
+    @property
+    def spans(self) -> dict[str, Span]:
+        """New and changed spans by id since this session was copied."""
+        ...
+
+    @property
+    def problems(self) -> list[Problem]:
+        """New problems since this session was copied."""
+        ...
+
+    def copy(self) -> Self:
+        """A session that goes on from here without changing this one; nothing is left to collect in it."""
+        ...
+
+    def take(self, record: Any, line: Line, note: str | None = None) -> None:
+        """Take in the value on `line`; `note` says why it had to be read leniently. Never raises for any value."""
+        ...
+
+    def problem(self, line: int, reason: str) -> None:
+        """Report one line."""
+        ...
+
+
+class Reader(NamedTuple):
+    """How one format reads its lines."""
+
+    begin: Callable[[File], Any]
+    """A `Session` of a file of which nothing was read yet."""
+    told: Callable[[Any, File], tuple[Header, RunBody]]
+    """What a session says about the run as a whole."""
 
 
 class Ahead(msgspec.Struct, frozen=True):
@@ -41,7 +87,8 @@ class Place(msgspec.Struct, frozen=True):
 
     stat: Stat
     """The version of the file that was read: no byte from its size on."""
-    session: Session
+    session: Any
+    """A `Session`."""
     offset: int = 0
     line: int = 1
     edges: bytes = b""
@@ -53,22 +100,34 @@ class Place(msgspec.Struct, frozen=True):
     """All of that version was read, and no change can leave the same stat behind."""
 
 
-def read_on(file: File, place: Place | None) -> Chunk:
+def parse(data: bytes) -> tuple[Any, str | None]:
+    """The value on one line and a note if it had to be read leniently; raises `FormatError` if it is no JSON."""
+    data = data.removeprefix(_BOM)
+    if not data.startswith(b"\0"):
+        return decode(data)
+    rest = data.lstrip(b"\0")
+    if not rest:
+        raise FormatError(f"{len(data)} NUL bytes and no record")
+    value, _ = decode(rest)
+    return value, f"{len(data) - len(rest)} NUL bytes before the record"
+
+
+def read_on(reader: Reader, file: File, place: Place | None) -> Chunk:
     """What came since `place` (None: all), about `BUDGET` seconds worth of it; anew if the file is another one."""
     stat = file.stat
     if place is None:
-        return _read(file, _beginning(file), reset=False)
+        return _anew(reader, file, reset=False)
     if place.current and stat == place.stat:
         return Chunk(cursor=place)
     if not _goes_on(file, place):
-        return _read(file, _beginning(file), reset=True)
+        return _anew(reader, file, reset=True)
     if place.ahead is not None:
         tail = next(lines(file, place.offset, place.line, limit=MAX_LINE, end=stat.size), None)
         if tail is not None and not tail.whole and _hash(tail.data) == place.ahead.hash:
             return Chunk(cursor=msgspec.structs.replace(place, stat=stat, current=settled(stat)))
         if _taken_back(place.ahead, tail):
-            return _read(file, _beginning(file), reset=True)
-    return _read(file, place, reset=False)
+            return _anew(reader, file, reset=True)
+    return _read(reader, file, place, place.session.copy(), reset=False)
 
 
 def _goes_on(file: File, place: Place) -> bool:
@@ -89,10 +148,15 @@ def _taken_back(ahead: Ahead, tail: Line | None) -> bool:
     return tail is None or _hash(tail.data[: ahead.size]) != ahead.hash or _object(tail) is None
 
 
-def _read(file: File, place: Place, *, reset: bool) -> Chunk:
+def _anew(reader: Reader, file: File, *, reset: bool) -> Chunk:
+    session = reader.begin(file)
+    return _read(reader, file, Place(file.stat, session), session, reset=reset)
+
+
+def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: bool) -> Chunk:
     deadline = perf_counter() + BUDGET * (1 if place.offset else FIRST)
     stat = file.stat
-    session, offset, number = place.session.copy(), place.offset, place.line
+    offset, number = place.offset, place.line
     check = place.check
     unfinished: Line | None = None
     done = True
@@ -107,17 +171,17 @@ def _read(file: File, place: Place, *, reset: bool) -> Chunk:
         check = crc32(b"\n", crc32(line.data, check)) if not line.skipped else -1
         offset, number = line.next_offset, line.number + 1
     spans, problems = session.spans, session.problems
-    kept = session.copy()
+    kept: Session = session.copy()
     ahead = None
     if unfinished is not None:
         session, ahead = _look_ahead(kept, unfinished)
         spans, problems = spans | session.spans, problems + session.problems
     edges = place.edges if offset == place.offset else _edges(file, offset)
-    header = header_of(session, file, failed=session.failed)
+    header, body = reader.told(session, file)
     return Chunk(
         spans=list(spans.values()),
         header=header,
-        body=run_body(session, header),
+        body=body,
         problems=problems,
         cursor=Place(stat, kept, offset, number, edges, check, ahead, done and settled(stat)),
         reset=reset,
@@ -139,7 +203,7 @@ def _take(session: Session, line: Line) -> None:
         at = f" ({error.where} of the line)" if error.where else ""
         session.problem(line.number, f"{error.reason}{at}")
         return
-    session.take(record, line.number, At(line.offset, len(data)), note)
+    session.take(record, line, note)
 
 
 def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
@@ -150,9 +214,9 @@ def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
     session = before.copy()
     record = _object(line)
     if record is not None:
-        session.take(record, line.number, At(line.offset, len(line.data)))
-    elif before.end is not None and not line.data.isspace():
-        session.problem(line.number, "cut off: the line does not end, and it comes after session_end")
+        session.take(record, line)
+    elif before.ended and not line.data.isspace():
+        session.problem(line.number, "cut off: the line does not end, and it comes after the end of the session")
     told = bool(session.problems)
     return session, Ahead(len(line.data), _hash(line.data), record is not None, told)
 
@@ -166,10 +230,6 @@ def _object(line: Line) -> dict[str, Any] | None:
     except FormatError:
         return None
     return record if isinstance(record, dict) else None
-
-
-def _beginning(file: File) -> Place:
-    return Place(file.stat, Session(file.path))
 
 
 def _edges(file: File, offset: int) -> bytes:
