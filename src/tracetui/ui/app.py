@@ -37,6 +37,7 @@ from tracetui.ui.pace import Pace
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
+from tracetui.views import masking
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
@@ -315,13 +316,15 @@ def run_app(
     settings = config.load()
     commands = config.commands(settings)
     place = source or LocalSource()
+    with_ascii = ascii_glyphs or settings.ascii
+    masking.choose(ascii_glyphs=with_ascii)
     engine = Engine(place, paths, only=format, events=events)
     engine.start()
     app = TraceApp(
         engine,
         paths,
         palette="ansi" if "NO_COLOR" in os.environ else theme or settings.theme,
-        glyphs=ASCII if ascii_glyphs or settings.ascii else UNICODE,
+        glyphs=ASCII if with_ascii else UNICODE,
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
         arrangement=config.arrangement(settings),

@@ -11,11 +11,12 @@ from tracetui import text
 from tracetui.live.mail import Watching
 from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean
 from tracetui.ui.commands import RUNS, Command, of_pane, shown
 from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.liveness import State
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.runs import hidden_columns, status_now
 

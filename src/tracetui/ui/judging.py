@@ -210,6 +210,7 @@ def _kept(subject: Subject) -> Cause | RunSummary:
     """What is judged, as the file names it."""
     if isinstance(subject, RunSummary):
         return subject
+    from tracetui.redact import Redactor
     from tracetui.store.judgement import Cause
 
-    return Cause(subject.signature.digest, subject.id, subject.signature.title)
+    return Cause(subject.signature.digest, subject.id, Redactor().header(subject.signature.title))

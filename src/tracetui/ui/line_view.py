@@ -24,6 +24,7 @@ from tracetui.ui.lines import LineWidget
 from tracetui.ui.minimap import NO_MARK, Minimap
 from tracetui.ui.title import position, title_line
 from tracetui.views.glyphs import ASCII
+from tracetui.views.masking import styled
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 
 STRIPS: Final = 512
@@ -308,7 +309,7 @@ class LineView(LineWidget, can_focus=True):
         self, index: int, width: int, ground: str, at_cursor: bool, selection: Selection | None, bar: Piece
     ) -> Strip:
         width -= 2
-        line: Iterable[Piece] = self.rows.line(index, width + self.left)
+        line: Iterable[Piece] = styled(self.rows.line(index, width + self.left))
         if self.left:
             line = skip(line, self.left)
         if self.needle:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mail import Mail, Watching
 from tracetui.model import Run, RunRef, RunSummary
-from tracetui.text import Clean, one_line
+from tracetui.text import Clean
 from tracetui.ui.arranging import SHARE
 from tracetui.ui.commands import RUNS, Command
 from tracetui.ui.frame import GOING, Vitals
@@ -17,6 +17,7 @@ from tracetui.ui.lines import LineBar
 from tracetui.ui.terminal import notification
 from tracetui.views.arrange import moment
 from tracetui.views.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece
 from tracetui.views.silence import arrival_counts, sentence, strip
 

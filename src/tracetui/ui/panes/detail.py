@@ -6,11 +6,12 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.text import Clean, clean
+from tracetui.text import Clean
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views import detail
 from tracetui.views.excerpt import excerpt_rows
 from tracetui.views.glyphs import kind
+from tracetui.views.masking import clean
 from tracetui.views.rows import Line, ListRows, Piece, width_of
 
 if TYPE_CHECKING:

@@ -7,11 +7,12 @@ from typing import Final
 from textual.strip import Strip
 
 from tracetui.diff.context import ContextDiff, Fate
-from tracetui.text import Clean, one_line, tokens
+from tracetui.text import Clean, tokens
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views.diff_look import Look
 from tracetui.views.diff_text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece
 
 SIDE_BY_SIDE: Final = 98

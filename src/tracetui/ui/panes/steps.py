@@ -6,12 +6,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.model import Problem, Run, Span, Status
-from tracetui.text import Clean, clean, grouped, one_line, wrap
+from tracetui.text import Clean, grouped, wrap
 from tracetui.ui.frame import GOING
 from tracetui.ui.line_view import LineView
 from tracetui.views import headline, spans, walk
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.liveness import Liveness, State
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.visible import Keep
 

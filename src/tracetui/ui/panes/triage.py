@@ -8,11 +8,12 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group
-from tracetui.text import Clean, clean
+from tracetui.text import Clean
 from tracetui.ui.line_view import LineView
 from tracetui.ui.panes.steps import Steps
 from tracetui.views import triage
 from tracetui.views.cause import cause_rows, example_of
+from tracetui.views.masking import clean
 from tracetui.views.rows import Line, ListRows, Piece
 
 

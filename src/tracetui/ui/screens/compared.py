@@ -103,7 +103,7 @@ class ComparedScreen(FramedScreen):
 
     def refresh_footer(self) -> None:
         """The keys of the focused pane."""
-        self._footer.show(*footer(self.commands, self.pane, self.app.size.width, 1, False))
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
 
     def on_resize(self, event: events.Resize) -> None:
         self.arrange_panes()

@@ -10,13 +10,14 @@ from tracetui.diff.context import previous_call
 from tracetui.live.compared import Calls
 from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, quote_key
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean
 from tracetui.ui.commands import CHANGE, Command
 from tracetui.ui.lines import Box
 from tracetui.ui.panes.diff_change import Change, context_words
 from tracetui.ui.screens.compared import ComparedScreen
 from tracetui.views.diff import name_of
 from tracetui.views.diff_look import Look
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 

@@ -13,7 +13,7 @@ from tracetui.diff.result import Diff
 from tracetui.live.compared import Compare, Failed, LookAt
 from tracetui.live.mail import Mail
 from tracetui.model import Run, RunRef, quote_key
-from tracetui.text import Clean, clean
+from tracetui.text import Clean
 from tracetui.ui import layout
 from tracetui.ui.commands import CHANGE, PAIRS, SIDES, Command
 from tracetui.ui.frame import short_path
@@ -26,6 +26,7 @@ from tracetui.ui.screens.compared import ComparedScreen
 from tracetui.views.diff import name_of, place_of, sentence
 from tracetui.views.diff_look import Look
 from tracetui.views.glyphs import status_glyph
+from tracetui.views.masking import clean
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 from textual import events, on
@@ -11,11 +12,12 @@ from textual.reactive import Reactive
 from textual.screen import Screen
 
 from tracetui.live.mail import Mail
-from tracetui.text import Clean, clean, one_line
+from tracetui.text import Clean
 from tracetui.ui.commands import Command, Keys, shown, typed
 from tracetui.ui.line_view import LineView
 from tracetui.ui.lines import LineBar
 from tracetui.ui.prompt import Prompt
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 ANSWER: Final = "answer"
 """Purpose of a prompt that somebody waits for."""
+_ENDS: Final = (("enter", "takes it"), ("escape", "gives it up"))
 
 
 class FramedScreen(Screen[None]):
@@ -40,6 +43,8 @@ class FramedScreen(Screen[None]):
         self.zoomed: str | None = None
         self.said: Line = ()
         self._prompt: Prompt | None = None
+        self._asking = ""
+        """What the prompt asks for, in words."""
         self._answer: tuple[Callable[[str], None], LineView] | None = None
         """Who waits for what is typed into the prompt, and which pane had the focus."""
         self._header = LineBar(id="header")
@@ -95,7 +100,7 @@ class FramedScreen(Screen[None]):
         words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
         continuing = self.keys.continuing(self.pane)
         for key, command in continuing:
-            title = command.title.rpartition(": ")[2]
+            title = command.title.rpartition(": ")[2].removeprefix("copy ")
             words += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
         return tuple(words) if continuing else ()
 
@@ -117,6 +122,15 @@ class FramedScreen(Screen[None]):
             self.mount(self._prompt, after=self._sentence)
         self._prompt.ask(label, value, purpose)
         self._sentence.display = False
+        self._asking = label
+        self.refresh_frame()
+
+    def show_footer(self, left: Line, right: Line) -> None:
+        """The keys that are of use here; while something is asked for, what that is."""
+        if self._prompt is not None and self._prompt.display:
+            keys = ((Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _ENDS)
+            left, right = (Piece(one_line(self._asking, 200), "text"),), tuple(chain.from_iterable(keys))
+        self._footer.show(left, right)
 
     @on(Prompt.Typed)
     def _prompt_changed(self, message: Prompt.Typed) -> None:

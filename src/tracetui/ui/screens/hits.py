@@ -7,13 +7,14 @@ from typing import Final
 
 from tracetui.live.mail import Mail
 from tracetui.model import RunRef
-from tracetui.text import Clean, grouped, one_line
+from tracetui.text import Clean, grouped
 from tracetui.ui.commands import HITS, Command
 from tracetui.ui.line_view import LineView
 from tracetui.ui.panes.detail import Sought
 from tracetui.ui.screens.single import SingleScreen
 from tracetui.ui.surveying import Search
 from tracetui.views.hits import Hit, HitRows
+from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece
 
 TABS: Final = {

@@ -294,7 +294,7 @@ class MainScreen(JudgingScreen):
         said = self.said or self.live.sentence(width)
         self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps.run, width))
         commands = self.comparing.offered(self.live.worded(app.commands))
-        self._footer.show(*footer(commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
+        self.show_footer(*footer(commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def _classify(self) -> None:
         size = self.app.size

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from tracetui.live.compared import Survey
 from tracetui.live.mail import Mail
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, clean, grouped
+from tracetui.text import Clean, grouped
 from tracetui.ui.commands import REPLAYS, Command
 from tracetui.ui.line_view import LineView
 from tracetui.ui.screens.single import SingleScreen
 from tracetui.views.diff import name_of
+from tracetui.views.masking import clean
 from tracetui.views.replays import ReplayRows
 from tracetui.views.rows import Line, Piece
 

@@ -79,7 +79,7 @@ class SingleScreen(FramedScreen):
         left, right = self.path()
         self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
         self._sentence.show(self.said or self.summary())
-        self._footer.show(*footer(self.commands, self.pane, self.app.size.width, 1, False))
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
 
     def found(self, view: LineView) -> None:
         self._actions.go_to_hit(view, 1, include_here=True)

@@ -14,7 +14,7 @@ from tracetui.live.mail import Mail
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
-from tracetui.text import Clean, clean, grouped
+from tracetui.text import Clean, grouped
 from tracetui.ui import layout
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.frame import footer, short_path
@@ -24,6 +24,7 @@ from tracetui.ui.lines import Box
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.triage_actions import TriageActions
 from tracetui.views.bars import amount
+from tracetui.views.masking import clean
 from tracetui.views.rows import Line, Piece
 from tracetui.views.triage import Member
 
@@ -186,7 +187,7 @@ class TriageScreen(JudgingScreen):
         right = (Piece(Clean(f"{grouped(overview.failed)} failed of {grouped(overview.runs)}"), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
-        self._footer.show(*footer(self.commands, self.pane, width, 1, False))
+        self.show_footer(*footer(self.commands, self.pane, width, 1, False))
 
     def _progress(self) -> Line:
         found = self.queue.groups
