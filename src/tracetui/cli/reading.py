@@ -105,7 +105,7 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
 def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummary, ...]:
     """The runs of one file, as its list stage tells. Raises `NothingReadable` with the reason if there are none."""
     entry = next(iter(source.walk(path)), Entry(path, skipped="no such file"))
-    found, _ = look(source, entry, deep=False, only=forced)
+    found, _ = look(source, entry, deep=False, only=forced, named=True)
     if not found.runs:
         reason = found.problems[0].reason if found.problems else found.reason
         raise NothingReadable(f"no run could be read in {path}: {reason}; `tracetui doctor` tells more")

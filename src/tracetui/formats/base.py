@@ -93,3 +93,20 @@ class Forking(Protocol):
         What comes from the trace stands in it as `ascii` writes it, and nowhere else.
         """
         ...
+
+
+@runtime_checkable
+class Composed(Protocol):
+    """What a format may have besides: some of its runs are in several files.
+
+    A run is listed under one of them, its main file, and `Format.read` of that reads the others (`File.folder`,
+    `File.other`) on as well. Whoever meets one of the others asks `whole_of`, and looks at the main file instead.
+    """
+
+    def whole_of(self, file: File) -> str | None:
+        """Path of the main file of the run that `file` is a part of; None where it stands for itself."""
+        ...
+
+    def parts_in(self, path: str) -> Sequence[str]:
+        """Folders, relative to that of the main file `path`, in which parts of its run are or may come to be."""
+        ...

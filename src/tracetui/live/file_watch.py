@@ -1,4 +1,4 @@
-"""Wakes as soon as one file is written to."""
+"""Wakes as soon as one file is written to, or those that make one run with it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import contextlib
 import os
 import threading
 import time
+from collections.abc import Sequence
 from typing import Final
 
 from tracetui.live.inotify import AVAILABLE, Inotify
@@ -23,12 +24,17 @@ _Identity = tuple[int, int]
 class FileWatch:
     """Waits for one file, and for the log beside it if it is a database. One thread uses it; any may call `wake`."""
 
-    def __init__(self, path: str, *, local: bool = True) -> None:
-        """The file need not be there. Without `local` it is on another machine: `wait` just paces who looks."""
+    def __init__(self, path: str, *, local: bool = True, parts: Sequence[str] = ()) -> None:
+        """The file need not be there, nor need `parts`, folders all of whose files are watched too.
+
+        Without `local` it is on another machine: `wait` just paces who looks.
+        """
         places = (path, os.path.realpath(path)) if local else (path,)
         self._paths = frozenset(place + end for place in places for end in ("", "-wal"))
         self._folders: dict[str, _Identity | None] = {os.path.dirname(place) or os.curdir: None for place in places}
         """The folders to watch, and which ones these were when that began; None: not watched."""
+        self._parts: dict[str, _Identity | None] = dict.fromkeys(parts if local else ())
+        """The same of the folders of parts."""
         self._local = local
         self._inotify: Inotify | None = None
         self._woken = threading.Event()
@@ -74,9 +80,8 @@ class FileWatch:
                 return True
             if lost := hints.keys() & self._folders.keys():
                 self._folders.update(dict.fromkeys(lost))
-            if lost or not hints:
-                return self._settle(inotify)
-            return not self._paths.isdisjoint(hints)
+            told = not self._paths.isdisjoint(hints) or any(os.path.dirname(one) in self._parts for one in hints)
+            return (self._settle(inotify) or told) if lost or not hints or self._parts else told
         except OSError:
             inotify.close()
             self._inotify = None
@@ -92,6 +97,13 @@ class FileWatch:
                 watched = now is not None and inotify.add(folder, follow=True)
                 self._folders[folder] = now if watched else None
                 changed |= watched or before is not None
+        for folder, before in self._parts.items():
+            now = _identity(folder)
+            if now != before:
+                inotify.remove(folder)
+                watched = now is not None and inotify.add(folder)
+                self._parts[folder] = now if watched else None
+                changed |= watched
         return changed
 
     def _poll(self, left: float) -> bool:
@@ -104,7 +116,11 @@ class FileWatch:
 
     def _look(self) -> list[tuple[int, ...]]:
         """What tells one state of the files from the next."""
-        return [_times(path) for path in sorted(self._paths)] if self._local else []
+        paths = sorted(self._paths)
+        for folder in self._parts:
+            with contextlib.suppress(OSError, ValueError):
+                paths += sorted(entry.path for entry in os.scandir(folder))
+        return [_times(path) for path in paths] if self._local else []
 
 
 def _identity(folder: str) -> _Identity | None:

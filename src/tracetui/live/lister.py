@@ -112,7 +112,10 @@ class Lister:
                 return
             if entry.stat is not None:
                 known[entry.path] = entry.stat
-            found, last = look(self._source, entry, deep=False, last=last, only=self._only, tell=self._tell)
+            named = entry.path in self._roots
+            found, last = look(
+                self._source, entry, deep=False, last=last, only=self._only, tell=self._tell, named=named
+            )
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
             seen += 1
@@ -140,7 +143,7 @@ class Lister:
         while self._shallow and len(batch) < BATCH and not self._over:
             entry, name = self._shallow[-1]
             try:
-                found, _ = look(self._source, entry, deep=True, only=registry.load(name))
+                found, _ = look(self._source, entry, deep=True, only=registry.load(name), named=True)
             except LinkLost:
                 self._traffic.rest(RETRY_SECONDS)
                 break
@@ -206,6 +209,8 @@ class Lister:
     def _look_again(self, changes: Iterable[Change], still: float) -> None:
         """Deliver what these files are now; they have not changed for `still` seconds."""
         found: list[Found] = []
+        whole: list[str] = []
+        """Main files of runs of which another file changed."""
         for change in changes:
             if self._traffic.stopped:
                 return
@@ -218,6 +223,10 @@ class Lister:
             self._unreached.discard(change.path)
             if one is not None:
                 found.append(one)
+                if one.part_of and one.part_of not in whole:
+                    whole.append(one.part_of)
+        if whole:
+            self._look_again((Change(path, self._entry(path)) for path in whole), still)
         if found:
             with self._mailbox.open() as mail:
                 mail.found.extend(found)
@@ -233,7 +242,8 @@ class Lister:
             return Found(path=path, reason="gone")
         found = self._hot.look(path)
         if found is None:
-            found, _ = look(self._source, entry, deep=True, only=self._only, followed=True)
+            named = path in self._roots
+            found, _ = look(self._source, entry, deep=True, only=self._only, followed=True, named=named)
             self._hot.remember(found)
         return None if self._wait_for(found, entry, still) else found
 

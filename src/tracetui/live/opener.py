@@ -4,12 +4,16 @@ never waits for a long run.
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections import OrderedDict
 from typing import Final
 
+from tracetui.formats import registry
+from tracetui.formats.base import Composed
 from tracetui.live.agenda import STILL_SECONDS
+from tracetui.live.assessor import at_once
 from tracetui.live.excerpt import read_excerpt
 from tracetui.live.file_watch import FileWatch
 from tracetui.live.load import Reader
@@ -134,7 +138,7 @@ class Opener:
     def _keep_up(self, reader: Reader) -> None:
         """Read on whenever the file changes, until another run is wanted."""
         path = self._source.local_path(reader.ref.path)
-        self._ear = FileWatch(path or reader.ref.path, local=path is not None)
+        self._ear = FileWatch(path or reader.ref.path, local=path is not None, parts=_parts(reader.ref, path))
         new, changed_at = False, time.monotonic()
         try:
             while self._wanted():
@@ -161,11 +165,14 @@ class Opener:
         self._mailbox.wait_taken(SCREEN_SECONDS)
 
     def _deliver(self, run: Run, span_id: str | None, *, asked: bool = False) -> None:
-        """Put a run in the box, with the body of what is looked at: one paint shows both."""
+        """Put a run in the box, with the body of what is looked at, and how it went: one paint shows all."""
         span = run.span(span_id) if span_id is not None else None
         body = run.load(span) if span is not None else None
+        assessment = at_once(run) if asked else None
         with self._mailbox.open(asked=asked) as mail:
             mail.runs[run.summary.ref] = run
+            if assessment is not None:
+                mail.assessments[run.summary.ref] = assessment
             if span is not None and body is not None:
                 mail.put_body(run.summary.ref, span, body)
 
@@ -190,3 +197,11 @@ class Opener:
                 mail.unmasked = (run.summary.ref, span, body)
             else:
                 mail.put_body(run.summary.ref, span, body)
+
+
+def _parts(ref: RunRef, path: str | None) -> list[str]:
+    """The folders on this machine in which other files of the run at `path` may be."""
+    fmt = registry.load(ref.format)
+    if path is None or not isinstance(fmt, Composed):
+        return []
+    return [os.path.join(os.path.dirname(path), folder) for folder in fmt.parts_in(path)]

@@ -76,6 +76,12 @@ class _Beginning(Closing):
     def sibling(self, name: str) -> str | None:
         return self._file.sibling(name)
 
+    def folder(self, path: str = "") -> Folder:
+        return self._file.folder(path)
+
+    def other(self, path: str, stat: Stat | None = None) -> File:
+        return self._file.other(path, stat)
+
     @property
     def tables(self) -> frozenset[str]:
         return self._file.tables

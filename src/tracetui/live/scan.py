@@ -9,7 +9,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import registry
-from tracetui.formats.base import Format
+from tracetui.formats.base import Composed, Format
 from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Problem, RunSummary
@@ -32,6 +32,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Why it was ignored, in words."""
     skipped: bool = False
     """True where the file was not opened: a link, a hidden file, a folder that could not be walked …"""
+    part_of: str = ""
+    """Path of the main file of the run that this file is a part of: the run is listed there, and this one ignored."""
     whole: bool = True
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
 
@@ -44,8 +46,9 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
     """Every file below `roots`, in walking order. `only` forces one format instead of detection."""
     last: Format | None = None
+    roots = list(roots)
     for entry in entries(source, roots):
-        found, last = look(source, entry, deep=deep, last=last, only=only)
+        found, last = look(source, entry, deep=deep, last=last, only=only, named=entry.path in roots)
         yield found
 
 
@@ -83,11 +86,13 @@ def look(
     only: Format | None = None,
     tell: Callable[[Found], None] | None = None,
     followed: bool = False,
+    named: bool = False,
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
-    the file is looked at again and again while it changes. Raises `LinkLost`.
+    the file is looked at again and again while it changes. A file that somebody `named` is nobody's part. Raises
+    `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -100,6 +105,11 @@ def look(
             chosen = only or registry.detect(file, last)
             if chosen is None:
                 return _unclaimed(file), last
+            main = chosen.whole_of(file) if isinstance(chosen, Composed) and not named else None
+            if main is not None:
+                return Found(
+                    path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
+                ), chosen
             return _summarize(file, chosen, deep=deep, tell=tell), chosen
         except LinkLost:
             raise

@@ -49,6 +49,7 @@ class Tail:
         self._source = source
         self._only = only
         self._wanted = wanted
+        self._roots = frozenset(roots)
         self._last: Format | None = None
         self._files: dict[str, FollowedFile] = {}
         self._agenda = Agenda()
@@ -176,6 +177,10 @@ class Tail:
         for run in runs:
             yield from self._followed.read(file, run)
         yield from self._broken(file, found)
+        main = self._files.get(found.part_of)
+        if main is not None and main is not file:
+            main.changed = time.monotonic()
+            yield from self._read(found.part_of)
 
     def _broken(self, file: FollowedFile, found: Found) -> Iterator[Event]:
         """What is wrong with a file, once it has been still for a while."""
@@ -188,7 +193,10 @@ class Tail:
             self._agenda.add(file.entry.path, file.still_at)
 
     def _look(self, entry: Entry, *, deep: bool) -> Found:
-        found, self._last = look(self._source, entry, deep=deep, last=self._last, only=self._only, followed=True)
+        named = entry.path in self._roots
+        found, self._last = look(
+            self._source, entry, deep=deep, last=self._last, only=self._only, followed=True, named=named
+        )
         return found
 
 

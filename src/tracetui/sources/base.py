@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final, Protocol, Self
@@ -66,13 +66,28 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
 class Folder(msgspec.Struct, frozen=True, gc=False):
     """What one folder holds itself: its files (and what is left out), and the paths of the folders to go on to."""
 
-    entries: list[Entry]
-    folders: list[str]
+    entries: list[Entry] = []
+    folders: list[str] = []
 
 
 def reason_of(error: Exception) -> str:
     """Why something could not be read, in a few words; not cleaned."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def beside(
+    path: str, relative: str, parent: Callable[[str], str], join: Callable[[str, str], str]
+) -> tuple[str, list[str]]:
+    """The path that `relative` means from the folder of the file at `path`, and the folders on the way down to it."""
+    at = parent(path)
+    ways: list[str] = []
+    for name in relative.split("/"):
+        if name == "..":
+            at = parent(at)
+        elif name:
+            at = join(at, name)
+            ways.append(at)
+    return at, ways
 
 
 def left_out(name: str) -> str | None:
@@ -145,6 +160,20 @@ class File(AbstractContextManager["File"], Protocol):
 
     def sibling(self, name: str) -> str | None:
         """Path of the regular file `name` in the same folder, None if there is none."""
+        ...
+
+    def folder(self, path: str = "") -> Folder:
+        """What is directly in the folder `path`, relative to the folder of this file; nothing if there is none.
+
+        No link is followed on the way there. For runs that are in several files.
+        """
+        ...
+
+    def other(self, path: str, stat: Stat | None = None) -> File:
+        """Another file of the same place, not yet opened: `path` is relative to the folder of this one.
+
+        Given its `stat`, this file counts as moving while the other one does: they make one run.
+        """
         ...
 
     @property

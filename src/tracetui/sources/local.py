@@ -18,6 +18,7 @@ from tracetui.sources.base import (
     Entry,
     Folder,
     Stat,
+    beside,
     left_out,
     reason_of,
 )
@@ -32,7 +33,7 @@ _CHUNK: Final = 1 << 20
 class LocalFile(Closing):
     """A regular file; see `tracetui.sources.base.File`."""
 
-    __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_stat", "_tables", "path")
+    __slots__ = ("_at", "_fd", "_fresh", "_head", "_memo", "_newest", "_stat", "_tables", "path")
 
     def __init__(self, path: str, stat: Stat | None = None, at: str | None = None) -> None:
         """The file at `path`; `at` is where its bytes really are, if not there. A `stat` is one of just now."""
@@ -41,6 +42,7 @@ class LocalFile(Closing):
         self._stat = stat
         self._fresh = stat is not None
         self._fd = -1
+        self._newest = 0.0
         self._head: bytes | None = None
         self._memo: dict[str, Any] | None = None
         self._tables: frozenset[str] | None = None
@@ -64,7 +66,7 @@ class LocalFile(Closing):
 
     @property
     def moving(self) -> bool:
-        changed = self.stat.mtime
+        changed = max(self.stat.mtime, self._newest)
         if self.head.startswith(SQLITE_MAGIC):  # a live database grows in its log
             changed = max(changed, _mtime(self._at + "-wal"))
         return time.time() - changed < MOVING_SECONDS
@@ -100,6 +102,18 @@ class LocalFile(Closing):
             return path if modes.S_ISREG(os.lstat(path).st_mode) else None
         except (OSError, ValueError):
             return None
+
+    def folder(self, path: str = "") -> Folder:
+        at, ways = beside(self.path, path, os.path.dirname, os.path.join)
+        try:
+            return Folder() if any(map(os.path.islink, ways)) else LocalSource().list(at or os.curdir)
+        except (OSError, ValueError):
+            return Folder()
+
+    def other(self, path: str, stat: Stat | None = None) -> LocalFile:
+        if stat is not None:
+            self._newest = max(self._newest, stat.mtime)
+        return LocalFile(beside(self.path, path, os.path.dirname, os.path.join)[0], stat)
 
     @property
     def tables(self) -> frozenset[str]:

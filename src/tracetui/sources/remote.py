@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, Closing, Entry, Folder, LinkLost, Stat, reason_of
+from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, Closing, Entry, Folder, LinkLost, Stat, beside, reason_of
 from tracetui.sources.folders import AT_ONCE, Folders, answer
 from tracetui.sources.mirror import Copy, Mirror
 from tracetui.sources.recall import EDGE, Recall
@@ -29,7 +29,7 @@ FRESH_SECONDS: Final = 3.0
 class RemoteFile(Closing):
     """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says: what grows later is left out."""
 
-    __slots__ = ("_copy", "_handle", "_head", "_memo", "_source", "_stat", "_tables", "path")
+    __slots__ = ("_copy", "_handle", "_head", "_memo", "_others", "_source", "_stat", "_tables", "path")
 
     def __init__(self, source: SshSource, path: str, stat: Stat | None = None) -> None:
         self.path = path
@@ -39,6 +39,7 @@ class RemoteFile(Closing):
         self._head: bytes | None = None
         self._memo: dict[str, Any] | None = None
         self._tables: frozenset[str] | None = None
+        self._others: list[tuple[str, float]] = []
         self._copy: Copy | None = None
         """Held for as long as the file is open: whether it changed is asked once, and it is not removed meanwhile."""
 
@@ -61,7 +62,7 @@ class RemoteFile(Closing):
     @property
     def moving(self) -> bool:
         recall = self._source.recall
-        if recall.is_moving(self.path, self.stat.mtime):
+        if recall.is_moving(self.path, self.stat.mtime) or any(recall.is_moving(*one) for one in self._others):
             return True
         if not self.head.startswith(SQLITE_MAGIC):
             return False
@@ -100,6 +101,22 @@ class RemoteFile(Closing):
             raise
         except (OSError, ValueError):
             return None
+
+    def folder(self, path: str = "") -> Folder:
+        at, ways = beside(self.path, path, parent, join)
+        try:
+            real = all(self._source.client().look(path_there(way))().is_folder for way in ways)
+            return self._source.list(at) if real else Folder()
+        except LinkLost:
+            raise
+        except (OSError, ValueError):
+            return Folder()
+
+    def other(self, path: str, stat: Stat | None = None) -> RemoteFile:
+        at = beside(self.path, path, parent, join)[0]
+        if stat is not None:
+            self._others.append((at, stat.mtime))
+        return RemoteFile(self._source, at, stat)
 
     @property
     def tables(self) -> frozenset[str]:
