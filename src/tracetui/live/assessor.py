@@ -2,17 +2,35 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Body, Run, Span
 from tracetui.model.masked import unmasked
 
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
+
 SHARE: Final = 9
 """It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
+
+_SHORT: Final = 500
+_FEW_CALLS, _FEW_BYTES = 40, 1 << 20
+_MODULE: Final = "tracetui.views.assessment"
+
+
+def at_once(run: Run) -> Assessment | None:
+    """How a short run went, so that one paint shows both; None where that takes long, or first something is loaded."""
+    if len(run.spans) > _SHORT or not run.complete or _MODULE not in sys.modules:
+        return None
+    from tracetui.views.assessment import assess
+
+    found = assess(run, unmasked(run).load, most_calls=_FEW_CALLS, most_bytes=_FEW_BYTES)
+    return found if not found.left_out else None
 
 
 class Assessor:

@@ -27,9 +27,10 @@ class Assessing:
 
     @property
     def settled(self) -> bool:
-        """Whether what was asked last is known."""
-        known = self._known.get(self._asked.summary.ref) if self._asked is not None else None
-        return self._asked is None or (known is not None and known.run is self._asked)
+        """Whether it is known how the run went that is shown."""
+        run = self._screen.steps.run
+        known = self._known.get(run.summary.ref) if run is not None else None
+        return run is None or not run.complete or (known is not None and known.run is run)
 
     def shown(self, run: Run) -> None:
         """A state of a run is shown: show what is known of it, and ask for what is not."""
