@@ -191,7 +191,7 @@ class Actions(CommonActions):
 
     def do_tree(self, argument: str) -> None:
         steps = self._screen.steps
-        steps.as_tree = not steps.as_tree
+        steps.turn()
         if self._screen.ref is not None:
             if isinstance(steps.cursor, str):
                 self._screen.wanted = (self._screen.ref, steps.cursor)

@@ -142,8 +142,14 @@ class DocumentRows:
         return Place(self._name, (*segment.path, segment.keys[segment.first + i]))
 
     def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, Place) or key.name != self._name or not key.path:
+        """The row of a value; of one that is folded away, the row that holds it."""
+        if not isinstance(key, Place) or key.name != self._name:
             return None
+        while key.path and (found := self._row_of(key)) is None:
+            key = Place(self._name, key.path if key.row >= 0 else key.path[:-1])
+        return found if key.path else None
+
+    def _row_of(self, key: Place) -> int | None:
         for segment, start in zip(self._segments, self._starts, strict=False):
             if isinstance(segment, _Text):
                 if segment.path == key.path and 0 <= key.row < len(segment.block):

@@ -26,12 +26,34 @@ UNWRAPPED: Final = 4000
 
 
 class Sought(NamedTuple):
-    """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first."""
+    """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first.
+
+    `before` and `after` are what stands around them there.
+    """
 
     ref: RunRef
     span: str | None
     needle: str
     tabs: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+
+    def fit(self, text: str) -> int:
+        """How well a text fits: how many characters around the words are the same; -1 if it does not hold them."""
+        text, needle = text.lower(), self.needle.lower()
+        before, after = self.before.lower(), self.after.lower()
+        best, at = -1, text.find(needle)
+        while at >= 0:
+            end = at + len(needle)
+            left = _alike(text[max(0, at - len(before)) : at][::-1], before[::-1])
+            best = max(best, left + _alike(text[end : end + len(after)], after))
+            at = text.find(needle, end)
+        return best
+
+
+def _alike(one: str, other: str) -> int:
+    """With how many characters both begin."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 class Detail(FoldingView):
@@ -88,15 +110,15 @@ class Detail(FoldingView):
         return self.span.id == sought.span and self.body is not None
 
     def _seek(self, sought: Sought) -> None:
-        """Search in the tabs, one after the other, and show the first hit; where there is none, the first of them."""
+        """Search in the tabs, one after the other, and show the hit that fits best; without any, the first tab."""
         tabs = [tab for tab in (*sought.tabs, *self.tabs) if tab in self.tabs]
         for tab in (*tabs, tabs[0]):
             self.tab = tab
             self.draw_rows(keep=False)
             self.search(sought.needle)
             if hits := self.hits():
-                self.move_to(hits[0])
-                self.reveal()
+                self.move_to(max(hits, key=lambda i: sought.fit(self.rows.plain(i))))
+                self.reveal(sought)
                 return
 
     def toggle(self, *, open_: bool | None = None) -> bool:
@@ -189,19 +211,19 @@ class Detail(FoldingView):
         if self.tabs:
             self.choose(self.tabs[(self.tabs.index(self.tab) + step) % len(self.tabs)])
 
-    def reveal(self) -> None:
-        """Unfold the row under the cursor until the needle itself is in view."""
+    def reveal(self, sought: Sought | None = None) -> None:
+        """Unfold the row under the cursor until the needle itself is in view; of several, what fits `sought` best."""
         needle = self.needle.lower()
         for _ in range(MOST_FOLDS):
-            here = self.position
+            here, count = self.position, len(self.rows)
             shown = "".join(piece.text for piece in self.rows.line(here, self._drawn_width)).lower()
             if needle in shown or not self.toggle(open_=True):
                 return
-            below = range(here + 1, len(self.rows))
-            inside = next((i for i in below if needle in self.rows.plain(i).lower()), None)
-            if inside is None:
+            unfolded = range(here + 1, here + 1 + len(self.rows) - count)
+            inside = [i for i in unfolded if needle in self.rows.plain(i).lower()]
+            if not inside:
                 return
-            self.move_to(inside)
+            self.move_to(max(inside, key=lambda i: sought.fit(self.rows.plain(i))) if sought else inside[0])
 
     def draw_rows(self, *, keep: bool) -> None:
         """Show the chosen tab."""

@@ -36,6 +36,8 @@ class Steps(LineView):
         """Tells how a run stands of which the trace tells no end."""
         self._state = State.ENDED
         self.as_tree = False
+        self._tree_for_now = False
+        """Whether it is a tree only until another run is shown, for a span that has no row in the timeline."""
         self.headline = True
         """Whether two lines above the steps say how the run ended (where no other part of the screen does)."""
         self.folded: frozenset[str] = frozenset()
@@ -138,10 +140,15 @@ class Steps(LineView):
 
     # ---- data
 
-    def show_run(self, run: Run, *, now: float, span: str | None = None) -> None:
-        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters."""
+    def show_run(self, run: Run, *, now: float, span: str | None = None, uncover: bool = False) -> None:
+        """Show a run, or a newer state of it; the cursor goes to `span`, else stays, else goes to what matters.
+
+        With `uncover`, a span that has no row as things are gets one; else the row counts that stands for it.
+        """
         same = self.run is not None and self.run.summary.ref == run.summary.ref
         if not same:
+            self.as_tree &= not self._tree_for_now
+            self._tree_for_now = False
             self.folded = self.unfolded = frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
             self.following, self._newest, self._came = False, None, None
@@ -156,7 +163,10 @@ class Steps(LineView):
         key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
         if self.following and span is None:
             key = self._newest
-        rows = self._remember(rows.uncovered(key))
+        rows = rows.uncovered(key)
+        if uncover and span is not None and span in run.index:
+            rows = self._with_row_of(span, rows, now)
+        rows = self._remember(rows)
         self.pane_name = self.names[self.as_tree]
         self.show(
             rows,
@@ -177,6 +187,23 @@ class Steps(LineView):
         rows = spans.SpanRows(run, tree=self.as_tree, folded=self.folded, glyphs=self.look.glyphs, now=now)
         arranged = self._keep is not None or self.longest
         return rows.rearranged(self._keep, longest_first=self.longest) if arranged else rows
+
+    def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
+        """The rows with one of that span: without a filter, as a tree, unfolded, as far as it takes."""
+        if not _has_row(rows, span) and self._keep is not None:
+            self.filtered_by, self._keep = "", None
+            rows = rows.rearranged(None, longest_first=self.longest)
+        if not _has_row(rows, span) and not self.as_tree:
+            self.as_tree = self._tree_for_now = True
+            rows = self._rows_of(rows.run, now)
+        if not _has_row(rows, span):
+            self.folded -= self._above(span, rows.run)
+            rows = rows.refold(self.folded)
+        return rows
+
+    def turn(self) -> None:
+        """From now on a tree instead of a timeline, or the other way round; the caller shows the run anew."""
+        self.as_tree, self._tree_for_now = not self.as_tree, False
 
     def filter(self, text: str, now: float) -> None:
         """Show only the spans that this query finds; of one that is wrong counts what stands before its fault."""
@@ -224,13 +251,17 @@ class Steps(LineView):
 
     def unfold_to(self, span_id: str, now: float) -> None:
         """Unfold what hides a span."""
-        if self.run is not None and self.folded:
-            above, at = set(), self.run.parent(self.run.index[span_id])
-            while at is not None:
-                above.add(self.run.spans[at].id)
-                at = self.run.parent(at)
-            if self.folded & above:
-                self.set_folded(self.folded - above, now)
+        if self.run is not None and self.folded & (above := self._above(span_id, self.run)):
+            self.set_folded(self.folded - above, now)
+
+    @staticmethod
+    def _above(span_id: str, run: Run) -> set[str]:
+        """The spans that contain a span."""
+        above, at = set(), run.parent(run.index[span_id])
+        while at is not None:
+            above.add(run.spans[at].id)
+            at = run.parent(at)
+        return above
 
     # ---- loops
 
@@ -337,6 +368,12 @@ def _came_last(before: Run | None, run: Run) -> str | None:
     """Id of the last span that an earlier state of the run did not have; None if there is none."""
     known = before.index if before is not None else {}
     return next((span.id for span in reversed(run.spans) if span.id not in known), None)
+
+
+def _has_row(rows: spans.SpanRows, span: str) -> bool:
+    """Whether a span has a row of its own."""
+    found = rows.index(span)
+    return found is not None and rows.key(found) == span
 
 
 def _count(rows: Rows) -> int:

@@ -70,7 +70,7 @@ class HitsScreen(SingleScreen):
             return
         self._search.cursor = self.list.position
         needle = (hit.match.split("\n", 1)[0] or hit.match)[:MOST_SOUGHT]
-        sought = Sought(hit.ref, hit.span, needle, TABS[hit.kind.value])
+        sought = Sought(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
         main = self.app.main
         self.app.pop_screen()
         main.visit(hit.ref, hit.span, main.surveying.show_search, sought=sought)

@@ -70,6 +70,8 @@ class MainScreen(JudgingScreen):
         """The run shown in steps and detail (previewed or open)."""
         self.wanted: tuple[RunRef, str | None] | None = None
         """A run that was asked for, and the span to go to in it: the error walk waits for it."""
+        self._uncovers = False
+        """Whether that span gets a row if it has none as things are."""
         self.target: Address | None = None
         """Where the command line asked to go; None once there."""
         self.follow_target = False
@@ -174,8 +176,7 @@ class MainScreen(JudgingScreen):
     def open_ref(self, ref: RunRef, span: str | None = None) -> None:
         """Show that run, now if it is kept, else as soon as it is read."""
         self.ref = ref
-        if span is not None:
-            self.wanted = (ref, span)
+        self.wanted = (ref, span) if span is not None else None
         if self.store.opened(ref) is not None:
             self.show_run(ref)
         self.app.engine.open(ref)
@@ -187,17 +188,19 @@ class MainScreen(JudgingScreen):
         run = self.store.opened(ref)
         if run is None:
             return
-        span = None
+        span, uncover = None, self._uncovers
         if self.wanted is not None and self.wanted[0] == ref:
-            span, self.wanted = self.wanted[1], None
+            span = self.wanted[1] if self.wanted[1] in run.index else None
+            if span is not None or run.complete:
+                self.wanted, self._uncovers = None, False
         if self.target is not None and self.level:
-            span, wrong = destination.span_at(self.target, run)
+            (span, wrong), uncover = destination.span_at(self.target, run), True
             if not wrong or run.complete:
                 self.target = None
             if wrong and run.complete:
                 self.say(wrong, "status.warn")
         self.steps.headline = self._needs_headline
-        self.steps.show_run(run, now=self.app.clock(), span=span)
+        self.steps.show_run(run, now=self.app.clock(), span=span, uncover=uncover)
         self.assessing.shown(run)
         if self.walking and run.complete:
             step, self.walking = self.walking, 0
@@ -275,6 +278,7 @@ class MainScreen(JudgingScreen):
     def go_to(self, ref: RunRef, span: str | None) -> None:
         self.runs.chosen = True
         self.runs.move_to_key(ref)
+        self._uncovers = span is not None
         self.actions.enter(ref, span, follow=None)
 
     def visit(self, ref: RunRef, span: str | None, back: Callable[[], object], *, sought: Sought | None = None) -> None:
@@ -352,6 +356,7 @@ class MainScreen(JudgingScreen):
 
     @on(LineView.Moved, "#steps")
     def _span_moved(self) -> None:
+        self.wanted = None
         self.live.moved()
         self.show_detail()
         self.refresh_frame()
