@@ -49,9 +49,9 @@ class Assessing:
         for ref, found in mail.assessments.items():
             self._known[ref] = found
             self._known.move_to_end(ref)
-        while len(self._known) > OPEN_RUNS:
-            self._known.popitem(last=False)
         run = screen.steps.run
+        while len(self._known) > OPEN_RUNS:  # other screens open runs too: what is shown here stays known
+            del self._known[next(ref for ref in self._known if run is None or ref != run.summary.ref)]
         if run is None or run.summary.ref not in mail.assessments:
             return
         self.shown(run)
