@@ -151,9 +151,9 @@ def sentence(
             Piece(Clean("  "), "sec"),
             *_causes(store.overview.causes, width),
             Piece(Clean("  ·  "), "dim"),
-            *_key("e", "first error"),
+            *_key("T", "triage"),
             Piece(Clean("   ")),
-            *_key("!", "failures only"),
+            *_key("e", "first error"),
         ]
     elif runs:
         words = "nothing failed" if not progress.stage else "nothing failed so far"
