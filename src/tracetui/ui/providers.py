@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from textual.command import DiscoveryHit, Hit, Hits, Provider
@@ -14,7 +13,6 @@ from tracetui.text import Clean
 from tracetui.ui.commands import shown
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.theme import PALETTES
-from tracetui.views.arrange import haystack
 from tracetui.views.masking import one_line
 
 if TYPE_CHECKING:
@@ -57,14 +55,13 @@ class CommandProvider(Provider):
 
 
 class RunProvider(Provider):
-    """Runs by id, name, model, prompt or error."""
+    """Runs by a query, as the filter of the list takes it: words of the id, name, prompt, error …, ``status:error``."""
 
     async def search(self, query: str) -> Hits:
+        from tracetui.store.query import begun
+
         app: TraceApp = self.app  # type: ignore[assignment]
-        words = query.lower().split()
-        found = (
-            run for run in app.store.runs.values() if all(word in "\n".join(haystack(run)).lower() for word in words)
-        )
-        for run in islice(found, MOST_RUNS):
+        wanted, _ = begun(query, app.main.filtering.context)
+        for run in wanted.select(app.store.runs.values())[:MOST_RUNS]:
             label = one_line(f"{run.status.value:<9} {run.name}  {run.id}  {run.prompt}", 160)
             yield Hit(0.5, Content(label), partial(app.main.actions.enter, run.ref))
