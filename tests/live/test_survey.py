@@ -221,6 +221,20 @@ def test_contrast_tells_what_was_planted(tmp_path: Path, engine: Engine) -> None
     assert Contrasts(LocalSource()).of(a, b) == found
 
 
+def test_replays_that_first_differ_at_one_step_share_that(tmp_path: Path) -> None:
+    paprika(tmp_path / "0.json", "0", steps=3)
+    for name, steps in (("1", 2), ("2", 2), ("3", 3)):
+        paprika(tmp_path / f"{name}.json", name, steps=steps)
+    first, *replays = refs(tmp_path)
+
+    found = Contrasts(LocalSource(), original=lambda ref: first if ref in replays else None).of(
+        replays[:2], replays[2:]
+    )
+
+    words = [feature.words for finding in found.findings for feature in finding.features]
+    assert "first differs from its original at step 3 search (left out)" in words
+
+
 def test_contrast_reads_no_more_than_it_says(tmp_path: Path) -> None:
     a, b = write_sides(tmp_path)
 

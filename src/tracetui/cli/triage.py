@@ -75,8 +75,9 @@ def _contrasts(source: Source, found: Listing, made: Triage, redactor: Redactor 
     from tracetui.export.contrast import contrast_value
     from tracetui.live.jobs import Contrasts
     from tracetui.store.contrast import comparable
+    from tracetui.store.relations import Relations
 
-    contrasts = Contrasts(source, most=MOST_READ)
+    contrasts = Contrasts(source, original=Relations(found.runs).original, most=MOST_READ)
     told = {}
     for group in (entry.group for entry in made.entries):
         if len(group.runs) > 1:

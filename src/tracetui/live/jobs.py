@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from itertools import groupby, zip_longest
 from typing import Final, NamedTuple
 
+from tracetui.diff.comparison import Comparison
 from tracetui.live.grep import Hit, Options, Outcome, grep_runs
 from tracetui.live.load import Reader
 from tracetui.live.needle import Needle
 from tracetui.live.surveyed import Job, Step
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import LinkLost, Source
-from tracetui.store.contrast import Contrast, Features, contrast, features
+from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features
 from tracetui.store.statistics import By, Row, Statistics
 
 MOST_HITS: Final = 50_000
+_HOW: Final = {"only_a": "left out", "only_b": "new"}
+"""How a replay differs, in words that need no A and B."""
 MOST_RUNS: Final = 200
 """Runs of each side that are read to tell one from the other."""
 GROWTH: Final = 1.5
@@ -79,22 +82,35 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
 # ---- contrast
 
 
-def contrast_job(a: Sequence[RunRef], b: Sequence[RunRef], *, most: int = MOST_RUNS) -> Job:
-    """Tell A from B; `Survey.result` holds a `Contrast`, `new` each `Problem`. Both sides are read in turn."""
-    sides = _Sides(a, b, most)
+Original = Callable[[RunRef], RunRef | None]
+"""The run that another one replays, None if it replays none that is there."""
+
+
+def nobody(ref: RunRef) -> None:
+    """The original of a run of which none is known."""
+
+
+def contrast_job(
+    a: Sequence[RunRef], b: Sequence[RunRef], *, original: Original = nobody, most: int = MOST_RUNS
+) -> Job:
+    """Tell A from B; `Survey.result` holds a `Contrast`, `new` each `Problem`. Both sides are read in turn.
+
+    Of a replay, where it first went differently is one of the things that it may share.
+    """
+    sides = _Sides(a, b, most, original=original)
     return Job("contrast", sides.total, sides.work, sides.result)
 
 
 class Contrasts:
     """Tells one group of runs after the other from others, for a command: no run is read twice."""
 
-    def __init__(self, source: Source, *, most: int = MOST_RUNS) -> None:
-        self._source, self._most = source, most
+    def __init__(self, source: Source, *, original: Original = nobody, most: int = MOST_RUNS) -> None:
+        self._source, self._original, self._most = source, original, most
         self._known: dict[RunRef, Features] = {}
 
     def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
         """What runs of A share that those of B lack. What cannot be read counts on neither side. Raises `LinkLost`."""
-        sides = _Sides(a, b, self._most, self._known)
+        sides = _Sides(a, b, self._most, self._known, original=self._original)
         for _ in sides.work(self._source):
             pass
         return sides.result()
@@ -104,8 +120,15 @@ class _Sides:
     """The features of two sides, as far as they were read."""
 
     def __init__(
-        self, a: Sequence[RunRef], b: Sequence[RunRef], most: int, known: dict[RunRef, Features] | None = None
+        self,
+        a: Sequence[RunRef],
+        b: Sequence[RunRef],
+        most: int,
+        known: dict[RunRef, Features] | None = None,
+        *,
+        original: Original = nobody,
     ) -> None:
+        self._original = original
         self._refs = _spread(a, most), _spread(b, most)
         self._notes = [_note(len(chosen), len(all_)) for chosen, all_ in zip(self._refs, (a, b), strict=True)]
         self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
@@ -124,11 +147,32 @@ class _Sides:
                 if its is None:
                     run = yield from _read(source, ref)
                     if run is not None:
-                        its = self._known[ref] = features(run, run.load)
+                        first = yield from self._divergence(source, run)
+                        its = self._known[ref] = {**features(run, run.load), **first}
                 if its is not None:
                     read.append((ref, its))
                 yield Step(done=1)
         self._ended = True
+
+    def _divergence(self, source: Source, run: Run) -> Generator[Step, None, Features]:
+        """Where a replay first went differently, if it did."""
+        original = self._original(run.summary.ref)
+        other = (yield from _read(source, original)) if original is not None else None
+        if other is None:
+            return {}
+        found = None
+        for found in Comparison(other, run, relation=run.summary.relation).steps():
+            yield Step()
+            if found.first is not None and found.compared:
+                break
+        if found is None or found.first is None:
+            return {}
+        row = found.rows[found.first.row]
+        span = found.span_b(row) or found.span_a(row)
+        assert span is not None
+        step = f"step {span.step} " if span.step is not None else ""
+        words = f"first differs from its original at {step}{span.name} ({_HOW.get(found.first.kind.value, found.first.kind.value)})"
+        return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 
     def result(self) -> Contrast:
         """What tells them apart; of both sides something must be known, unless all was read."""

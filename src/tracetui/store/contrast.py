@@ -29,14 +29,16 @@ MOST_FINDINGS: Final = 20
 class Kind(IntEnum):
     """What sort of feature it is; of those that say the same, the first explains best."""
 
-    TOOL = 0
-    MODEL = 1
-    NODE = 2
-    AGENT = 3
-    TAG = 4
-    ARGUMENT = 5
-    SEQUENCE = 6
-    STEPS = 7
+    DIVERGENCE = 0
+    """Where a replay first went differently."""
+    TOOL = 1
+    MODEL = 2
+    NODE = 3
+    AGENT = 4
+    TAG = 5
+    ARGUMENT = 6
+    SEQUENCE = 7
+    STEPS = 8
 
 
 class Feature(msgspec.Struct, frozen=True, gc=False, order=True):

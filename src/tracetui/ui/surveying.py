@@ -78,7 +78,7 @@ class Surveying:
         from tracetui.store.contrast import comparable
 
         runs = self._screen.store.runs
-        job = contrast_job(refs, comparable(runs.values(), refs))
+        job = contrast_job(refs, comparable(runs.values(), refs), original=self._screen.store.relations.original)
         self._contrast = tuple(refs), job
         self.ask(job)
         return job
