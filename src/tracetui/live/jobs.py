@@ -171,7 +171,8 @@ class _Sides:
         span = found.span_b(row) or found.span_a(row)
         assert span is not None
         step = f"step {span.step} " if span.step is not None else ""
-        words = f"first differs from its original at {step}{span.name} ({_HOW.get(found.first.kind.value, found.first.kind.value)})"
+        kind = found.first.kind.value
+        words = f"first differs from its original at {step}{span.name} ({_HOW.get(kind, kind)})"
         return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 
     def result(self) -> Contrast:
