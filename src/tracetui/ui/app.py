@@ -34,6 +34,7 @@ from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.judging import Verdicts
 from tracetui.ui.pace import Pace
+from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
@@ -222,6 +223,19 @@ class TraceApp(App[int]):
         self.look = self.look._replace(palette=PALETTES[name])
         self.theme = textual_theme(self.look.palette).name
         self.screen.refresh(layout=True)
+
+    def back_to_main(self) -> list[FramedScreen]:
+        """Take away what lies over the main screen, and say what that was."""
+        above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
+        while len(self.screen_stack) > 1:
+            self.pop_screen()
+        return above
+
+    def push_again(self, screens: Sequence[FramedScreen]) -> None:
+        """Open screens as they were left, one over the other."""
+        for screen in screens:
+            if (again := screen.again()) is not None:
+                self.push_screen(again)
 
     def rescan(self) -> None:
         """Read the directory again."""

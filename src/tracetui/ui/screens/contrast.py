@@ -27,8 +27,9 @@ class Findings(LineView):
 class ContrastScreen(SingleScreen):
     """Enter opens an example, at the step that has it."""
 
-    def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command]) -> None:
+    def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
         super().__init__(FINDINGS, Findings(id="findings"), commands)
+        self.list.position = position
         self._refs, self._of = refs, of
         self._survey: Survey | None = None
 
@@ -53,9 +54,10 @@ class ContrastScreen(SingleScreen):
     def opened(self) -> None:
         example = example_of(self.list.cursor)
         if example is not None:
-            main = self.app.main
-            self.app.pop_screen()
-            main.visit(*example, lambda: main.surveying.tell_apart(self._refs, self._of))
+            self.app.main.visit(*example)
+
+    def again(self) -> ContrastScreen:
+        return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
 
     def leave(self) -> None:
         self.app.engine.stop_survey()

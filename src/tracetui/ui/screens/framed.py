@@ -59,6 +59,10 @@ class FramedScreen(Screen[None]):
     def receive(self, mail: Mail) -> None:
         """Take in what the engine left."""
 
+    def again(self) -> FramedScreen | None:
+        """The same screen anew, as it was left, for somebody who comes back to it; None where nobody does."""
+        return None
+
     def refresh_frame(self) -> None:
         """Header, sentence and footer as of now."""
         raise NotImplementedError

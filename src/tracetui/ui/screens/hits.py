@@ -71,9 +71,10 @@ class HitsScreen(SingleScreen):
         self._search.cursor = self.list.position
         needle = (hit.match.split("\n", 1)[0] or hit.match)[:MOST_SOUGHT]
         sought = Sought(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
-        main = self.app.main
-        self.app.pop_screen()
-        main.visit(hit.ref, hit.span, main.surveying.show_search, sought=sought)
+        self.app.main.visit(hit.ref, hit.span, sought=sought)
+
+    def again(self) -> HitsScreen:
+        return HitsScreen(self._search, self.commands)
 
     def reread(self) -> None:
         words = self._search.words

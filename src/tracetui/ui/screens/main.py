@@ -281,11 +281,12 @@ class MainScreen(JudgingScreen):
         self._uncovers = span is not None
         self.actions.enter(ref, span, follow=None)
 
-    def visit(self, ref: RunRef, span: str | None, back: Callable[[], object], *, sought: Sought | None = None) -> None:
-        """Open a run on the way from another screen, to which leaving it leads back; find in it what is sought."""
+    def visit(self, ref: RunRef, span: str | None, *, sought: Sought | None = None) -> None:
+        """Open a run on the way from the screens above, to which leaving it leads back; find in it what is sought."""
+        above = self.app.back_to_main()
         self.detail.sought = sought
         self.go_to(ref, span)
-        self.come_from = back
+        self.come_from = lambda: self.app.push_again(above)
 
     # ---- the frame
 

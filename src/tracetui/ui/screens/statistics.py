@@ -90,6 +90,7 @@ class StatisticsScreen(SingleScreen):
         name = self.list.cursor
         if isinstance(name, str) and name and self.by is not By.OPERATION:
             self.leave()
+            self.app.back_to_main()
             self.app.main.filtering.ask_for(self.by.value, name)
 
     def leave(self) -> None:

@@ -163,9 +163,10 @@ class TriageScreen(JudgingScreen):
             self.actions.go_to_undecided()
 
     def go_to(self, ref: RunRef, span: str | None) -> None:
-        app = self.app
-        app.pop_screen()
-        app.main.visit(ref, span, lambda: app.push_screen(TriageScreen(self.commands, self)))
+        self.app.main.visit(ref, span)
+
+    def again(self) -> TriageScreen:
+        return TriageScreen(self.commands, self)
 
     def leave(self) -> None:
         """Go back to the list."""

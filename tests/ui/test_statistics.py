@@ -1,0 +1,137 @@
+"""Statistics by keys, on the built-in samples: of a run, of a group of failures, of all runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from textual.pilot import Pilot
+
+from tests.ui.conftest import Opener, press, text_of, until
+from tests.ui.test_filtering import agents, keys, line
+from tests.ui.test_triage import NIGHT, go_to_type, triage
+from tracetui.store.statistics import By
+from tracetui.ui.app import TraceApp
+from tracetui.ui.commands import RUNS
+from tracetui.ui.screens.statistics import StatisticsScreen
+from tracetui.views.statistics import StatisticRows
+
+
+async def statistics(app: TraceApp, pilot: Pilot[int]) -> StatisticsScreen:
+    """The statistics, opened by their key and complete."""
+    await press(pilot, "S")
+    screen = app.screen
+    assert isinstance(screen, StatisticsScreen)
+    await until(pilot, lambda: "reading" not in line(app, 1), what="complete statistics")
+    return screen
+
+
+def counts(screen: StatisticsScreen) -> dict[str, int]:
+    """How often each name is there."""
+    rows = screen.list.rows
+    assert isinstance(rows, StatisticRows)
+    return {row.name: row.count for i in range(len(rows)) if (row := rows.row(i)) is not None}
+
+
+async def test_all_runs_are_counted_and_enter_shows_those_that_called_a_tool(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await statistics(app, pilot)
+        whole = len(app.store.runs)
+        assert "of all runs" in line(app, 0)
+        assert line(app, 1).strip().startswith(f"{whole} runs, by tool")
+        assert counts(screen)["search"] > 5
+        assert screen.list.move_to_key("search")
+        await press(pilot, "enter")
+        assert app.screen is app.main
+        assert app.main.pane == RUNS
+        assert app.main.runs.arrangement.words == "tool:search"
+        shown = [app.store.runs[ref] for ref in app.main.runs.refs()]
+        assert 0 < len(shown) < whole
+        assert all("search" in (run.tools or ()) for run in shown)
+
+
+async def test_the_rows_are_chosen_by_keys_around_the_end(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        screen = await statistics(app, pilot)
+        seen = []
+        for _ in By:
+            await press(pilot, "greater_than_sign")
+            seen.append(screen.by)
+            assert f"by {screen.by.value}" in line(app, 1)
+        assert set(seen) == set(By)
+        assert screen.by is By.TOOL
+        await press(pilot, "less_than_sign")
+        assert screen.by is seen[-2]
+
+
+async def test_what_is_shown_is_counted_when_a_filter_holds(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *keys("agent:deployer"), "enter")
+        screen = await statistics(app, pilot)
+        assert "that are shown" in line(app, 0)
+        assert line(app, 1).strip().startswith("1 run, by")
+        while screen.by is not By.AGENT:
+            await press(pilot, "greater_than_sign")
+        assert list(counts(screen)) == ["deployer"]
+        await press(pilot, "escape")
+        assert agents(app) == {"deployer"}
+
+
+async def test_one_run_is_counted_from_within_it(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter")
+        ref = app.main.ref
+        assert ref is not None
+        screen = await statistics(app, pilot)
+        assert "of run" in line(app, 0)
+        assert line(app, 1).strip().startswith("1 run, by tool")
+        assert set(counts(screen)) == set(app.store.runs[ref].tools or ())
+        await press(pilot, "escape")
+        assert app.screen is app.main
+        assert (app.main.level, app.main.ref) == (1, ref)
+
+
+async def test_enter_in_the_statistics_of_a_run_leads_to_the_list(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "enter")
+        screen = await statistics(app, pilot)
+        assert screen.list.move_to_key("search")
+        await press(pilot, "enter")
+        assert app.main.pane == RUNS
+        assert app.main.runs.arrangement.words == "tool:search"
+
+
+async def test_a_group_of_failures_is_counted_from_the_triage(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        queue = await triage(app, pilot)
+        await go_to_type(queue, pilot, NIGHT)
+        group = queue.queue.group
+        assert group is not None
+        screen = await statistics(app, pilot)
+        assert group.id in line(app, 0)
+        assert line(app, 1).strip().startswith(f"{len(group.runs)} runs")
+        assert "search" in counts(screen)
+        await press(pilot, "q")
+        assert app.screen is queue
+        assert queue.queue.group == group
+
+
+async def test_enter_in_the_statistics_of_a_group_leads_to_the_list(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        queue = await triage(app, pilot)
+        await go_to_type(queue, pilot, NIGHT)
+        screen = await statistics(app, pilot)
+        assert screen.list.move_to_key("search")
+        await press(pilot, "enter")
+        assert app.screen is app.main
+        assert app.main.runs.arrangement.words == "tool:search"
+        assert "search" in text_of(app)
+
+
+async def test_a_kind_that_no_run_tells_of_says_so(opened: Opener, samples: Path) -> None:
+    async with opened(next(samples.glob("paprika/2c77f4*.json"))) as (app, pilot):
+        screen = await statistics(app, pilot)
+        while screen.by is not By.NODE:
+            await press(pilot, "greater_than_sign")
+        assert "no node is told of" in text_of(app)
+        await press(pilot, "enter", "j", "escape")
+        assert app.screen is app.main
