@@ -1,0 +1,135 @@
+"""Every key of the table is pressed in every pane that has it, on the built-in samples."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Final
+
+import pytest
+from textual.pilot import Pilot
+
+from tests.ui.conftest import Opener, press, settle, text_of, until
+from tests.ui.test_hostile import assert_harmless
+from tracetui.ui.app import TraceApp
+from tracetui.ui.commands import (
+    ANY,
+    COMMANDS,
+    DIFF,
+    EVERYWHERE,
+    FACETS,
+    FINDINGS,
+    HITS,
+    LISTS,
+    MAIN,
+    REPLAYS,
+    RUNS,
+    STATISTICS,
+    TRIAGE,
+    Command,
+    of_pane,
+)
+from tracetui.ui.screens.framed import FramedScreen
+
+WAYS: Final = {
+    REPLAYS: ("D",),
+    FACETS: ("P",),
+    HITS: ("ampersand", *"refund", "enter"),
+    FINDINGS: ("C",),
+    STATISTICS: ("S",),
+}
+"""Keys that lead from the list of runs to lists over the whole screen."""
+LEAVES: Final = frozenset({"quit", "suspend"})
+"""What ends or stops the program from the list of runs."""
+
+
+ORIGINAL: Final = "d20b6eb4"
+"""Id of a run that has a replay among the samples."""
+
+
+def with_replays(samples: Path, folder: Path) -> Path:
+    """A folder with a run that has two replays."""
+    original = next((samples / "paprika").glob(f"{ORIGINAL}*"))
+    shutil.copy(original, folder)
+    for number in (1, 2):
+        record = json.loads(original.read_bytes())
+        record["replay_of"], record["record_id"] = record["record_id"], f"replay-{number}"
+        (folder / f"replay-{number}.json").write_text(json.dumps(record))
+    return folder
+
+
+def pressed(key: str) -> list[str]:
+    """A key of the table as keys to be pressed."""
+    if len(key) == 2 and key[0] in "[]yzvm'x":
+        return [key[0], "b" if key[1] == ANY else key[1]]
+    return [key]
+
+
+async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
+    """Come to a pane from wherever keys have led, with a failed run under the cursor."""
+    for _ in range(12):
+        screen = app.screen
+        if isinstance(screen, FramedScreen) and pane in screen.views:
+            break
+        if screen is app.main:
+            app.main.focus_pane(RUNS)
+            app.main.runs.rearrange(words="", failures=False)
+            app.main.refresh_list()
+            await settle(pilot)
+            if pane == REPLAYS:
+                app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))
+            await press(pilot, *(("T",) if pane in TRIAGE else WAYS[pane]))
+        else:
+            await pilot.press("escape")
+            await settle(pilot)
+    screen = app.screen
+    assert isinstance(screen, FramedScreen), pane
+    assert pane in screen.views
+    if pane in MAIN and pane != RUNS and not app.main.level:
+        app.main.focus_pane(RUNS)
+        await press(pilot, "enter")
+    if pane in MAIN | TRIAGE:
+        getattr(screen, "focus_pane")(pane)  # noqa: B009
+        await settle(pilot)
+
+
+@pytest.mark.parametrize("pane", sorted(MAIN | TRIAGE | LISTS))
+async def test_every_key_of_every_pane_is_taken(
+    opened: Opener, samples: Path, pane: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(TraceApp, "action_suspend_process", lambda self: None)
+    monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
+    monkeypatch.chdir(tmp_path)  # what is exported goes here
+    done: list[str] = []
+    perform = FramedScreen.perform
+
+    def note(self: FramedScreen, command: Command) -> None:
+        done.append(command.id)
+        perform(self, command)
+
+    monkeypatch.setattr(FramedScreen, "perform", note)
+    folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
+    async with opened(folder, size=(160, 50)) as (app, pilot):
+        for command in of_pane(pane, app.commands):
+            if command.id in LEAVES:
+                continue
+            await go_to(app, pilot, pane)
+            for key in command.keys:
+                done.clear()
+                await go_to(app, pilot, pane)
+                for one in pressed(key):
+                    await pilot.press(one)
+                await pilot.pause()
+                assert command.id in done or key in ("ctrl+p",), (command.id, key, done)
+                if not isinstance(app.screen, FramedScreen) or app.screen.focused not in app.screen.views.values():
+                    await pilot.press("escape")  # a prompt, help, the palette
+                await until(pilot, lambda: isinstance(app.screen, FramedScreen), what="a screen of panes")
+                assert_harmless(app)
+        assert text_of(app)
+
+
+def test_no_pane_is_left_out() -> None:
+    assert EVERYWHERE == MAIN | TRIAGE | LISTS | DIFF  # the panes of comparisons have a test of their own
+    assert all(command.panes for command in COMMANDS)
+    assert all(command.keys for command in COMMANDS)
