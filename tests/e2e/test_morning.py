@@ -1,0 +1,126 @@
+"""The morning: somebody opens the runs of the night, judges every failure by keys, takes the triage along and quits."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import stat
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.e2e.terminal import TRACETUI, Terminal
+
+pytestmark = pytest.mark.e2e
+DECIDED = re.compile(r"(\d+) of (\d+) decided")
+VERDICTS = {"r": "real", "f": "flaky", "k": "known", "i": "ignore"}
+
+
+def opened(folder: Path, state: Path, size: tuple[int, int]) -> Terminal:
+    """The program, when everything is counted."""
+    terminal = Terminal(*TRACETUI, str(folder), size=size, XDG_STATE_HOME=str(state), TZ="UTC")
+    terminal.expect("triage")
+    terminal.rest()
+    return terminal
+
+
+def said(state: Path) -> list[dict[str, Any]]:
+    """What the file of verdicts says, line by line."""
+    return [json.loads(line) for line in (state / "tracetui" / "verdicts.jsonl").read_text().splitlines()]
+
+
+def decided(terminal: Terminal) -> tuple[int, int]:
+    """How many signatures are decided, of how many."""
+    terminal.expect(" decided")
+    found = DECIDED.search(terminal.text)
+    assert found is not None
+    return int(found[1]), int(found[2])
+
+
+def judge_all(terminal: Terminal) -> int:
+    """Judge every signature by keys, with all four verdicts, the last one again, an undo and a note; how many."""
+    terminal.type("T")
+    terminal.expect("20 failed of 61")  # all are counted: from now on nothing moves but by keys
+    terminal.rest()
+    done, count = decided(terminal)
+    assert (done, count) == (0, 15)
+    for letter, verdict in VERDICTS.items():
+        terminal.type("v", letter)
+        terminal.expect(f"{verdict}: F-")
+    terminal.type(".")
+    terminal.expect("ignore: F-")
+    terminal.type("u")
+    terminal.expect("Undone")
+    terminal.type("1")
+    assert decided(terminal)[0] == len(VERDICTS)
+    terminal.type("a")
+    terminal.rest()
+    terminal.type(*"ask Ana", "enter")
+    terminal.expect("ask Ana")
+    terminal.type("v", "r")
+    terminal.type("1")
+    for _ in range(count - decided(terminal)[0]):
+        terminal.type(".", "1")
+    terminal.expect(f"{count} of {count} decided")
+    terminal.expect("all decided")
+    return count
+
+
+@pytest.mark.parametrize("size", [(120, 40), (80, 24)], ids=lambda size: "x".join(map(str, size)))
+def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
+    samples: Path, tmp_path: Path, size: tuple[int, int]
+) -> None:
+    state = tmp_path / "state"
+    before = {path: path.stat().st_mtime_ns for path in samples.rglob("*")}
+    with opened(samples, state, size) as terminal:
+        count = judge_all(terminal)
+        terminal.type("q", "q")
+        assert terminal.end() == 0
+        assert terminal.left_behind == []
+
+    verdicts = [line for line in said(state) if line["do"] == "verdict"]
+    undone = {line["undoes"] for line in said(state) if line["do"] == "undo"}
+    held = {line["signature"]: line["verdict"] for line in verdicts if line["event"] not in undone}
+    assert len(held) == count
+    assert set(held.values()) == set(VERDICTS.values())
+    assert len(undone) == 1
+    assert [line["note"] for line in said(state) if line["do"] == "note"] == ["ask Ana"]
+    assert stat.S_IMODE(os.stat(state / "tracetui" / "verdicts.jsonl").st_mode) == 0o600
+    assert {path: path.stat().st_mtime_ns for path in samples.rglob("*")} == before
+
+    with opened(samples, state, size) as terminal:
+        terminal.type("T")
+        terminal.expect(f"{count} of {count} decided")
+        terminal.type("esc", "f", *"verdict:flaky", "enter")
+        terminal.expect("/70 shown" if size[0] > 100 else " flaky")
+        terminal.type("esc", "q")
+        assert terminal.end() == 0
+
+
+@pytest.mark.parametrize("name", ["triage.md", "triage.html", "triage.json"])
+def test_what_was_judged_is_in_the_triage_that_is_taken_along(samples: Path, tmp_path: Path, name: str) -> None:
+    state, target = tmp_path / "state", tmp_path / name
+    with opened(samples, state, (120, 40)) as terminal:
+        count = judge_all(terminal)
+        terminal.type("x", "\x15", *str(target), "enter")
+        terminal.expect(name)
+        terminal.rest()
+        terminal.type("q", "q")
+        assert terminal.end() == 0
+    told = subprocess.run(
+        [*TRACETUI, "triage", "--json", str(samples)],
+        capture_output=True,
+        check=True,
+        env={**os.environ, "XDG_STATE_HOME": str(state)},
+    )
+    signatures = json.loads(told.stdout)["signatures"]
+    assert len(signatures) == count
+    assert {one["verdict"] for one in signatures} == set(VERDICTS.values())
+    assert stat.S_IMODE(target.stat().st_mode) == 0o600
+    page = target.read_text()
+    assert "ask Ana" in page
+    assert all(one["id"] in page for one in signatures)
+    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]  # nothing half written beside it
