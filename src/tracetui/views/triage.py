@@ -97,7 +97,7 @@ class QueueRows:
         told = self._judged(group)
         decided = told.verdict is not None
         mark = self._glyphs.unfolded if group.signature.key in self._unfolded else self._glyphs.folded
-        room = max(8, width - _TAIL - 4)
+        room = max(8, width - _TAIL - 3)
         words = [*_verdict_mark(told, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
         words += fill(_title_pieces(group.signature, quiet=decided), room)
         return tuple(fit([*words, *self._numbers(group)], width))
