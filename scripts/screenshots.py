@@ -1,6 +1,8 @@
 """Take screenshots/*.svg, and *.png where Pillow and the font DejaVu Sans Mono are there, from the real app.
 
 The samples are written as of a fixed moment and shown at that moment, so that the same program takes the same pictures.
+What is judged in a picture is judged in that picture only. What the app exports in one is kept beside it. Names after
+the command take only those.
 """
 
 from __future__ import annotations
@@ -11,11 +13,12 @@ import re
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final, NamedTuple
+from unittest import mock
 
 from rich.color import Color as RichColor
 from rich.segment import Segment
@@ -29,6 +32,11 @@ from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
+from tracetui.ui.screens.facets import FacetsScreen
+from tracetui.ui.screens.single import SingleScreen
+from tracetui.ui.screens.statistics import StatisticsScreen
+from tracetui.ui.screens.triage import TriageScreen
+from tracetui.views import masking
 
 TARGET: Final = Path(__file__).resolve().parent.parent / "screenshots"
 NOW: Final = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
@@ -47,6 +55,27 @@ SILENCE: Final = 221.0
 QUIET: Final = 0.25
 REPLAY: Final = ("g", *"jjj")
 """Keys that go to a replay which went another way than its original."""
+SIGNATURE: Final = ("T", "j")
+"""Keys that go to a failure signature of three runs which have something in common."""
+JUDGED: Final = (
+    "T",
+    *"vr",
+    "l",
+    "a",
+    *"the index is slow at night",
+    "enter",
+    "t",
+    *"vendor",
+    "enter",
+    *"vf",
+    ".",
+    "k",
+    "k",
+)
+"""Keys that judge three signatures, and come back to the second one, which is unfolded."""
+ALL_JUDGED: Final = ("T", *"vrvf..vrvk.vr...vivfvrvi")
+"""Keys that give every signature a verdict."""
+BACKSPACES: Final = ("backspace",) * len("md")
 
 
 class Shot(NamedTuple):
@@ -60,6 +89,8 @@ class Shot(NamedTuple):
     palette: str = "dark"
     growing: bool = False
     """An agent writes meanwhile, step by step, and then no more."""
+    makes: tuple[str, ...] = ()
+    """The files that are written in it."""
 
 
 SHOTS: Final = (
@@ -75,6 +106,18 @@ SHOTS: Final = (
     Shot("replay", keys=REPLAY),
     *(Shot("diff", keys=(*REPLAY, "D"), size=size) for size in ((80, 24), (120, 40), (200, 60))),
     Shot("context", keys=(*REPLAY, "D", "c"), tab="context"),
+    Shot("filter", keys=("f", *"status:error tool:s", "tab")),
+    Shot("pick", keys=("P",)),
+    Shot("hits", keys=("&", *"timeout", "enter")),
+    *(Shot("triage", keys=SIGNATURE, size=size) for size in ((80, 24), (120, 40))),
+    Shot("judging", keys=JUDGED),
+    Shot("contrast", keys=(*SIGNATURE, "C")),
+    Shot("statistics", keys=("S",), tab="tool"),
+    Shot(
+        "export",
+        keys=(*ALL_JUDGED, "x", "enter", "x", *BACKSPACES, *"html", "enter"),
+        makes=("triage.md", "triage.html"),
+    ),
 )
 
 
@@ -87,19 +130,23 @@ class Still(TraceApp):
         return NOW.timestamp() + self.later
 
 
-def main() -> int:
-    """Take every picture anew."""
+def main(names: Collection[str]) -> int:
+    """Take every picture anew, or only those of these names."""
     TARGET.mkdir(exist_ok=True)
     os.environ["TZ"] = "UTC"
     time.tzset()
     draw = painter()
-    with samples():
-        for shot in SHOTS:
+    with samples() as folder, mock.patch.object(masking, "_KEY", bytes(16)):
+        masking.choose(ascii_glyphs=False)
+        for shot in (one for one in SHOTS if not names or one.name in names):
+            os.environ["XDG_STATE_HOME"] = tempfile.mkdtemp(dir=folder, prefix="state-")
             stem = f"{shot.name}-{shot.size[0]}x{shot.size[1]}"
             svg, strips = asyncio.run(take(shot))
             TARGET.joinpath(stem + ".svg").write_text(svg, "utf-8")
             if draw is not None:
                 draw(strips, shot.size, TARGET / (stem + ".png"))
+            for name in shot.makes:
+                TARGET.joinpath(name).write_bytes(Path(name).read_bytes())
             print(f"screenshots/{stem}")
     if draw is None:
         print("no PNG: they need Pillow and the font DejaVu Sans Mono", file=sys.stderr)
@@ -107,21 +154,21 @@ def main() -> int:
 
 
 @contextmanager
-def samples() -> Iterator[None]:
+def samples() -> Iterator[str]:
     """Be in a folder that holds the samples as ``traces``."""
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder:
         demo.write(Path(folder) / "traces", NOW)
         os.chdir(folder)
         try:
-            yield
+            yield folder
         finally:
             os.chdir(before)
 
 
 async def take(shot: Shot) -> tuple[str, list[Strip]]:
     """The screen of one picture, as SVG and as strips."""
-    for path in Path().rglob("*"):
+    for path in Path("traces").rglob("*"):
         os.utime(path, (NOW.timestamp() - AGO,) * 2)
     states = list(work(Path(shot.root))) if shot.growing else []
     engine = Engine(LocalSource(), [shot.root])
@@ -137,7 +184,11 @@ async def take(shot: Shot) -> tuple[str, list[Strip]]:
                 await settle(app, pilot)
             if shot.tab and app.screen is app.main and not app.main.detail.choose(shot.tab):
                 raise ValueError(f"{shot.name}: no tab {shot.tab}, but {app.main.detail.tabs}")
+            await choose(app, pilot, shot.tab)
             await settle(app, pilot, shot.tab)
+            if shot.makes:
+                await wait(pilot, lambda: all(map(os.path.exists, shot.makes)), "what is exported")
+                await pilot.pause(QUIET)  # it is said when it is written
             for path, data, seconds in states:
                 await write(app, pilot, path, data, seconds)
             if states:
@@ -181,6 +232,13 @@ async def write(app: Still, pilot: Pilot[int], path: Path, data: bytes, seconds:
     await pilot.pause(QUIET)  # it comes twice: to the list, and to the open run
 
 
+async def choose(app: TraceApp, pilot: Pilot[int], by: str) -> None:
+    """Let statistics tell of what is asked for."""
+    screen = app.screen
+    while isinstance(screen, StatisticsScreen) and screen.by.value != by:
+        await pilot.press(">")
+
+
 async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
     """Wait until everything is known and shown, in a comparison also its tab."""
 
@@ -188,13 +246,24 @@ async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
         if app.stage or not app.main.settled or not app.main.live.watching.how:
             return False
         screen = app.screen
-        if not isinstance(screen, DiffScreen):
-            return True
-        look = screen.change.compared
-        return screen.settled and (not tab or (look is not None and look.tab == tab))
+        if isinstance(screen, DiffScreen):
+            look = screen.change.compared
+            return screen.settled and (not tab or (look is not None and look.tab == tab))
+        return surveyed(app)
 
     await wait(pilot, settled, "the samples")
     await pilot.pause()
+
+
+def surveyed(app: TraceApp) -> bool:
+    """Whether what is asked of many runs is answered."""
+    screen, surveying = app.screen, app.main.surveying
+    answered = surveying.latest is not None and surveying.latest.finished
+    if isinstance(screen, TriageScreen):
+        group, ref = screen.queue.group, screen.queue.run
+        known = group is not None and group.runs in surveying.contrasts
+        return answered and known and ref is not None and app.store.opened(ref) is not None
+    return answered or not isinstance(screen, SingleScreen) or isinstance(screen, FacetsScreen)
 
 
 async def wait(pilot: Pilot[int], there: Callable[[], bool], what: str) -> None:
@@ -251,4 +320,4 @@ def colors(
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))
