@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from tests.canaries import CANARY, SHAPED
 from tests.live.sessions import Session, paprika
 from tracetui import load_all
 from tracetui.demo import write
@@ -328,3 +329,14 @@ def test_a_secret_is_found_but_not_shown(tmp_path: Path) -> None:
     assert not any(secret in hit.before + hit.match + hit.after for hit in masked)
     (ada, *_) = [hit for hit in found(tmp_path, "ada", Options(redactor=Redactor())) if hit.keys[-1] == "user"]
     assert (ada.before, ada.match, ada.after) == ("", "ada", "")
+
+
+def test_a_secret_that_names_its_own_field_is_not_shown(tmp_path: Path) -> None:
+    session = Session(tmp_path / "s.ccpa-trace.jsonl")
+    secret = SHAPED["provider"]
+    session.answer(session.call(f"login {secret}", **{secret: secret}), "done")
+
+    for names in (False, True):
+        hits = found(tmp_path, CANARY, Options(names=names, redactor=Redactor()))
+        assert len(hits) > names
+        assert not any(CANARY in hit.name + hit.before + hit.match + hit.after for hit in hits)

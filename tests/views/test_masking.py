@@ -16,8 +16,8 @@ from tests.canaries import CANARY, NAMED, SHAPED
 from tracetui.live.engine import Engine
 from tracetui.live.load import Reader, read_run
 from tracetui.live.mail import Mail
-from tracetui.model import Body, Message, Run, RunRef, Span, Text, ToolCall, ToolResult
-from tracetui.model.masked import masked_body, unmasked
+from tracetui.model import Body, FirstError, Message, Run, RunRef, RunSummary, Span, Text, ToolCall, ToolResult
+from tracetui.model.masked import masked_body, masked_span, masked_summary, unmasked
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.text import Clean
@@ -155,6 +155,35 @@ def test_one_row_reveals_one_part_of_a_message(run: Run) -> None:
     found = {str(one) for key in _keys(masked, "messages", run) if (one := revealed(masked, EXACT, key))}
     assert any(CANARY in one and "'a'" not in one for one in found)
     assert any("'cookie': 'c'" in one and CANARY not in one for one in found)
+
+
+def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
+    secret = f"is {SHAPED['aws']}"
+    summary = RunSummary(
+        ref=RunRef("paprika", "a.json"),
+        id="a",
+        name=secret,
+        agent=secret,
+        model=secret,
+        source=secret,
+        status_word=secret,
+        prompt=secret,
+        outcome=secret,
+        label=secret,
+        tools=("search", secret),
+        models=(secret,),
+        nodes=(secret,),
+        tags=(secret, "plain"),
+        first_error=FirstError(secret, secret, name=secret),
+    )
+    span = Span(id="s", name=secret, status_word=secret, model=secret, preview=secret, note=secret)
+
+    made = masked_summary(summary, Redactor())
+
+    assert CANARY not in str(made) + str(masked_span(span, Redactor()))
+    assert (made.tools, made.tags) == (("search", f"is {MASK}"), (f"is {MASK}", "plain"))
+    plain = RunSummary(ref=summary.ref, id="a", name="a", tools=("search",), tags=("x",))
+    assert masked_summary(plain, Redactor()) is plain
 
 
 def test_a_row_without_a_secret_reveals_nothing(run: Run) -> None:

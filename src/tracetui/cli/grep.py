@@ -75,11 +75,12 @@ class _Search:
         self.hits: Counter[RunRef] = Counter()
         self._outcomes: Counter[Outcome] = Counter()
         self._bold = _BOLD if _colours() else ("", "")
+        self._redactor = Redactor()
 
     def run(self, source: Source, needle: Needle) -> None:
         """Search everything. Raises `NothingReadable` where there is no file at all."""
         args, places = self._args, roots(self._args)
-        redactor = Redactor() if args.redact or not args.json else None
+        redactor = self._redactor if args.redact or not args.json else None
         options = Options(names=args.names, repeats=args.repeats, redactor=redactor)
         for item in self._items(source, places, needle, options):
             if isinstance(item, Hit):
@@ -122,7 +123,8 @@ class _Search:
         on, off = self._bold
         where = hit.ref.address if hit.span is None else f"{hit.ref.address}/{quote_key(hit.span)}"
         before = ("…" if len(hit.before) == BEFORE else "") + hit.before.lstrip()
-        return Clean(f"{clean(where)}  {clean(hit.path)}: {clean(before)}{on}{clean(hit.match)}{off}{clean(hit.after)}")
+        path = clean(self._redactor.header(hit.path))
+        return Clean(f"{clean(where)}  {path}: {clean(before)}{on}{clean(hit.match)}{off}{clean(hit.after)}")
 
     def _problem(self, problem: Problem) -> None:
         if self._args.json:

@@ -236,6 +236,7 @@ def _hits(
     """
     here: set[str] = set()
     texts: dict[Keys, str] | None = None
+    redactor = options.redactor
     for field in fields:
         for keys, text in leaves(field.value, field.keys, names=options.names):
             if next(needle.matches(text), None) is None:
@@ -245,7 +246,9 @@ def _hits(
                 continue
             here.add(text)
             visible = text
-            if shown is not None and text != keys[-1]:
+            if redactor is not None and options.names and text == keys[-1]:
+                visible = redactor.text(text)
+            elif shown is not None:
                 texts = shown() if texts is None else texts
                 visible = texts.get(keys, MASK)
             for line in _lines(visible, needle):
@@ -253,7 +256,7 @@ def _hits(
                     ref=run.summary.ref,
                     span=None if span is None else span.id,
                     step=None if span is None else span.step,
-                    name="" if span is None else span.name,
+                    name="" if span is None else span.name if redactor is None else redactor.header(span.name),
                     kind=field.kind,
                     keys=keys,
                     line=line.number,

@@ -109,23 +109,27 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     """What a list shows of a run. Its id and address stay: they say which run it is."""
     say = redactor.header
     told = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
-    told |= {"prompt": run.prompt, "outcome": run.outcome}
+    told |= {"prompt": run.prompt, "outcome": run.outcome, "model": run.model, "source": run.source}
     made = {name: say(text) for name, text in told.items() if text}
     changed = {name: text for name, text in made.items() if text is not told[name]}
+    lists = {"tools": run.tools, "models": run.models, "nodes": run.nodes, "tags": run.tags}
+    masked_lists = {name: tuple(map(say, texts)) for name, texts in lists.items() if texts}
+    changed_lists = {name: texts for name, texts in masked_lists.items() if texts != lists[name]}
     error = None if run.first_error is None else _masked_cause(run.first_error, redactor)
-    if error is run.first_error and not changed:
+    if error is run.first_error and not changed and not changed_lists:
         return run
-    return replace(run, first_error=error, **changed)
+    return replace(run, first_error=error, **changed, **changed_lists)
 
 
 def masked_span(span: Span, redactor: Redactor) -> Span:
     """The header of a span; its id stays."""
     say = redactor.header
-    name, preview, note = say(span.name), say(span.preview), say(span.note)
+    told: dict[str, str | None] = {"name": span.name, "preview": span.preview, "note": span.note}
+    told |= {"model": span.model, "status_word": span.status_word}
+    made = {name: say(text) for name, text in told.items() if text}
+    changed = {name: text for name, text in made.items() if text is not told[name]}
     error = None if span.error is None else masked_error(span.error, redactor)
-    if name is span.name and preview is span.preview and note is span.note and error is span.error:
-        return span
-    return replace(span, name=name, preview=preview, note=note, error=error)
+    return span if error is span.error and not changed else replace(span, error=error, **changed)
 
 
 def masked_error(error: Error, redactor: Redactor) -> Error:
