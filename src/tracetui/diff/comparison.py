@@ -13,7 +13,7 @@ from tracetui.diff.align import WORDS, Alignment, Pair, align
 from tracetui.diff.compare import SAME, Difference, Kind, difference, documents, same_record
 from tracetui.diff.downstream import Trail
 from tracetui.diff.facts import deltas, facts, judged
-from tracetui.diff.noise import WORDINGS, Noise
+from tracetui.diff.noise import NOTES, WORDINGS, Noise
 from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.diff.settle import settled
 from tracetui.diff.values import Change
@@ -106,7 +106,8 @@ class Comparison:
         if row.a is None or row.b is None:
             return Difference(row.kind)
         found = self._difference(row.a, row.b, self._new_noise())
-        return found.aside(WORDINGS) if self._is_wording(self.a.spans[row.a]) else found
+        aside = self._aside(self.a.spans[row.a])
+        return found.aside(aside) if aside else found
 
     def _take(self, pairs: list[Pair]) -> None:
         self._pairs = pairs
@@ -157,8 +158,8 @@ class Comparison:
             return replace(row, kind=Kind.SAME)
         body_a, body_b = self.a.load(a), self.b.load(b)
         found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
-        if self._is_wording(a):
-            found = found.aside(WORDINGS)
+        if aside := self._aside(a):
+            found = found.aside(aside)
         kind = found.kind
         if (kind is Kind.SAME or found.noise) and self._pairs[place].moved:
             self._first = self._first or Divergence(place, Kind.MOVED, "", a.name, b.name)
@@ -203,9 +204,9 @@ class Comparison:
         run, position = (self.b, row.b) if in_b else (self.a, row.a)
         assert position is not None
         span = run.spans[position]
-        if self._is_wording(span):
-            self._quiet = self._quiet or Divergence(place, row.kind, "", noise=WORDINGS)
-            return replace(row, noise=WORDINGS)
+        if aside := self._aside(span):
+            self._quiet = self._quiet or Divergence(place, row.kind, "", noise=aside)
+            return replace(row, noise=aside)
         body = run.load(span)
         if span.operation is not Operation.OTHER:  # an attempt, say, that was made once more often is no cause
             self._blame_inner(place)
@@ -234,9 +235,15 @@ class Comparison:
         """Whether two steps have the same contents."""
         return self._difference(a, b, self._new_noise()).kind is Kind.SAME
 
-    def _is_wording(self, span: Span) -> bool:
-        """Whether this is what a model said that imitates, or is imitated."""
-        return self._imitates and span.operation in WORDS
+    def _aside(self, span: Span) -> str:
+        """Why what differs in such a span means nothing: said by a model that imitates, or is imitated; noted."""
+        if span.operation is Operation.META and not self.strict:
+            return NOTES
+        return WORDINGS if self._imitates and span.operation in WORDS else ""
+
+    def _is_note(self, row: Row) -> bool:
+        sides = ((self.a, row.a), (self.b, row.b))
+        return all(place is None or self._aside(run.spans[place]) == NOTES for run, place in sides)
 
     def _new_noise(self) -> Noise:
         return Noise(strict=self.strict, folders=self._folders)
@@ -245,7 +252,8 @@ class Comparison:
 
     def _by_headers(self, found: Alignment) -> Diff:
         """The first result: the first row that differs by its header is compared, so that there is something to see."""
-        place = next((i for i, row in enumerate(self._rows) if row.kind not in (Kind.SAME, Kind.MOVED)), None)
+        rows = enumerate(self._rows)
+        place = next((i for i, row in rows if row.kind not in (Kind.SAME, Kind.MOVED) and not self._is_note(row)), None)
         first = None
         if place is not None:
             row = self._rows[place]

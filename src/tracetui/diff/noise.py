@@ -21,6 +21,7 @@ PLACES: Final = "positions"
 EMPTY: Final = "empty fields"
 RECORDS: Final = "how it was recorded"
 WORDINGS: Final = "a model's own words"
+NOTES: Final = "notes of the program"
 
 _TOKEN_FIELDS: Final = frozenset({
     "usage", "token_usage", "prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens",

@@ -33,6 +33,8 @@ class Operation(StrEnum):
     """A turn of a conversation that contains calls (not in the standard)."""
     MESSAGE = "message"
     """A message that entered the conversation from outside: a user's prompt, a system message (not in the standard)."""
+    META = "meta"
+    """What a program notes about itself on the way: no work, and no cause of anything (not in the standard)."""
     OTHER = "other"
 
 

@@ -38,6 +38,7 @@ _ASIDE: Final = {
     noise.EMPTY: "empty",
     noise.RECORDS: "record",
     noise.WORDINGS: "words",
+    noise.NOTES: "notes",
 }
 """Kinds of what is usually ignored, in the few cells of a row."""
 _STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}

@@ -234,6 +234,7 @@ _KINDS: Final[dict[Operation, tuple[str, str, str]]] = {
     Operation.ROUTE: ("route", "kind.tool", "bar.tool"),
     Operation.TURN: ("other", "kind.agent", "bar.agent"),
     Operation.MESSAGE: ("role", "role.user", "bar.agent"),
+    Operation.META: ("other", "dim", "bar.agent"),
     Operation.OTHER: ("other", "dim", "bar.agent"),
 }
 _SWAPPED: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED, Status.CANCELLED})
