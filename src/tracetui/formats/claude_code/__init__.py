@@ -1,0 +1,176 @@
+"""Sessions of Claude Code: what it keeps below ``~/.claude/projects``, one file a session, appended to line by line.
+
+The files of sub-agents, ``SESSION/subagents/agent-ID.jsonl``, are parts of the run of their session. A session never
+ends: it can always be gone on with, so that only its file tells whether it is running.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.claude_code.agents import session_of
+from tracetui.formats.claude_code.body import body_of
+from tracetui.formats.claude_code.facts import Facts
+from tracetui.formats.claude_code.reading import read_on
+from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, Record, fields, kind_of, moment, text
+from tracetui.formats.claude_code.run import header_of
+from tracetui.formats.lines import lines
+from tracetui.formats.tail import MAX_LINE, parse
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder, summary_of
+from tracetui.sources.base import HEAD_SIZE, File
+
+LIKELY: Final = 60
+MAYBE: Final = 40
+_BEGINS: Final = re.compile(rb'\s*\{[^\n]{0,60000}"(?:parentUuid|isSidechain)"\s*:')
+_FEW: Final = 200
+"""Lines of the head that are looked at to see what a file is."""
+
+
+class ClaudeCode:
+    """The format; see `tracetui.formats.base.Format` and `Composed`."""
+
+    name = "claude-code"
+    title = "Claude Code session"
+
+    def sniff(self, file: File) -> int:
+        head = file.head
+        if b'"type"' not in head:
+            return NO
+        best = LIKELY if b"\n" not in head and len(head) == HEAD_SIZE and _BEGINS.match(head) else NO
+        for record in _records(head):
+            best = max(best, _claim(record))
+            if best == CERTAIN:
+                break
+        return best
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        ref = RunRef(self.name, file.path)
+        facts = None if deep else _skim(file)
+        if facts is None:
+            yield self._full(file, ref)
+            return
+        header = header_of(facts, file, whole=file.stat.size <= len(file.head))
+        yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        return read_on(file, cursor)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the lines that the span came from, all of them in its `raw`."""
+        return body_of(file, span)
+
+    def whole_of(self, file: File) -> str | None:
+        record = next((one for one in _records(file.head) if text(one.get("sessionId")) is not None), None)
+        path = None if record is None else session_of(file, record)
+        if path is None or record is None:
+            return None
+        try:
+            with file.other(path) as session:
+                own = "/" in path or _tells(session, text(record.get("agentId")) or "")
+                return session.path if own and session.stat.size else None
+        except OSError:
+            return None
+
+    def parts_in(self, path: str) -> Sequence[str]:
+        stem = path.rpartition("/")[2].removesuffix(".jsonl")
+        return (f"{stem}/subagents",)
+
+    def _full(self, file: File, ref: RunRef) -> RunSummary:
+        builder = RunBuilder(ref, lambda span: Body())
+        cursor, done = START, False
+        while not done:
+            chunk = self.read(file, ref, cursor)
+            if chunk.reset:
+                builder.reset()
+            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
+            cursor, done = chunk.cursor, chunk.done
+        run = builder.build(modified_at=file.stat.mtime, moving=file.moving)
+        if not run.spans and (run.problems or not file.moving):
+            where, reason = "line 1", "there is no record in it"
+            if run.problems:
+                where, reason = run.problems[0].where, run.problems[0].reason
+            raise FormatError(f"no record could be read: {reason}", where)
+        return run.summary
+
+
+def _claim(record: Record) -> int:
+    """How surely a record is one of Claude Code."""
+    kind = kind_of(record)
+    if kind in CONVERSATION:
+        known = "parentUuid" in record or "isSidechain" in record
+        if known and "uuid" in record and isinstance(record.get("sessionId"), str):
+            return CERTAIN
+        told = isinstance(record.get("message"), dict) and "uuid" in record
+        return LIKELY if known or told else NO
+    if kind in HOUSEKEEPING and isinstance(record.get("sessionId"), str):
+        return LIKELY
+    own = {"summary": "leafUuid", "file-history-snapshot": "snapshot"}.get(kind)
+    return MAYBE if own is not None and own in record else NO
+
+
+def _records(head: bytes) -> Iterator[Record]:
+    """The first records of a file; a last line that does not end in its head is one, if it is whole."""
+    for data in head.split(b"\n", _FEW)[:_FEW]:
+        if data.lstrip(b"\xef\xbb\xbf \t\r\0")[:1] == b"{" and (record := _record(data)):
+            yield record
+
+
+def _record(data: bytes) -> Record:
+    try:
+        return fields(parse(data)[0])
+    except FormatError:
+        return {}
+
+
+def _skim(file: File) -> Facts | None:
+    """What the first lines tell, and when the last was written; None where it takes more than that."""
+    facts, head, size = Facts(), file.head, file.stat.size
+    end = len(head) if size <= len(head) else head.rfind(b"\n") + 1
+    for data in head[:end].split(b"\n"):
+        _told(facts, data)
+    if end < size and not _is_known(facts):
+        for line in lines(file, end, limit=MAX_LINE, end=size):
+            _told(facts, line.data if not line.skipped else b"")
+            end = line.next_offset
+            if _is_known(facts):
+                break
+    if end < size:
+        facts.last = _last(file)
+    return facts if _is_known(facts) else None
+
+
+def _told(facts: Facts, data: bytes) -> None:
+    if data and (record := _record(data)):
+        facts.take(record)
+
+
+def _is_known(facts: Facts) -> bool:
+    """Whether it is known whose session this is: that holds for the rest of the file."""
+    return facts.uuid is not None and "sessionId" in facts.named
+
+
+def _last(file: File) -> float | None:
+    """The time of the last record that has one, if it is at the very end of the file."""
+    start = max(0, file.stat.size - HEAD_SIZE)
+    tail = file.read(start, file.stat.size - start)
+    for data in reversed(tail.split(b"\n")[1 if start else 0 :]):
+        when = moment(_record(data).get("timestamp")) if data else None
+        if when is not None:
+            return when
+    return None
+
+
+def _tells(session: File, agent: str) -> bool:
+    """Whether a session tells that it started that sub-agent."""
+    needle = f'"{agent}"'.encode()
+    for line in lines(session, limit=MAX_LINE):
+        if needle in line.data:
+            result = fields(_record(line.data).get("toolUseResult"))
+            if result.get("agentId") == agent:
+                return True
+    return False

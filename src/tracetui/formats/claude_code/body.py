@@ -1,0 +1,235 @@
+"""Everything that a session says about one span, read again from the lines that it came from."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tracetui.errors import FormatError
+from tracetui.formats.claude_code.agents import Part, meta_of
+from tracetui.formats.claude_code.records import (
+    At,
+    Record,
+    blocks_of,
+    content_of,
+    fields,
+    is_answer,
+    is_call,
+    kind_of,
+    text,
+    text_in,
+    type_of,
+    without,
+)
+from tracetui.formats.tail import parse
+from tracetui.model import Blob, Body, Link, Message, Operation, Reasoning, Span, Text, ToolCall
+from tracetui.model import Part as MessagePart
+from tracetui.sources.base import File
+
+SPILLED_LIMIT: Final = 8 << 20
+"""Bytes that are read of an answer that was too long to stay in the session."""
+_SPILLED: Final = re.compile(r"tool-results[/\\]([A-Za-z0-9_.-]{1,160})")
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span that `read_on` made; raises `FormatError` if the file holds other records there now."""
+    at = span.at
+    if not isinstance(at, At):
+        raise mismatch("")
+    if not at.lines:
+        return _made_up(file, span)
+    if not at.part:
+        return _of_lines(file, file, span)
+    with file.other(at.part) as part:
+        return _of_lines(file, part, span)
+
+
+def mismatch(where: str) -> FormatError:
+    """The error of a body whose record is not the one that was read."""
+    return FormatError("the file changed: another record is there now", where)
+
+
+def _of_lines(main: File, file: File, span: Span) -> Body:
+    at: At = span.at
+    found = [_record(file, *line) for line in at.lines]
+    records = [record for record, _ in found]
+    raw = b"\n".join(data for _, data in found)
+    if span.operation is Operation.CHAT:
+        return _response(records, raw, span)
+    if span.operation is Operation.MESSAGE:
+        return _message(records[0], raw)
+    if at.block >= 0:
+        block = _block(records[0], at)
+        return _call(main, file, block, at, raw) if is_call(block) else _answer_alone(records[0], block, raw)
+    if span.operation is not Operation.META:
+        return Body(attributes=records[0], raw=raw)
+    return Body(attributes=_numbered(records), raw=raw)
+
+
+def _record(file: File, offset: int, size: int) -> tuple[Record, bytes]:
+    """The record on the line that is there, if it still is a line of that size."""
+    before = file.read(offset - 1, 1) if offset else b"\n"
+    data = file.read(offset, size + 1)
+    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
+        raise mismatch(f"byte {offset}")
+    record, _ = parse(data[:size])
+    if not isinstance(record, dict):
+        raise mismatch(f"byte {offset}")
+    return record, data[:size]
+
+
+def _message(record: Record, raw: bytes) -> Body:
+    """What was said in the user's name; answers to calls in the same record are those calls' output."""
+    content, attributes = content_of(record), _envelope(record)
+    parts: list[MessagePart] = []
+    for place, block in enumerate(blocks_of(content)):
+        if not is_answer(block):
+            part, rest = _part(block)
+            if part is not None:
+                parts.append(part)
+            _put(attributes, f"content[{place}]", rest)
+    if not isinstance(content, str | list):
+        attributes["content"] = content
+    role = text(fields(record.get("message")).get("role")) or kind_of(record)
+    said = text_in(content)
+    return Body(input=said or None, input_messages=(Message(role, tuple(parts)),), attributes=attributes, raw=raw)
+
+
+def _response(records: list[Record], raw: bytes, span: Span) -> Body:
+    """A response as one message; `output` is its text. What its lines say alike stands there once."""
+    if kind_of(records[0]) != "assistant":
+        raise mismatch(f"byte {span.at.lines[0][0]}")
+    attributes: Record = {}
+    parts: list[MessagePart] = []
+    place = 0
+    for line, record in enumerate(records):
+        content = content_of(record)
+        for block in blocks_of(content):
+            part, rest = _part(block)
+            if part is not None:
+                parts.append(part)
+            _put(attributes, f"content[{place}]", rest)
+            place += 1
+        envelope = _envelope(record) if isinstance(content, str | list) else _envelope(record) | {"content": content}
+        _put(attributes, f"line {line + 1}", {k: v for k, v in envelope.items() if line == 0 or records[0].get(k) != v})
+    first = attributes.pop("line 1", {})
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    message = fields(records[-1].get("message"))
+    said = Message(
+        text(message.get("role")) or "assistant",
+        tuple(parts),
+        text(message.get("id")),
+        text(message.get("stop_reason")),
+    )
+    return Body(output="\n".join(texts) or None, output_messages=(said,), attributes=first | attributes, raw=raw)
+
+
+def _call(main: File, file: File, block: Record, at: At, raw: bytes) -> Body:
+    """A call with its answers; where a name is taken, the answer's is ``result.FIELD``."""
+    attributes, output, datas = without(block, "input"), None, [raw]
+    for line in at.answers:
+        record, data = _record(file, *line)
+        datas.append(data)
+        answers = [one for one in blocks_of(content_of(record)) if is_answer(one)]
+        answer = next((one for one in answers if one.get("tool_use_id") == block.get("id")), None)
+        if answer is None:
+            raise mismatch(f"byte {line[0]}")
+        output = answer.get("content")
+        for prefix, told in (("result.", without(answer, "content")), ("record.", _envelope(record))):
+            for key, value in told.items():
+                _put(attributes, f"{prefix}{key}" if key in attributes else key, value)
+    spilled = _spilled(main, output)
+    if spilled is not None:
+        attributes["result.content"] = output
+        attributes["result.file"], output = spilled
+    return Body(input=block.get("input"), output=output, attributes=attributes, raw=b"\n".join(datas))
+
+
+def _answer_alone(record: Record, block: Record, raw: bytes) -> Body:
+    attributes = without(block, "content") | {f"record.{key}": value for key, value in _envelope(record).items()}
+    return Body(output=block.get("content"), attributes=attributes, raw=raw)
+
+
+def _spilled(main: File, output: Any) -> tuple[str, str] | None:
+    """Name and text of the file that holds an answer too long for the session, by its name among those there."""
+    said = text_in(output)
+    named = _SPILLED.search(said) if "<persisted-output>" in said else None
+    if named is None:
+        return None
+    folder = f"{main.name.removesuffix('.jsonl')}/tool-results"
+    for entry in main.folder(folder).entries:
+        if entry.path.rpartition("/")[2] == named[1] and entry.skipped is None:
+            try:
+                with main.other(f"{folder}/{named[1]}") as other:
+                    return f"{folder}/{named[1]}", other.read(0, SPILLED_LIMIT).decode("utf-8", "replace")
+            except OSError:
+                return None
+    return None
+
+
+def _made_up(file: File, span: Span) -> Body:
+    """A span that no record stands for: a sub-agent, an abandoned branch."""
+    at: At = span.at
+    attributes = {key: value for key, value in at.facts if value}
+    if span.operation is not Operation.INVOKE_AGENT:
+        return Body(attributes=attributes)
+    raw = b""
+    if at.part:
+        meta = at.part.removesuffix(".jsonl") + ".meta.json"
+        stat = next(
+            (one.stat for one in file.folder(at.part.rpartition("/")[0]).entries if one.path.endswith(meta)), None
+        )
+        _, told, raw = meta_of(file, Part(at.part, "", None, stat, None))
+        attributes |= {"file": at.part} | told
+    links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
+    return Body(attributes=attributes, links=links, raw=raw)
+
+
+def _block(record: Record, at: At) -> Record:
+    blocks = blocks_of(content_of(record))
+    if at.block >= len(blocks) or not isinstance(blocks[at.block], dict):
+        raise mismatch(f"byte {at.lines[0][0]}")
+    found: Record = blocks[at.block]
+    return found
+
+
+def _envelope(record: Record) -> Record:
+    """The fields of a record around what was said."""
+    message = record.get("message")
+    if not isinstance(message, dict):
+        return dict(record)
+    rest = without(message, "content")
+    return {key: rest if key == "message" else value for key, value in record.items()}
+
+
+def _part(block: Any) -> tuple[MessagePart | None, Any]:
+    """A block of a message as a part of it, and what the part does not show. Of most thoughts only a seal is kept."""
+    kind = type_of(block)
+    if isinstance(block, str):
+        return Text(block), None
+    if kind == "text" and isinstance(block.get("text"), str):
+        return Text(block["text"]), without(block, "text") if len(block) > 2 else None
+    if kind == "thinking" and isinstance(block.get("thinking"), str):
+        if not block["thinking"]:
+            return None, block
+        return Reasoning(block["thinking"]), without(block, "thinking") if len(block) > 2 else None
+    if is_call(block) and isinstance(block.get("name"), str):
+        call = ToolCall(text(block.get("id")), block["name"], block.get("input"))
+        return call, without(block, "input", "name", *(["id"] if call.id else []))
+    return Blob(kind or "block", block), None
+
+
+def _put(attributes: Record, key: str, value: Any) -> None:
+    """Put a value among the attributes, if there is one, under a name that is free."""
+    if value is None or value == {}:
+        return
+    name, number = key, 2
+    while name in attributes:
+        name, number = f"{key} ({number})", number + 1
+    attributes[name] = value
+
+
+def _numbered(records: Iterable[Record]) -> Record:
+    """Several records under their numbers and kinds."""
+    return {f"{number}. {kind_of(record)[:120]}": record for number, record in enumerate(records, 1)}

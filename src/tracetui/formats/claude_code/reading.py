@@ -1,0 +1,183 @@
+"""Reading a session on: its own file, and those of its sub-agents, which come and grow meanwhile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from time import perf_counter
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.formats import tail
+from tracetui.formats.base import Chunk
+from tracetui.formats.claude_code.agents import Meta, Part, agent_span, beside, meta_of, parts_of
+from tracetui.formats.claude_code.run import header_of, original_of, run_body
+from tracetui.formats.claude_code.session import Session, started_by
+from tracetui.formats.claude_code.spans import COPIED
+from tracetui.model import Header, Operation, Problem, RunBody, Span
+from tracetui.sources.base import File, reason_of
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What was read of one sub-agent's file."""
+
+    part: Part
+    meta: Meta
+    place: tail.Place | None
+    """None: nothing of it was read yet."""
+    span: Span
+    """As it was given last."""
+    failed: bool = False
+    """It was told that it cannot be read."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """Where a read stopped, in all files of the run."""
+
+    main: tail.Place
+    held: tuple[Held, ...] = ()
+
+
+MAIN: Final = tail.Reader(
+    lambda file: Session(file.path), lambda session, file: (header_of(session.facts, file), run_body(session.facts))
+)
+
+
+def read_on(file: File, mark: Mark | None) -> Chunk:
+    """What came since `mark` (None: all); anew if any of the files is another one."""
+    deadline = perf_counter() + tail.BUDGET
+    chunk = tail.read_on(MAIN, file, None if mark is None else mark.main)
+    before = None if chunk.reset else mark
+    if before is not None and not chunk.done:
+        return replace(chunk, cursor=replace(before, main=chunk.cursor))
+    session = chunk.cursor.session
+    reading = _Parts(file, session, () if before is None else before.held)
+    if not reading.meet() or (chunk.done and not reading.read(chunk.spans, deadline)):
+        return replace(read_on(file, None), reset=True)
+    first, second = (reading.met, chunk.spans) if before is None else (chunk.spans, reading.met)
+    return replace(
+        chunk,
+        spans=[*first, *second, *reading.spans],
+        problems=[*chunk.problems, *reading.problems],
+        cursor=Mark(chunk.cursor, tuple(reading.held.values())),
+        done=chunk.done and reading.done,
+    )
+
+
+class _Parts:
+    """The files of sub-agents, read on."""
+
+    def __init__(self, file: File, session: Session, held: Sequence[Held]) -> None:
+        self.file, self.session = file, session
+        original = original_of(session.facts, file)
+        self.original = original[0] if original is not None and original[1] is not None else ""
+        self.held = {one.part.path: one for one in held}
+        self.met: list[Span] = []
+        """Sub-agents that are new. Those that no call is known of come first in their run."""
+        self.spans: list[Span] = []
+        self.problems: list[Problem] = []
+        self.done = True
+
+    def meet(self) -> bool:
+        """See which sub-agents there are; False if one is gone."""
+        parts = parts_of(self.file)
+        missing = set(self.session.main.started).difference(part.agent for part in parts)
+        if self.original and missing:
+            parts += (part for part in parts_of(self.file, self.original) if part.agent in missing)
+            missing.difference_update(part.agent for part in parts)
+        parts += beside(self.file, sorted(missing))
+        for part in parts:
+            before = self.held.get(part.path)
+            if before is None:
+                meta = meta_of(self.file, part)[0]
+                span = agent_span(part.agent, "", {}, part.path, meta)
+                self.met.append(span)
+                self.held[part.path] = Held(part, meta, None, span)
+            elif before.part != part:
+                meta = before.meta if before.part.meta == part.meta else meta_of(self.file, part)[0]
+                self.held[part.path] = replace(before, part=part, meta=meta)
+        return self.held.keys() <= {part.path for part in parts}
+
+    def read(self, said: Sequence[Span], deadline: float) -> bool:
+        """Read what is new of all of them; False if one was rewritten. `said` is new in the session itself."""
+        for span in said:
+            if span.operation is Operation.CHAT:
+                self.spans += (self._once(made, elsewhere=True) for made in self._given_along(span.id))
+        for held in list(self.held.values()):
+            if perf_counter() > deadline:
+                self.done = False
+                break
+            if not self._read(held):
+                return False
+        self._link()
+        return True
+
+    def _read(self, held: Held) -> bool:
+        part = held.part
+        reader = tail.Reader(lambda file: Session(file.path, part=part.path, agent=part.agent), _nothing)
+        try:
+            with self.file.other(part.path, part.stat) as other:
+                chunk = tail.read_on(reader, other, held.place)
+        except OSError as error:
+            if not held.failed:
+                self.problems.append(Problem(self.file.path, part.path, reason_of(error)))
+            self.held[part.path] = replace(held, failed=True)
+            return True
+        if chunk.reset:
+            return False
+        self.done &= chunk.done
+        self.held[part.path] = replace(held, place=chunk.cursor)
+        elsewhere = bool(self.original) and part.path.startswith(f"{self.original}/")
+        self.spans += (self._once(span, elsewhere=elsewhere) for span in chunk.spans)
+        self.problems += chunk.problems
+        return True
+
+    def _given_along(self, ident: str) -> Iterator[Span]:
+        """Copies of a response in files of sub-agents."""
+        for held in self.held.values():
+            made = None if held.place is None else held.place.session.main.tops.get(f"{held.part.agent}/{ident}")
+            if made is not None and made.operation is Operation.CHAT:
+                yield made
+
+    def _once(self, span: Span, *, elsewhere: bool) -> Span:
+        """A response that the sub-agent was given along, or that is in the original of a fork, counts there."""
+        if span.operation is Operation.CHAT and span.usage is not None:
+            made = self.session.main.tops.get(span.id.partition("/")[2])
+            if elsewhere or (made is not None and made.operation is Operation.CHAT):
+                return replace(span, usage=None, note=COPIED)
+        return span
+
+    # ---- what started them
+
+    def _link(self) -> None:
+        """Put sub-agents below the calls that started them, as far as these are known now."""
+        for path, held in self.held.items():
+            span = self._linked(held)
+            if span != held.span:
+                self.held[path] = replace(held, span=span)
+                self.spans.append(span)
+
+    def _linked(self, held: Held) -> Span:
+        span = agent_span(held.part.agent, "", {}, held.part.path, held.meta)
+        if held.place is not None:
+            facts = held.place.session.facts
+            span = replace(span, started_at=facts.first, preview=span.preview or facts.prompt or "")
+        for session in self._sessions(held):
+            main = session.main
+            told = held.meta.call or main.agents.get(held.part.agent) or main.agents.get(held.part.workflow or "")
+            call = None if told is None else main.calls.get(told)
+            if call is not None:
+                return started_by(span, call)
+        return span
+
+    def _sessions(self, held: Held) -> Iterator[Session]:
+        """The session, and the sub-agents that may have started this one."""
+        yield self.session
+        for other in self.held.values():
+            if other is not held and other.place is not None:
+                yield other.place.session
+
+
+def _nothing(session: Session, file: File) -> tuple[Header, RunBody]:
+    return Header(id="", name=""), RunBody()
