@@ -62,6 +62,13 @@ def test_runs_and_counts(cli: Cli) -> None:
     assert cli("grep", "-c", "-m", "1", "e", "traces").text.split("\n") == [*(f"{run}: 1" for run in runs), ""]
 
 
+@pytest.mark.parametrize(
+    "words", [("-i", "timeout", "traces"), ("timeout", "-i", "traces"), ("timeout", "traces", "-i")]
+)
+def test_options_may_stand_anywhere(cli: Cli, words: tuple[str, ...]) -> None:
+    assert cli("grep", "-l", *words).out == cli("grep", "-i", "-l", "timeout", "traces").out != b""
+
+
 def test_status_is_that_of_grep(cli: Cli) -> None:
     assert cli("grep", "no such words", "traces").status == 1
     assert cli("grep", "limit", "traces").status == 0

@@ -68,7 +68,8 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of the command that `argv` begins with, else of the app; ``run`` is what to call with them."""
     name = argv[0] if argv and argv[0] in COMMANDS else None
     module = _module(name or "app")
-    args = parser_of(name).parse_args(_addresses_last(argv[1:] if name else argv))
+    parser, words = parser_of(name), _addresses_last(argv[1:] if name else argv)
+    args = parser.parse_args(words) if "--" in words else parser.parse_intermixed_args(words)  # which drops the `--`
     args.run = module.run
     return args
 
