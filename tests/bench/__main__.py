@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 
-from tests.bench import data, diff, grep, listing, live, screen, triage
+from tests.bench import data, diff, grep, listing, live, screen, triage, triage_screen
 from tests.bench.table import Row, say
 
 PARTS = {
@@ -23,6 +23,7 @@ PARTS = {
     "grep": grep.rows,
     "live": live.rows,
     "query": triage.rows,
+    "triage": triage_screen.rows,
 }
 
 

@@ -32,18 +32,18 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
     """The promises about queries; the number of runs is divided by `scale`."""
     count = 100_000 // scale
     runs = summaries(count)
-    floor = _measured(lambda: [run for run in runs if run.agent == "researcher"], rounds)
+    floor = measured(lambda: [run for run in runs if run.agent == "researcher"], rounds)
     about = f"a list comprehension over one attribute: {floor:.1f} ms"
     columns: query.Columns[RunSummary] = query.Columns()
     for text in QUERIES:
         found = query.for_runs(text, now=_NOW)
         found.select(runs, columns)
-        ms = _measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
+        ms = measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
         shown = text if len(text) < 30 else f"{text[:29]}…"
         yield Row(f"{count} runs: {shown}", ms, _LIMIT_MS, "ms", f"× {ms / floor:.1f} of {about}")
-    first = _measured(lambda: query.for_runs("timed out", now=_NOW).select(runs), rounds)
+    first = measured(lambda: query.for_runs("timed out", now=_NOW).select(runs), rounds)
     yield Row(f"{count} runs: the first word that is typed", first, 300, "ms", f"× {first / floor:.1f} of {about}")
-    ms = _measured(lambda: query.facets(query.RUN_KEYS, runs), rounds)
+    ms = measured(lambda: query.facets(query.RUN_KEYS, runs), rounds)
     yield Row(f"{count} runs: all facets", ms, 200, "ms", f"× {ms / floor:.1f} of {about}")
 
 
@@ -78,8 +78,8 @@ def _summary(number: int, chance: random.Random) -> RunSummary:
     )
 
 
-def _measured(work: Callable[[], object], rounds: int) -> float:
-    """Milliseconds of CPU time."""
+def measured(work: Callable[[], object], rounds: int) -> float:
+    """Milliseconds of CPU time that it takes: the median of so many rounds, after one that does not count."""
     times = []
     for number in range(rounds + 1):
         gc.collect()

@@ -382,3 +382,22 @@ def test_a_run_of_another_file_is_no_other_run() -> None:
     assert len(query.for_runs("id:x").select(twice)) == 2
     moved = msgspec.structs.replace(twice[0], ref=RunRef("any", "/else.json"))
     assert query.for_runs("path:else").select([*twice, moved]) == [moved]
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 99])
+def test_what_was_found_out_ahead_is_used(steps: int) -> None:
+    runs = [make_summary(f"run-{number}") for number in range(9_000)]
+    asked: list[RunSummary] = []
+
+    def hay(run: RunSummary) -> str:
+        asked.append(run)
+        return str(query.RUN_KEYS.hay(run))
+
+    columns: query.Columns[RunSummary] = query.Columns()
+    ahead = columns.ahead("", hay, runs)
+    for _ in zip(range(steps), ahead, strict=False):
+        pass
+    columns.begin(runs)
+    assert columns.of("", hay, runs) == [query.RUN_KEYS.hay(run) for run in runs]
+    assert len(asked) == len(runs)  # nothing is asked twice
+    assert list(ahead) == []

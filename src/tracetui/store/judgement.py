@@ -147,9 +147,14 @@ def _identity(form: str, own: str, agent: str, start: int | None, prompt: str) -
     return Identity(_short(form), _short(own), _short(agent), _written(start), asked)
 
 
+def is_kept_whole(name: str) -> bool:
+    """Whether an id is kept as it is."""
+    return len(name) <= _LONG_ID and name.isascii()
+
+
 def _short(name: str) -> str:
     """A name that is not long; what is cut off still tells names apart."""
-    if len(name) <= _LONG_ID and name.isascii():
+    if is_kept_whole(name):
         return name
     if len(name) > _LONG_ID:
         name = f"{name[:_LONG_ID]}…{sha256(_plain(name).encode()).hexdigest()[:16]}"
@@ -244,6 +249,8 @@ class Judgements:
     def __init__(self) -> None:
         self.last = ""
         """The latest time of an event."""
+        self.runs: set[str] = set()
+        """Ids of all runs of which something was ever said, as they are kept (`is_kept_whole`)."""
         self._events: dict[str, Event] = {}
         self._about: dict[_About, list[Event]] = {}
         self._known: dict[_About, dict[Identity | None, Judgement]] = {}
@@ -260,6 +267,8 @@ class Judgements:
             self._about[_about(before)].remove(before)
             self._forget(before)
         self._events[event.event] = event
+        if event.run is not None:
+            self.runs.add(event.run.id)
         self.last = max(self.last, event.at)
         insort(self._about.setdefault(_about(event), []), event, key=lambda one: one.order)
         self._forget(event)

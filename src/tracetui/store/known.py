@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Final
 
-from tracetui.model import RunSummary
-from tracetui.store.judgement import Judgement
+from tracetui.model import RunSummary, Status
+from tracetui.store.judgement import NOTHING, Judgement, is_kept_whole
 from tracetui.store.query import Told, told_going
 from tracetui.store.relations import Relations
 from tracetui.store.sidecar import Sidecar
-from tracetui.store.signature import names_of, signature_of
+from tracetui.store.signature import digest_of, names_of
+
+_ERROR: Final = Status.ERROR
 
 
 class Known(Told):
@@ -37,18 +40,17 @@ class Known(Told):
         return self._judgement(run).note or None
 
     def signature(self, run: RunSummary) -> str | None:
-        digest = _digest(run)
+        digest = digest_of(run)
         if digest is None:
             return None
         if self._names is None:
-            digests = list(dict.fromkeys(one for each in self._runs() if (one := _digest(each)) is not None))
+            digests = list(dict.fromkeys(one for each in self._runs() if (one := digest_of(each)) is not None))
             self._names = dict(zip(digests, names_of(digests), strict=True))
         return self._names.get(digest)
 
     def _judgement(self, run: RunSummary) -> Judgement:
-        return self._sidecar.of(run, _digest(run))
-
-
-def _digest(run: RunSummary) -> str | None:
-    signature = signature_of(run)
-    return None if signature is None else signature.digest
+        if run.status is not _ERROR:  # nearly all runs, and queries ask of all: found out without looking any further
+            judged = self._sidecar.runs
+            if not judged or (run.id not in judged and is_kept_whole(run.id)):
+                return NOTHING
+        return self._sidecar.of(run, digest_of(run))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Sequence, Set
 from pathlib import Path
 from typing import Any, Final
 
@@ -77,6 +77,11 @@ class Sidecar:
         self._unfinished: Problem | None = None
 
     # ---- what holds
+
+    @property
+    def runs(self) -> Set[str]:
+        """Ids of runs of which something was ever said, as they are kept; of any other only its signature can tell."""
+        return self._state.runs
 
     def of(self, run: RunSummary, signature: str | None = None) -> Judgement:
         """What holds for a run, of that signature if it failed; a later run of a judged signature comes pre-judged."""

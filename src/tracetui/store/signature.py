@@ -179,12 +179,27 @@ def signature_of(run: RunSummary) -> Signature | None:
     """The signature of a failed run, None for any other. Only the deep pass knows all that is in it."""
     if run.status is not Status.ERROR:
         return None
-    error = run.first_error or _SILENT
-    text = normalise(_said(error)).text or normalise(run.status_word or "").text
+    return _signature(run.agent, run.first_error or _SILENT, run.status_word)
+
+
+def digest_of(run: RunSummary) -> str | None:
+    """`Signature.digest` of a run, None if it did not fail; remembered of many runs, for queries that ask of all."""
+    if run.status is not Status.ERROR:
+        return None
+    return _digest_of(run.agent, run.first_error or _SILENT, run.status_word)
+
+
+@lru_cache(maxsize=1 << 15)
+def _digest_of(agent: str | None, error: FirstError, status_word: str | None) -> str:
+    return _signature(agent, error, status_word).digest
+
+
+def _signature(agent: str | None, error: FirstError, status_word: str | None) -> Signature:
+    text = normalise(_said(error)).text or normalise(status_word or "").text
     name = error.name
     if name is not None and error.operation in _LABELLED:
         name = normalise(name).text
-    return Signature(run.agent, error.operation, name, error.type, text)
+    return Signature(agent, error.operation, name, error.type, text)
 
 
 _SILENT: Final = FirstError("")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.store import query
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 RUNS_ASK: Final = "words, status:error agent:… tool:… dur>5s tokens>10k since:2h -tag:known (a or b)   Tab completes"
 SPANS_ASK: Final = "words, tool:… status:error dur>5s cached:true decision:…   Tab completes"
+BETWEEN_SECONDS: Final = 0.002
 FILTER_STEPS: Final = f"{FILTER} steps"
 
 
@@ -55,6 +56,12 @@ class Filtering:
         else:
             screen.ask(RUNS_ASK, screen.runs.arrangement.words, FILTER)
             self._show(FILTER, screen.runs.arrangement.words)
+            self._look_ahead(screen.runs.look_ahead(screen.store.runs.values()))
+
+    def _look_ahead(self, steps: Iterator[None]) -> None:
+        """Take one step, and the others between keys: the first word that is typed then waits for nothing."""
+        if next(steps, steps) is None:
+            self._screen.set_timer(BETWEEN_SECONDS, lambda: self._look_ahead(steps))
 
     def do_facets(self, argument: str) -> None:
         """Pick the filter from the values that there are."""

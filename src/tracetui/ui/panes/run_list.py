@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -60,10 +60,8 @@ class RunList(LineView):
         """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `going` whether
         it goes on, `ties` how one is tied to others, `context` what a query can ask that no trace tells.
         """
-        if self.arrangement.words and self._columns is None:
-            from tracetui.store.query import Columns
-
-            self._columns = Columns()
+        if self.arrangement.words:
+            self._kept_columns()
         items = arrange(
             summaries, problems, self.arrangement, now=now, going=going, context=context, columns=self._columns
         )
@@ -78,6 +76,19 @@ class RunList(LineView):
         elif self.complete and isinstance(before, runs.RunRows):
             above = (rows.key(i) for i in range(self.top))
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
+
+    def _kept_columns(self) -> Columns[RunSummary]:
+        if self._columns is None:
+            from tracetui.store.query import Columns
+
+            self._columns = Columns()
+        return self._columns
+
+    def look_ahead(self, summaries: Iterable[RunSummary]) -> Iterator[None]:
+        """Find out, in small steps, what the first word of a query over these runs needs."""
+        from tracetui.store.query import RUN_KEYS
+
+        return self._kept_columns().ahead("", RUN_KEYS.hay, list(summaries))
 
     def renew(self, changed: Iterable[RunSummary]) -> None:
         """Show what these runs are now, each in the row that it has."""
