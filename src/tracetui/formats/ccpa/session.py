@@ -22,6 +22,7 @@ from tracetui.formats.ccpa.spans import (
     skill_span,
     turn_span,
 )
+from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.model import Problem, Span, Status
 
@@ -55,10 +56,8 @@ class Session(msgspec.Struct):
     """The calls of the latest turn by id, answered or not."""
     waiting: dict[str, Span] = {}
     """Calls without an answer by id."""
-    called: tuple[dict[str, str], ...] = ()
-    """Every call by id: the id of its span. Older ones are in larger dicts that nobody changes any more."""
-    calls: dict[str, str] = {}
-    """The same of the calls that came since this session was copied."""
+    called: Layers[str] = msgspec.field(default_factory=Layers)
+    """Every call by id: the id of its span."""
     early: dict[str, tuple[Span, ...]] = {}
     """Hooks that name a call which has not come yet."""
     spans: dict[str, Span] = {}
@@ -72,17 +71,11 @@ class Session(msgspec.Struct):
             self,
             recent=dict(self.recent),
             waiting=dict(self.waiting),
-            called=_layered(self.called, self.calls),
-            calls={},
+            called=self.called.copy(),
             early=dict(self.early),
             spans={},
             problems=[],
         )
-
-    def span_of(self, call_id: str) -> str | None:
-        """Id of the span of a call, None if there was none."""
-        found = (layer[call_id] for layer in (self.calls, *reversed(self.called)) if call_id in layer)
-        return next(found, None)
 
     @property
     def model(self) -> str | None:
@@ -119,16 +112,6 @@ class Session(msgspec.Struct):
         """Hand out a new span or a newer version of one."""
         self.spans[span.id] = span
         self.failed = self.failed or span.status is Status.ERROR
-
-
-def _layered(layers: tuple[dict[str, str], ...], new: dict[str, str]) -> tuple[dict[str, str], ...]:
-    """`layers` with `new` on top; those that are no larger are put together, so that n calls are copied log n times."""
-    if not new:
-        return layers
-    while layers and len(layers[-1]) <= len(new):
-        new = layers[-1] | new
-        layers = layers[:-1]
-    return (*layers, new)
 
 
 def _start(session: Session, record: dict[str, Any], line: int, at: At) -> None:
@@ -176,7 +159,7 @@ def _call(session: Session, call_id: str | None, span: Span, line: int) -> None:
             session.add(_unsettled(before))
     session.add(span)
     session.waiting[call_id] = session.recent[call_id] = span
-    session.calls[call_id] = span.id
+    session.called[call_id] = span.id
     for hook in session.early.pop(call_id, ()):
         _attach(session, hook, call_id, span)
 
@@ -204,7 +187,7 @@ def _hook(session: Session, record: dict[str, Any], line: int, at: At) -> None:
     if call_id is not None and call is not None:
         _attach(session, span, call_id, call)
         return
-    called = None if call_id is None else session.span_of(call_id)
+    called = None if call_id is None else session.called.get(call_id)
     if called is not None:  # long since answered
         span = msgspec.structs.replace(span, parent_id=called)
     elif call_id is not None:  # a hook may fire before the turn is written

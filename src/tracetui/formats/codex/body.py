@@ -1,0 +1,228 @@
+"""Everything that a rollout says about one span, read again from the lines that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+from zlib import crc32
+
+from tracetui.errors import FormatError
+from tracetui.formats.codex.records import EVENT, ITEM, At, Record, child, record_of, string, without, word
+from tracetui.formats.codex.tools import spawned
+from tracetui.formats.codex.words import CALLS, DONE_CALLS, SAID, arguments, said
+from tracetui.formats.tail import parse
+from tracetui.model import Blob, Body, Link, Message, Operation, Part, Reasoning, Span, Text, ToolCall
+from tracetui.sources.base import File
+
+_TEXTS: Final = frozenset({"text", "Text", "input_text", "output_text", "summary_text", "reasoning_text"})
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span; `file` is the one that it came from. Raises `FormatError` if something else is there now."""
+    raw = list(_lines(file, span.at))
+    records = [record_of(parse(data)[0]) for data in raw]
+    joined = b"\n".join(raw)
+    if span.operation is Operation.CHAT:
+        return _response(records, joined)
+    if span.operation is Operation.MESSAGE:
+        return _message(records, joined)
+    if span.operation is Operation.EXECUTE_TOOL:
+        return _call(records, joined)
+    if len(records) == 1:
+        return Body(attributes=_whole(records[0]), raw=joined)
+    kept = _Kept()
+    for record in records:
+        kept.add(record.name, _whole(record))
+    done = next(
+        (record.payload["last_agent_message"] for record in records if "last_agent_message" in record.payload), None
+    )
+    return Body(output=done, attributes=kept.fields, raw=joined)
+
+
+def _lines(file: File, at: Any) -> Iterator[bytes]:
+    """The lines that a span came from, if they are still what they were."""
+    if not isinstance(at, At):
+        raise FormatError("the file changed: another record is there now", "")
+    for i in range(0, len(at.places), 3):
+        offset, size, check = at.places[i : i + 3]
+        data = file.read(offset, size)
+        if len(data) != size or crc32(data) != check or not isinstance(parse(data)[0], dict):
+            raise FormatError("the file changed: another record is there now", f"byte {offset}")
+        yield data
+
+
+class _Kept:
+    """Fields of several records under the names of these; ``reasoning 2`` is the second of its name."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self._times: dict[str, int] = {}
+
+    def add(self, name: str, fields: Any) -> None:
+        if not fields:
+            return
+        times = self._times.get(name, 0) + 1
+        while (key := name if times == 1 else f"{name} {times}") in self.fields:
+            times += 1
+        self._times[name] = times
+        self.fields[key] = fields
+
+    def flat(self, fields: dict[str, Any]) -> None:
+        """Fields that need no name before them."""
+        for name, value in fields.items():
+            self.add(name, value) if name in self.fields else self.fields.__setitem__(name, value)
+
+
+def _whole(record: Record, *names: str) -> dict[str, Any]:
+    """All fields of a record but these of its payload."""
+    fields = without(record.payload, *names)
+    fields |= {f"record.{key}" if key in fields else key: value for key, value in record.envelope.items()}
+    return _opaque(fields)
+
+
+def _opaque(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with what is encrypted told and not shown."""
+    hidden = fields.get("encrypted_content")
+    return fields | {"encrypted_content": f"encrypted, {len(hidden)} characters"} if isinstance(hidden, str) else fields
+
+
+# ---- what was said
+
+
+def _response(records: list[Record], raw: bytes) -> Body:
+    """A response as one message: what the model thought and said, and the calls that it asked for."""
+    parts: list[Part] = []
+    kept = _Kept()
+    status = None
+    for record in records:
+        if record.kind == ITEM and record.name in CALLS | DONE_CALLS:
+            parts.append(_tool_call(record.payload))
+        elif record.kind == ITEM:
+            status = string(record.payload.get("status")) or status
+            _said(record, parts, kept)
+        elif record.name not in SAID:
+            kept.add(record.name, _whole(record))
+    shown = {part.text for part in parts if isinstance(part, Text | Reasoning)}
+    for record in records:
+        if record.kind == EVENT and record.name in SAID:
+            _, text, thought = said(record)
+            if text and not _is_shown(text, shown):
+                parts.append(Reasoning(text) if thought else Text(text))
+                shown.add(text)
+            kept.add(record.name, _whole(record))
+    texts = [part.text for part in parts if isinstance(part, Text)]
+    message = (Message("assistant", tuple(parts), finish_reason=status),) if parts else ()
+    return Body(output="\n".join(texts) if texts else None, output_messages=message, attributes=kept.fields, raw=raw)
+
+
+def _is_shown(text: str, shown: set[str]) -> bool:
+    return text in shown or all(line in shown for line in text.split("\n") if line) or text in "\n".join(shown)
+
+
+def _said(record: Record, parts: list[Part], kept: _Kept) -> None:
+    payload = record.payload
+    rests: dict[str, Any] = {}
+    thought = record.name == "reasoning"
+    for name in ("summary", "content"):
+        found, rest = _parts(payload.get(name), name, thought=thought)
+        parts += found
+        rests |= rest
+    taken = [name for name in ("summary", "content") if isinstance(payload.get(name), str | list)]
+    kept.add(record.name, _whole(record, "type", "role", "status", *taken) | rests)
+
+
+def _parts(content: Any, name: str, *, thought: bool = False) -> tuple[list[Part], dict[str, Any]]:
+    """The parts of a content, and what they have no place for under ``name[0]``."""
+    if isinstance(content, str):
+        return [Reasoning(content) if thought else Text(content)], {}
+    parts: list[Part] = []
+    rests: dict[str, Any] = {}
+    for place, part in enumerate(content if isinstance(content, list) else ()):
+        kind = string(part.get("type")) if isinstance(part, dict) else None
+        text = part if isinstance(part, str) else string(part.get("text")) if kind in _TEXTS else None
+        if text is None:
+            shown = _opaque(part) if isinstance(part, dict) else part
+            parts.append(Blob(kind or "part", shown))
+            continue
+        parts.append(Reasoning(text) if thought else Text(text))
+        rest = without(part, "type", "text") if isinstance(part, dict) else None
+        if rest:
+            rests[f"{name}[{place}]"] = rest
+    return parts, rests
+
+
+def _tool_call(payload: dict[str, Any]) -> ToolCall:
+    name = word(payload.get("name")) or (word(payload.get("type")) or "call").removesuffix("_call")
+    return ToolCall(word(payload.get("call_id")) or word(payload.get("id")), name, arguments(payload))
+
+
+def _message(records: list[Record], raw: bytes) -> Body:
+    """A message that came from outside, as an item, as an event, or as both."""
+    kept = _Kept()
+    message: Message | None = None
+    for record in sorted(records, key=lambda record: record.kind == EVENT):
+        told = child(record.payload, "item") or record.payload
+        content = told.get("content") if "content" in told else told.get("message")
+        if message is not None or not isinstance(content, str | list):
+            kept.add(record.name, _whole(record))
+            continue
+        parts, rests = _parts(content, "content")
+        role = string(record.payload.get("role")) or "user"
+        message = Message(role, tuple(parts), id=word(told.get("id")))
+        taken = () if told is not record.payload else ("type", "role", "content" if "content" in told else "message")
+        kept.flat(_whole(record, *taken) | rests)
+    texts = [part.text for part in message.parts if isinstance(part, Text)] if message is not None else []
+    return Body(
+        input="\n".join(texts) if texts else None,
+        input_messages=() if message is None else (message,),
+        attributes=kept.fields,
+        raw=raw,
+    )
+
+
+# ---- what was done
+
+
+def _call(records: list[Record], raw: bytes) -> Body:
+    """A call with its output, and the events that tell of it under their names."""
+    kept = _Kept()
+    given = output = None
+    agents: dict[str, str] = {}
+    called = answered = False
+    for record in records:
+        payload = record.payload
+        agents |= {thread: _nickname(payload, thread) or agents.get(thread, thread) for thread in spawned(payload)}
+        if (
+            record.kind == EVENT
+            or (called and not record.name.endswith("_output"))
+            or (answered and "output" in payload)
+        ):
+            kept.add(record.name, _whole(record))
+        elif record.name.endswith("_output"):
+            answered, output = True, payload.get("output")
+            kept.add("result", _whole(record, "type", "output"))
+        else:
+            called, given = True, arguments(payload)
+            taken = next((name for name in ("arguments", "input", "action") if payload.get(name) is not None), "type")
+            kept.flat(_whole(record, "type", taken))
+    if not answered:
+        output = next((found for record in records if (found := _told_output(record)) is not None), None)
+    links = tuple(Link(f"sub-agent {name[:120]}", run=thread) for thread, name in agents.items())
+    return Body(input=given, output=output, attributes=kept.fields, links=links, raw=raw)
+
+
+def _told_output(record: Record) -> Any:
+    """What came out, by an event."""
+    told = child(record.payload, "item") or record.payload
+    found = (told.get(name) for name in ("aggregated_output", "stdout", "result", "results", "content_items"))
+    return next((value for value in found if value not in (None, "")), None)
+
+
+def _nickname(payload: dict[str, Any], thread: str) -> str | None:
+    """What a spawned agent is called."""
+    told = child(payload, "item") or payload
+    agents = told.get("receiver_agents")
+    for agent in agents if isinstance(agents, list) else ():
+        if isinstance(agent, dict) and agent.get("thread_id") == thread:
+            return word(agent.get("agent_nickname"))
+    return word(told.get("new_agent_nickname"))

@@ -1,0 +1,144 @@
+"""A Codex thread while its records come in: which record says what about which span."""
+
+from __future__ import annotations
+
+from typing import Any
+from zlib import crc32
+
+import msgspec
+
+from tracetui.formats.codex import tools
+from tracetui.formats.codex.records import EVENT, ITEM, META, PREVIEW, USAGE, child, moment, record_of, word
+from tracetui.formats.codex.state import Mark, State
+from tracetui.formats.codex.talk import hear, say, use
+from tracetui.formats.codex.turns import close, end_turn, error_of, open_turn
+from tracetui.formats.codex.words import HEARD, SAID
+from tracetui.formats.lines import Line
+from tracetui.model import Operation, Status, StatusSource
+
+
+class Session(State):
+    """A thread as `formats.tail` reads it."""
+
+    @property
+    def ended(self) -> bool:
+        """Never for good: a thread can be resumed at any time."""
+        return False
+
+    def copy(self) -> Session:
+        """A session that goes on from here without changing this one; nothing is left to collect in it."""
+        return msgspec.structs.replace(
+            self,
+            calls=self.calls.copy(),
+            waiting=dict(self.waiting),
+            threads=dict(self.threads),
+            between=dict(self.between),
+            spans={},
+            problems=[],
+        )
+
+    def take(self, value: Any, line: Line, note: str | None = None) -> None:
+        """Take in the value on one line; what it means for the spans is in `spans` and `problems` afterwards."""
+        if note:
+            self.problem(line.number, f"read leniently: {note}")
+        if not isinstance(value, dict):
+            self.problem(line.number, "not a JSON object")
+            return
+        record = record_of(value)
+        self.records += 1
+        place = (line.offset, len(line.data), crc32(line.data))
+        _take(self, Mark(line.number, place, record, moment(record.outer.get("timestamp"))))
+
+
+def _take(session: Session, mark: Mark) -> None:
+    kind, name = mark.record.kind, mark.record.name
+    if kind == META:
+        _meta(session, mark)
+    elif kind == "turn_context":
+        _context(session, mark)
+    elif kind == USAGE or (kind == EVENT and name == "token_count"):
+        use(session, mark)
+    elif kind == "world_state":
+        _beside(session, mark)
+    elif kind in ("compacted", "compaction"):
+        close(session)
+        session.compaction = session.row(mark, Operation.OTHER, note="compaction")
+    elif kind == ITEM:
+        _item(session, mark)
+    elif kind == EVENT:
+        _event(session, mark)
+    else:
+        session.row(mark)
+
+
+def _meta(session: Session, mark: Mark) -> None:
+    if session.meta is not None:
+        session.row(mark)
+        return
+    if session.records > 1 and not session.prefix:
+        session.problem(mark.line, "session_meta is not the first record")
+    session.meta, session.meta_at = mark.record, mark.place
+    if session.agent is not None:
+        name = word(mark.record.payload.get("agent_nickname")) or session.agent.name
+        span = session.also(session.agent, mark, name=name[:PREVIEW], started_at=mark.time)
+        session.agent = span or session.agent
+
+
+def _context(session: Session, mark: Mark) -> None:
+    _use(session, mark.record.payload.get("model"))
+    if session.turn is None:
+        open_turn(session, mark, implicit=True)
+    else:
+        _beside(session, mark)
+
+
+def _beside(session: Session, mark: Mark) -> None:
+    """What the program notes about its surroundings belongs to the turn; a row of its own outside of one."""
+    if session.turn is None:
+        session.early(session.row(mark))
+    else:
+        session.turn = session.also(session.turn, mark) or session.turn
+
+
+def _use(session: Session, model: Any) -> None:
+    session.model = word(model) or session.model
+    session.first_model = session.first_model or session.model
+
+
+def _item(session: Session, mark: Mark) -> None:
+    name = mark.record.name
+    if name == "message":
+        if mark.record.payload.get("role") == "assistant":
+            say(session, mark)
+        else:
+            hear(session, mark)
+    elif name == "reasoning":
+        say(session, mark)
+    elif not tools.take_item(session, mark):
+        session.row(mark)
+
+
+def _event(session: Session, mark: Mark) -> None:
+    record = mark.record
+    name = record.name
+    if name in SAID:
+        say(session, mark)
+    elif name in HEARD:
+        hear(session, mark)
+    elif name == "task_started":
+        session.end, session.end_failure = record, None
+        open_turn(session, mark, implicit=False)
+    elif name in ("task_complete", "turn_aborted"):
+        end_turn(session, mark)
+    elif name == "error":
+        session.failure = error_of(record.payload)
+        fields = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT, "error": session.failure}
+        session.row(mark, Operation.OTHER, preview=session.failure.message[:PREVIEW], **fields)
+    elif name == "thread_settings_applied":
+        _use(session, child(record.payload, "thread_settings").get("model"))
+        _beside(session, mark)
+    elif name in ("context_compacted", "ContextCompaction") and session.compaction is not None:
+        session.also(session.compaction, mark)
+        session.compaction = None
+    elif not tools.take_event(session, mark):
+        session.row(mark)

@@ -1,0 +1,324 @@
+"""Threads that make one run: a fork begins with the history of another, an agent's thread is below what spawned it.
+
+Each thread is in a file of its own, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``. A thread's id tells
+when it began (UUID version 7), and so in which folder its file is.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import START, Chunk
+from tracetui.formats.codex.records import META, At, child, record_of, string, whole
+from tracetui.formats.codex.run import body_of_run, header_of
+from tracetui.formats.codex.session import Session
+from tracetui.formats.codex.tools import spawned
+from tracetui.formats.codex.turns import leave
+from tracetui.formats.lines import BLOCK, Line, lines
+from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on
+from tracetui.model import Header, Operation, RunBody, Span
+from tracetui.sources.base import Entry, File
+
+DEPTH: Final = 16
+"""Forks of forks, and agents of agents, are followed so far."""
+_UUID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+
+
+class Part(msgspec.Struct, frozen=True):
+    """The thread of an agent, and how far it was read."""
+
+    path: str
+    """Relative to the folder of the run's file."""
+    call: str
+    """Id of the span that spawned it."""
+    note: str = ""
+    """``inherited`` where the history of a fork began it."""
+    place: Place | None = None
+
+
+class Reading(msgspec.Struct, frozen=True):
+    """How far all threads of a run were read."""
+
+    own: Place
+    parts: dict[str, Part] = {}
+
+    @property
+    def taken(self) -> bool:
+        """Whether there was any record."""
+        return bool(self.own.session.records or (self.own.ahead is not None and self.own.ahead.taken))
+
+
+# ---- where threads are
+
+
+def find(file: File, thread: str) -> tuple[str, Entry] | None:
+    """Path of a thread's file, relative to the folder of `file`, and what is there."""
+    if _UUID.fullmatch(thread) is None:
+        return None
+    for folder in _folders(file, thread):
+        for entry in file.folder(folder).entries:
+            name = re.split(r"[/\\]", entry.path)[-1]
+            if name.startswith("rollout-") and name.endswith(f"-{thread}.jsonl") and entry.stat is not None:
+                return (f"{folder}/{name}" if folder else name), entry
+    return None
+
+
+def _folders(file: File, thread: str) -> Iterator[str]:
+    """Where the file of a thread may be: beside this one, in the folder of its day, among what was put away."""
+    yield ""
+    found = _UUID.fullmatch(thread)
+    try:
+        began = datetime.fromtimestamp(int(found[1] + found[2], 16) / 1000, UTC) if found else None
+    except (ValueError, OverflowError, OSError):
+        began = None
+    for days in (0, -1, 1) if began is not None and began.year < 9999 else ():  # the folder is that of the local day
+        assert began is not None
+        day = (began + timedelta(days)).strftime("%Y/%m/%d")
+        yield f"../../../{day}"
+        yield f"../sessions/{day}"
+    yield "../../../../archived_sessions"
+
+
+def whole_of(file: File) -> str | None:
+    """Path of the file of the thread below which that of `file` is told; None where it stands for itself."""
+    path, depth = None, 0
+    while depth < DEPTH:
+        meta = _meta(file) or {}
+        above, thread = _parent(meta), string(meta.get("id"))
+        found = find(file, above) if above is not None and above != thread else None
+        if found is None or thread is None:
+            return path
+        file = file.other(found[0])
+        with file:
+            if not _spawns(file, thread):
+                return path
+            path, depth = file.path, depth + 1
+    return path
+
+
+def _parent(meta: dict[str, Any]) -> str | None:
+    spawn = child(child(child(meta, "source"), "subagent"), "thread_spawn")
+    return string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
+
+
+def _meta(file: File) -> dict[str, Any] | None:
+    """What the first line says of the thread."""
+    try:
+        line = next(lines(file, limit=MAX_LINE), None)
+        value = parse(line.data)[0] if line is not None and b"parent_thread_id" in line.data else None
+    except (FormatError, OSError):
+        return None
+    record = record_of(value) if isinstance(value, dict) else None
+    return record.payload if record is not None and record.kind == META else None
+
+
+def _spawns(file: File, thread: str) -> bool:
+    """Whether a record of `file` says that it began that thread."""
+    name = thread.encode()
+    position, rest = 0, b""
+    try:
+        while block := file.read(position, BLOCK):
+            if name in rest + block:
+                break
+            position, rest = position + len(block), block[-len(name) :]
+        else:
+            return False
+        return any(name in line.data and thread in _spawned_on(line) for line in lines(file, limit=MAX_LINE))
+    except OSError:
+        return False
+
+
+def _spawned_on(line: Line) -> list[str]:
+    try:
+        value = parse(line.data)[0]
+    except FormatError:
+        return []
+    return spawned(record_of(value).payload) if isinstance(value, dict) else []
+
+
+# ---- reading them as one
+
+
+def read_all(file: File, reading: Reading | None) -> Chunk:
+    """What came since `reading` in the file of a run and in those of its agents."""
+    again = False
+    if reading is not None and reading.own.offset == 0 and reading.own.stat != file.stat:
+        reading, again = None, True  # the first line, which says how the run begins, may be there only now
+    chunk = read_on(_OWN, file, reading.own if reading is not None else START)
+    parts = dict(reading.parts) if reading is not None and not chunk.reset else {}
+    spans, problems, done = list(chunk.spans), list(chunk.problems), chunk.done
+    for thread, call, note in _agents(chunk.cursor.session, parts):
+        part = parts.get(thread) or (_part(file, thread, call, note) if done else None)
+        if part is None or not done:
+            continue
+        more = _read_part(file, thread, part)
+        if more is None:
+            continue
+        if more.reset:
+            return msgspec.structs.replace(read_all(file, None), reset=True)
+        parts[thread] = msgspec.structs.replace(part, place=more.cursor)
+        spans += more.spans
+        problems += more.problems
+        done = more.done
+    header, body = chunk.header, chunk.body
+    if spans and chunk.cursor.session.meta is not None:
+        header, body = _told(chunk.cursor.session, file)
+    if header is not None and header.usage is not None:
+        used = [part.place.session.usage for part in parts.values() if part.place is not None and not part.note]
+        header = msgspec.structs.replace(header, usage=sum(used, header.usage))
+    cursor, reset = Reading(chunk.cursor, parts), chunk.reset or again
+    return Chunk(spans=spans, header=header, body=body, problems=problems, cursor=cursor, reset=reset, done=done)
+
+
+def _read_part(file: File, thread: str, part: Part) -> Chunk | None:
+    """What came in the thread of an agent; None where it cannot be read now."""
+    with file.other(part.path) as other:
+        try:
+            file.other(part.path, other.stat)  # the run moves while an agent does
+            return read_on(_reader(thread, part), other, part.place)
+        except OSError:
+            return None
+
+
+def _agents(session: Session, parts: dict[str, Part]) -> Iterator[tuple[str, str, str]]:
+    """(thread, id of the span that spawned it, note) of all agents, each before its own; `parts` fills meanwhile."""
+    queue = [(thread, call, session.inherited.get(thread, ""), 1) for thread, call in session.threads.items()]
+    seen = set() if session.meta is None else {string(session.meta.payload.get("id"))}
+    for thread, call, note, depth in queue:
+        if thread in seen or depth > DEPTH:
+            continue
+        seen.add(thread)
+        yield thread, call, note
+        part = parts.get(thread)
+        if part is not None and part.place is not None:
+            queue += [(one, below, note, depth + 1) for one, below in part.place.session.threads.items()]
+
+
+def _part(file: File, thread: str, call: str, note: str) -> Part | None:
+    found = find(file, thread)
+    return None if found is None else Part(found[0], call, note)
+
+
+def _reader(thread: str, part: Part) -> Reader:
+    """Reads the thread of an agent: all that it did is below one span, and that below the call."""
+
+    def begin(other: File) -> Session:
+        session = Session(other.path, file=part.path, prefix=f"{thread}:", note=part.note)
+        span = Span(
+            id=f"{thread}:",
+            name="agent",
+            operation=Operation.INVOKE_AGENT,
+            parent_id=part.call,
+            note=part.note,
+            at=At((), part.path),
+        )
+        session.agent = session.add(span)
+        return session
+
+    return Reader(begin, lambda session, other: (_NOBODY, RunBody()))
+
+
+_NOBODY: Final = Header(id="", name="")
+
+
+def _told(session: Session, file: File) -> tuple[Header, RunBody]:
+    header = header_of(session, file)
+    return header, body_of_run(session, header)
+
+
+def _begin(file: File) -> Session:
+    """A session that goes on from the history of another thread, where the first line says so."""
+    session = Session(file.path)
+    with_base = _base(file)
+    if with_base is None:
+        return session
+    session.spliced = True
+    history, reason = _history(file, *with_base)
+    if reason:
+        session.problem(1, reason)
+    if history is not None:
+        _take_over(session, history)
+    return session
+
+
+_OWN: Final = Reader(_begin, _told)
+
+
+# ---- the history of a fork
+
+
+def _base(file: File) -> tuple[str, dict[str, Any]] | None:
+    """(thread, where it ends) of the history that a file goes on from; None where it begins by itself."""
+    line = next(lines(file, limit=MAX_LINE, end=file.stat.size), None)
+    if line is None or b"history_base" not in line.data:
+        return None
+    try:
+        value = parse(line.data)[0]
+    except FormatError:
+        return None
+    base = child(record_of(value).payload, "history_base") if isinstance(value, dict) else {}
+    thread = string(base.get("thread_id"))
+    return None if thread is None else (thread, base)
+
+
+def _history(file: File, thread: str, base: dict[str, Any]) -> tuple[Session | None, str]:
+    """The session of that thread up to there, and what is wrong with it."""
+    chain: list[tuple[str, dict[str, Any], str]] = []
+    while True:
+        found = find(file, thread)
+        if found is None:
+            missing = f"the history in thread {thread[:64]} is missing: no file of it was found"
+            break
+        chain.append((thread, base, found[0]))
+        missing = ""
+        with file.other(found[0]) as other:
+            before = _base(other)
+        if before is None or len(chain) >= DEPTH or any(before[0] == known for known, _, _ in chain):
+            break
+        thread, base = before
+    session: Session | None = None
+    for thread, base, path in reversed(chain):
+        one = Session(file.path, file=path, prefix=f"{thread}:", note="inherited")
+        if session is not None:
+            _take_over(one, session)
+        with file.other(path) as other:
+            if not _read_history(one, other, base):
+                missing = missing or f"the history in thread {thread[:64]} ends before the fork"
+        session = one
+    return session, missing
+
+
+def _read_history(session: Session, other: File, base: dict[str, Any]) -> bool:
+    """Take in what came before the fork; False if not all of it is there."""
+    end, last = whole(base.get("end_byte_offset")), whole(base.get("end_ordinal_exclusive"))
+    size = other.stat.size
+    for line in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
+        try:
+            value = None if line.skipped else parse(line.data)[0]
+        except FormatError:
+            value = None
+        if end is None and last is not None and isinstance(value, dict) and (whole(value.get("ordinal")) or 0) >= last:
+            break
+        if isinstance(value, dict):
+            session.take(value, line)
+        elif line.data.strip():
+            session.problem(line.number, f"of the history in {other.name}: no record")
+    return end is None or size >= end
+
+
+def _take_over(session: Session, history: Session) -> None:
+    """Go on from where `history` ends."""
+    leave(history)
+    session.spans.update(history.spans)
+    session.problems.extend(history.problems)
+    session.threads = dict(history.threads)
+    session.inherited = dict.fromkeys(history.threads, "inherited")
+    session.turns, session.meter = history.turns, history.meter
+    session.model = history.model
+    session.unknown = history.unknown
