@@ -76,18 +76,36 @@ def words() -> str:
 
 def keys() -> str:
     """Every command of the app, group by group, as the help screen has them."""
-    from tracetui.ui.commands import COMMANDS, DIFF, EVERYWHERE, GROUPS, MAIN, shown
+    from tracetui.ui.commands import COMMANDS, GROUPS, shown
 
-    names = {EVERYWHERE: "every pane", MAIN: "the main screen", DIFF: "a comparison"}
     sections = []
     for group, title in GROUPS.items():
         rows = [f"## {title}\n", "| keys | what it does | in | command |", "|---|---|---|---|"]
         for command in (one for one in COMMANDS if one.group == group):
             pressed = " ".join(f"`{_cell(shown(key))}`" for key in command.keys)
-            where = names.get(command.panes) or ", ".join(sorted(command.panes))
-            rows.append(f"| {pressed} | {_cell(command.help)} | {where} | {command.id} |")
+            rows.append(f"| {pressed} | {_cell(command.help)} | {_where(command.panes)} | {command.id} |")
         sections.append("\n".join(rows) + "\n")
     return "\n".join(sections)
+
+
+def _where(panes: frozenset[str]) -> str:
+    """The panes in words: whole screens by their names."""
+    from tracetui.ui.commands import DIFF, EVERYWHERE, LISTS, MAIN, RUN, TRIAGE
+
+    if panes == EVERYWHERE:
+        return "every pane"
+    names = []
+    for name, screen in (
+        ("the main screen", MAIN),
+        ("an open run", RUN),
+        ("the triage", TRIAGE),
+        ("a comparison", DIFF),
+        ("lists", LISTS),
+    ):
+        if screen <= panes:
+            names.append(name)
+            panes -= screen
+    return ", ".join([*names, *sorted(panes)])
 
 
 def query_kinds() -> str:
