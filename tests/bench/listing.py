@@ -34,14 +34,14 @@ def _compared(folder: Path, what: str, limit: float, rounds: int) -> Iterator[Ro
         "list": lambda: _scan(folder, deep=False),
         "count": lambda: _scan(folder, deep=True),
     }
-    times = _interleaved(ways, rounds)
+    times = interleaved(ways, rounds)
     base, listed, counted = (median(times[name]) for name in ways)
     floor = f"orjson.loads of all: {base:.0f} ms"
     yield Row(f"list {what}", listed / base, limit, "×", f"{listed:.0f} ms; {floor}")
     yield Row(f"count {what} (deep pass)", counted / base, 0.7, "×", f"{counted:.0f} ms; {floor}")
 
 
-def _interleaved(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
+def interleaved(ways: dict[str, Callable[[], None]], rounds: int) -> dict[str, list[float]]:
     """Milliseconds of CPU time of each way, the ways taking turns; the first round only warms up."""
     times: dict[str, list[float]] = {name: [] for name in ways}
     for number in range(rounds + 1):

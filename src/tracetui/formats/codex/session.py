@@ -62,7 +62,8 @@ def _take(session: Session, mark: Mark) -> None:
         _beside(session, mark)
     elif kind in ("compacted", "compaction"):
         close(session)
-        session.compaction = session.row(mark, Operation.OTHER, note="compaction")
+        fields = {"status": Status.OK, "status_source": StatusSource.DERIVED}
+        session.compaction = session.row(mark, Operation.OTHER, "compaction", **fields)
     elif kind == ITEM:
         _item(session, mark)
     elif kind == EVENT:
@@ -132,8 +133,8 @@ def _event(session: Session, mark: Mark) -> None:
         end_turn(session, mark)
     elif name == "error":
         session.failure = error_of(record.payload)
-        fields = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT, "error": session.failure}
-        session.row(mark, Operation.OTHER, preview=session.failure.message[:PREVIEW], **fields)
+        fields: dict[str, Any] = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT}
+        session.row(mark, Operation.OTHER, error=session.failure, preview=session.failure.message[:PREVIEW], **fields)
     elif name == "thread_settings_applied":
         _use(session, child(record.payload, "thread_settings").get("model"))
         _beside(session, mark)

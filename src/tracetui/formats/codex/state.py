@@ -162,11 +162,11 @@ class State(msgspec.Struct):
         if self.turn is None and len(self.between) < MOST:
             self.between[span.id] = span
 
-    def row(self, mark: Mark, operation: Operation = Operation.META, **fields: Any) -> Span:
+    def row(self, mark: Mark, operation: Operation = Operation.META, name: str | None = None, **fields: Any) -> Span:
         """A record that stands for itself; one that nobody knows is reported, each kind once."""
         record = mark.record
         if record.name not in KNOWN and record.name not in self.unknown and len(self.unknown) < MOST:
             self.unknown |= {record.name}
             kind = "a record without a kind" if record.name == "?" else f"unknown kind {record.name[:PREVIEW]!r}"
             self.problem(mark.line, f"{kind}: shown as it is")
-        return self.new(mark, record.name, operation, **({"preview": row_preview(record)} | fields))
+        return self.new(mark, name or record.name, operation, **({"preview": row_preview(record)} | fields))

@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 
-from tracetui.formats.codex.records import EVENT, PREVIEW, child, number, string, text_in, word
+from tracetui.formats.codex.records import EVENT, PREVIEW, child, string, text_in, word
 from tracetui.formats.codex.state import Heard, Mark, State, Told
-from tracetui.formats.codex.turns import close, open_turn
+from tracetui.formats.codex.turns import close, open_turn, since
 from tracetui.formats.codex.words import context_of, said
 from tracetui.model import Operation, Status, StatusSource
 
@@ -84,21 +84,17 @@ def respond(session: State, mark: Mark, ids: tuple[str, ...], text: str, *, thou
             model=session.model,
             preview=text[:PREVIEW],
             started_at=mark.began,
-            duration_ms=_since(mark.began, mark.time),
+            duration_ms=since(mark.began, mark.time),
         )
         session.told = Told(span, ids=ids, spoke=bool(text) and not thought)
         return session.told
-    fields: dict[str, Any] = {} if not told.open else {"duration_ms": _since(told.span.started_at, mark.time)}
+    fields: dict[str, Any] = {} if not told.open else {"duration_ms": since(told.span.started_at, mark.time)}
     if text and (not told.span.preview or (not thought and not told.spoke)):
         fields["preview"] = text[:PREVIEW]
     span = session.also(told.span, mark, **fields) or told.span
     spoke = told.spoke or (bool(text) and not thought)
     session.told = Told(span, told.open, told.ids if again else (*told.ids[-64:], *ids), spoke)
     return session.told
-
-
-def _since(begin: float | None, end: float | None) -> float | None:
-    return None if begin is None or end is None or end < begin else number((end - begin) * 1000)
 
 
 def say(session: State, mark: Mark) -> None:

@@ -67,11 +67,11 @@ def end_turn(session: State, mark: Mark) -> None:
         session.row(mark)
         return
     took = number(payload.get("duration_ms"))
-    if took is None and mark.time is not None and turn.started_at is not None:
-        took = max(0.0, mark.time - turn.started_at) * 1000
+    took = since(turn.started_at, mark.time) if took is None else took
     fields = {"status": status, "status_word": name, "status_source": StatusSource.EXPLICIT, "error": failure}
     session.also(turn, mark, duration_ms=took, **fields)
-    _agent(session, **fields)
+    if session.agent is not None:
+        _agent(session, duration_ms=since(session.agent.started_at, mark.time), **fields)
     session.last_assistant = string(payload.get("last_agent_message")) or session.last_assistant
 
 
@@ -109,3 +109,8 @@ def close(session: State) -> None:
     """The response is over: what the model says next is another."""
     if session.told is not None and session.told.open:
         session.told = msgspec.structs.replace(session.told, open=False)
+
+
+def since(begin: float | None, end: float | None) -> float | None:
+    """Milliseconds from `begin` to `end`, None where one is not told or they are the wrong way round."""
+    return None if begin is None or end is None or end < begin else number((end - begin) * 1000)

@@ -1,0 +1,91 @@
+"""How fast the files of coding agents are counted, beside a loop that only decodes their lines: a row a format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+
+from tests.bench.data import BIG, Words, made
+from tests.bench.listing import interleaved
+from tests.bench.table import Row, median
+from tracetui.live.scan import scan
+from tracetui.sources.local import LocalSource
+
+_THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
+
+
+def rows(scale: int, rounds: int) -> Iterator[Row]:
+    """Counting a long session of each format; sizes are divided by `scale`."""
+    for name, make in MADE.items():
+        folder = make(5_000 // scale)
+        ways: dict[str, Callable[[], None]] = {"decode": partial(_decode, folder), "count": partial(_count, folder)}
+        times = interleaved(ways, rounds)
+        decoded, counted = median(times["decode"]), median(times["count"])
+        size = sum(path.stat().st_size for path in folder.rglob("*.jsonl")) / 1e6
+        speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
+        yield Row(f"count {name}, {size:.0f} MB", counted / decoded, 2, "×", speeds)
+
+
+def codex(calls: int) -> Path:
+    """A rollout of so many calls, with outputs of a few kB."""
+
+    def write(folder: Path) -> None:
+        words = Words("codex")
+        with (folder / f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl").open("wb") as file:
+            file.writelines(_line(kind, payload) for kind, payload in _rollout(words, calls))
+
+    return made(f"codex-{calls}", write)
+
+
+MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex}
+
+
+def _rollout(words: Words, calls: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    yield "session_meta", {"id": _THREAD, "cwd": "/home/ada/orchard", "base_instructions": {"text": words.text(20_000)}}
+    yield "event_msg", {"type": "task_started", "turn_id": "t"}
+    yield "turn_context", {"turn_id": "t", "cwd": "/home/ada/orchard", "model": BIG}
+    yield "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Prune"}]}
+    for number in range(1, calls + 1):
+        ident, text, shown = f"call_{number}", words.text(80), words.text(3_000)
+        usage = {"input_tokens": 1200, "cached_input_tokens": 900, "output_tokens": 85, "total_tokens": 1285}
+        total = {name: count * number for name, count in usage.items()}
+        said = {"type": "AgentMessage", "id": f"msg_{number}", "content": [{"type": "Text", "text": text}]}
+        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": said}
+        content = [{"type": "output_text", "text": text}]
+        yield "response_item", {"type": "message", "id": f"msg_{number}", "role": "assistant", "content": content}
+        arguments = orjson.dumps({"cmd": f"grep -n {words.text(30)}"}).decode()
+        asked = {"type": "function_call", "name": "exec_command", "call_id": ident, "arguments": arguments}
+        yield "response_item", asked
+        yield "token_usage_record", {"turn_id": "t", "usage": usage, "thread_token_usage": total}
+        ran = {
+            "type": "CommandExecution",
+            "id": ident,
+            "status": "completed",
+            "aggregated_output": shown,
+            "exit_code": 0,
+        }
+        yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": ran}
+        output = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{shown}"
+        yield "response_item", {"type": "function_call_output", "call_id": ident, "output": output}
+        info = {"total_token_usage": total, "last_token_usage": usage}
+        yield "event_msg", {"type": "token_count", "info": info}
+    yield "event_msg", {"type": "task_complete", "turn_id": "t"}
+
+
+def _line(kind: str, payload: dict[str, Any]) -> bytes:
+    return orjson.dumps({"timestamp": "2026-03-02T09:15:00.000Z", "type": kind, "payload": payload}) + b"\n"
+
+
+def _decode(folder: Path) -> None:
+    for path in folder.rglob("*.jsonl"):
+        for line in path.read_bytes().split(b"\n"):
+            if line:
+                orjson.loads(line)
+
+
+def _count(folder: Path) -> None:
+    assert any(found.runs for found in scan(LocalSource(), [str(folder)], deep=True))
