@@ -111,6 +111,17 @@ async def test_a_hit_is_opened_with_the_word_in_view(
         assert app.main.detail.tab in tabs
 
 
+@pytest.mark.parametrize("size", [(80, 24), (160, 50)], ids=lambda size: "x".join(map(str, size)))
+@pytest.mark.parametrize("words", ["timed", "fn compute_offset", "five working days"])
+async def test_the_word_is_in_view_on_every_screen(
+    opened: Opener, samples: Path, size: tuple[int, int], words: str
+) -> None:
+    async with opened(samples, size=size) as (app, pilot):
+        await search(app, pilot, words)
+        hit = await open_hit(app, pilot, lambda hit: True)
+        assert_in_view(app, hit)
+
+
 async def test_the_one_hit_of_many_in_a_tab_is_in_view(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await search(app, pilot, "refund")

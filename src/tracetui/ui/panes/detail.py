@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.live.excerpt import Excerpt
@@ -76,6 +77,8 @@ class Detail(FoldingView):
         """The body with one masked value shown, in place of `body`."""
         self.sought: Sought | None = None
         """What is to be searched for as soon as its span is shown with its body."""
+        self._found: tuple[Sought, Hashable] | None = None
+        """What was sought and found, and the row that it was in: with another width it is in another."""
         self.assessment: Assessment | None = None
         """How the run went, as far as that is known."""
         self._drawn_width = 0
@@ -116,10 +119,15 @@ class Detail(FoldingView):
             self.tab = tab
             self.draw_rows(keep=False)
             self.search(sought.needle)
-            if hits := self.hits():
-                self.move_to(max(hits, key=lambda i: sought.fit(self.rows.plain(i))))
-                self.reveal(sought)
+            if self.hits():
+                self._go_to(sought)
                 return
+
+    def _go_to(self, sought: Sought) -> None:
+        """Go to the row that fits best, and remember that it was for this that the cursor is there."""
+        self.move_to(max(self.hits(), default=0, key=lambda i: sought.fit(self.rows.plain(i))))
+        self.reveal(sought)
+        self._found = sought, self.cursor
 
     def toggle(self, *, open_: bool | None = None) -> bool:
         """As in every pane that folds; whoever unfolds something reads it."""
@@ -228,7 +236,8 @@ class Detail(FoldingView):
     def draw_rows(self, *, keep: bool) -> None:
         """Show the chosen tab."""
         assert self.run is not None
-        self._drawn_width = width = max(20, self.outer_size.width - 2)
+        before, self._drawn_width = self._drawn_width, max(20, self.outer_size.width - 2)
+        width, found, cursor = self._drawn_width, self._found, self.cursor
         look = self.look
         rows = detail.rows(
             self.run,
@@ -242,6 +251,8 @@ class Detail(FoldingView):
             assessment=self.assessment,
         )
         self.show(rows, title=self._title(), title_right=self._tab_line(), keep=keep)
+        if keep and width != before and found is not None and (found[0].needle, found[1]) == (self.needle, cursor):
+            self._go_to(found[0])
 
     def _title(self) -> Line:
         span = self.span

@@ -27,6 +27,8 @@ class Queue(LineView):
         super().__init__(id="queue")
         self.groups: Sequence[Group] = ()
         self.unfolded: frozenset[Hashable] = frozenset()
+        self.chosen = False
+        """True once the reader moved the cursor: until then the first signatures stay in view."""
 
     def show_groups(
         self, groups: Sequence[Group], runs: Mapping[RunRef, RunSummary], judged: triage.Judged, *, now: float
@@ -35,6 +37,8 @@ class Queue(LineView):
         self.groups = groups
         rows = triage.QueueRows(groups, runs, judged, unfolded=self.unfolded, now=now, glyphs=self.look.glyphs)
         self.show(rows, title=(Piece(Clean("most time lost first"), "sec"),), heading=lambda w: [triage.heading(w)])
+        if not self.chosen and self.position < self.page:
+            self.top = 0
 
     def nothing(self, lines: Sequence[Line]) -> None:
         """Say why there is nothing to judge."""

@@ -177,7 +177,6 @@ class TriageScreen(JudgingScreen):
 
     def refresh_frame(self) -> None:
         app, width = self.app, self.app.size.width
-        overview = app.store.overview
         roots = short_path(app.roots[0]) if app.roots else ""
         left: Line = (
             Piece(Clean("tracetui"), "accent bold"),
@@ -185,7 +184,8 @@ class TriageScreen(JudgingScreen):
             Piece(Clean(f"{app.look.glyphs.path} "), "dim"),
             Piece(Clean("triage"), "text bold"),
         )
-        right = (Piece(Clean(f"{grouped(overview.failed)} failed of {grouped(overview.runs)}"), "sec"),)
+        failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
+        right = (Piece(Clean(f"{grouped(failed)} failed of {grouped(len(app.store.runs))} runs"), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
         self.show_footer(*footer(self.commands, self.pane, width, 1, False))
@@ -244,6 +244,7 @@ class TriageScreen(JudgingScreen):
 
     @on(LineView.Moved, "#queue")
     def _moved(self) -> None:
+        self.queue.chosen = True
         self.show_cause()
 
     @on(LineView.Opened)
