@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -14,6 +15,7 @@ from msgspec.structs import replace
 
 from tests.cli.run import Cli, write_traces
 from tests.e2e.terminal import TRACETUI, Terminal
+from tests.shared import ROOT
 from tests.sources.sshd import SlowLine, Sshd, missing, until
 from tracetui.formats import registry
 from tracetui.live.load import Reader, read_run
@@ -53,6 +55,8 @@ def ours() -> list[str]:
 
 
 def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) -> None:
+    for name, case in (("claude_code", "agents"), ("codex", "threads")):  # runs that are in several files
+        shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name)
     before = state_of(traces)
     here = {found.path: found for found in scan(LocalSource(), [str(traces)], deep=True)}
     with source_for([f"there:{traces}"]) as source:

@@ -23,6 +23,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "hypergraph": "tracetui.formats.hypergraph:Hypergraph",
     "penelope": "tracetui.formats.penelope:Penelope",
     "latticeflow": "tracetui.formats.latticeflow:LatticeFlow",
+    "claude-code": "tracetui.formats.claude_code:ClaudeCode",
     "codex": "tracetui.formats.codex:Codex",
 }
 """Name → ``module:class``, in the order that decides ties."""
