@@ -146,7 +146,8 @@ def _bar(width: int) -> int:
 
 def _shared(shared: Contrast | None, width: int, glyphs: Glyphs) -> list[tuple[Line, Example | None]]:
     head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(8, width - 2 * (_bar(width) + _COUNTS + 2)))
-    columns = [Piece(Clean("  these".ljust(_bar(width) + _COUNTS + 2)), "dim"), Piece(Clean("  the others"), "dim")]
+    others = "  the others" if _bar(width) > 1 else "  others"
+    columns = [Piece(Clean("  these".ljust(_bar(width) + _COUNTS + 2)), "dim"), Piece(Clean(others), "dim")]
     rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
     if shared is None:
         return [*rows, ((Piece(Clean("comparing with the runs that did not fail …"), "dim"),), None)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -54,6 +55,9 @@ class QueueRows:
             if group.signature.key in unfolded:
                 self._items.extend(Member(group, ref) for ref in group.runs if ref in runs)
         self._index = {_key(item): i for i, item in enumerate(self._items)}
+        titles = Counter(group.signature.title for group in groups)
+        self._alike = {title for title, count in titles.items() if count > 1}
+        """Titles of several signatures: what tells these apart is whose they are."""
 
     def __len__(self) -> int:
         return len(self._items)
@@ -99,7 +103,8 @@ class QueueRows:
         mark = self._glyphs.unfolded if group.signature.key in self._unfolded else self._glyphs.folded
         room = max(8, width - _TAIL - 3)
         words = [*_verdict_mark(told, self._glyphs), Piece(Clean(f" {mark} "), "dim")]
-        words += fill(_title_pieces(group.signature, quiet=decided), room)
+        whose = group.signature.agent if group.signature.title in self._alike else None
+        words += fill(_title_pieces(group.signature, whose, quiet=decided), room)
         return tuple(fit([*words, *self._numbers(group)], width))
 
     def _numbers(self, group: Group) -> list[Piece]:
@@ -155,11 +160,13 @@ def placeholders(words: str, style: str) -> list[Piece]:
     return [piece for piece in (*pieces, Piece(Clean(whole[at:]), style)) if piece.text]
 
 
-def _title_pieces(signature: Signature, *, quiet: bool) -> list[Piece]:
+def _title_pieces(signature: Signature, whose: str | None, *, quiet: bool) -> list[Piece]:
     kind = signature.type or signature.name or "failed"
     pieces = [Piece(one_line(kind, 60), "sec" if quiet else "status.error bold")]
     if signature.type and signature.name and signature.name != signature.type:
         pieces.append(Piece(Clean(f" {one_line(signature.name, 60)}"), "sec" if quiet else "text"))
+    if whose is not None:
+        pieces.append(Piece(Clean(f"  {one_line(whose, 30)}"), "sec"))
     if signature.text and signature.text != kind:
         pieces += [Piece(Clean("  ")), *placeholders(signature.text, "dim")]
     return pieces
