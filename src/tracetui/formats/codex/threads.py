@@ -15,7 +15,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import START, Chunk
-from tracetui.formats.codex.records import META, At, child, record_of, string, whole
+from tracetui.formats.codex.records import META, At, child, moment, record_of, string, whole
 from tracetui.formats.codex.run import body_of_run, header_of
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.tools import spawned
@@ -23,7 +23,7 @@ from tracetui.formats.codex.turns import leave
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on
 from tracetui.model import Header, Operation, RunBody, Span
-from tracetui.sources.base import Entry, File
+from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
 DEPTH: Final = 16
 """Forks of forks, and agents of agents, are followed so far."""
@@ -94,12 +94,20 @@ def whole_of(file: File) -> str | None:
         found = find(file, above) if above is not None and above != thread else None
         if found is None or thread is None:
             return path
+        young = _is_young(file, meta)
         file = file.other(found[0])
         with file:
-            if not _spawns(file, thread):
+            if not young and not _spawns(file, thread):
                 return path
             path, depth = file.path, depth + 1
     return path
+
+
+def _is_young(file: File, meta: dict[str, Any]) -> bool:
+    """Whether a thread was spawned just now: the record that says so is written a moment after its first one."""
+    began = moment(meta.get("timestamp"))
+    spawn = child(child(meta, "source"), "subagent").get("thread_spawn")
+    return spawn is not None and began is not None and file.stat.mtime - began < MOVING_SECONDS and file.moving
 
 
 def _parent(meta: dict[str, Any]) -> str | None:
