@@ -326,6 +326,17 @@ def test_values_that_mean_the_same_are_one_facet() -> None:
     assert [facet.term(value) for value, _ in facet.values] == ["tool:Bash", 'tool:"a b"', 'tool:"none"']
 
 
+@pytest.mark.parametrize("text", ["since:25:00", "since:9:60", "on:24:00"])
+def test_a_time_of_day_that_no_clock_shows_is_wrong(text: str) -> None:
+    with pytest.raises(query.QueryError, match="is not what"):
+        query.for_runs(text + " x", People())
+
+
+def test_of_many_choices_some_are_told() -> None:
+    with pytest.raises(query.QueryError, match=r"it knows agent, .* …$"):
+        query.for_runs("has:xyzzy", People())
+
+
 def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
     """What the text may become."""
     found = query.complete(text, len(text), query.RUN_KEYS, runs, People(), **more)

@@ -12,8 +12,9 @@ from collections.abc import Sequence
 import tracetui
 from tracetui.cli.output import complain
 from tracetui.cli.parser import THEMES, add_paths, roots
-from tracetui.cli.reading import source_of
+from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
+from tracetui.model import quote_key
 from tracetui.sources.base import Source
 from tracetui.sources.spool import STDIN
 from tracetui.store import address
@@ -88,13 +89,16 @@ def _list(args: argparse.Namespace) -> int:
 
 
 def _opened(source: Source, args: argparse.Namespace) -> tuple[list[str], str | None]:
-    """The places to open, and the address to go to: ``tracetui runs.db#wf-1/3`` opens the file there."""
+    """The places to open, and the address to go to: ``tracetui runs.db#wf-1/3`` opens the file, ``DIR#ID`` all."""
     places = roots(args)
     if len(places) != 1 or os.path.exists(places[0]) or source.is_file(places[0]) or source.is_folder(places[0]):
         return places, None
     parsed = address.parse(places[0], source.is_file)
     if parsed is not None:
         return [parsed.path], places[0]
+    if in_folder(source, places[0])[0]:
+        found, parts = run_at(source, places[0], args)
+        return [in_folder(source, places[0])[0]], "/".join((found.ref.address, *map(quote_key, parts)))
     if args.paths:
         raise NothingReadable(f"there is no file or folder {places[0]}; `tracetui --help` shows examples")
     return places, None

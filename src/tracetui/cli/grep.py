@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from tracetui.cli.ls import asked
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths, add_redact, roots
-from tracetui.cli.reading import listing_of, only, source_of
+from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Aim, aim_of, listing_at, only, sources_at
 from tracetui.errors import TracetuiError
 from tracetui.export.json import encode, problem_value
 from tracetui.live.grep import BEFORE, Hit, Item, Options, Outcome, grep, grep_runs
@@ -40,7 +40,7 @@ _BOLD: Final = ("\x1b[1m", "\x1b[22m")
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``grep``."""
     parser.add_argument("pattern", metavar="PATTERN", help="what to search for, as it reads")
-    add_paths(parser)
+    add_paths_and_runs(parser)
     parser.add_argument("-e", "--regex", action="store_true", help="PATTERN is a regular expression")
     parser.add_argument("-i", "--ignore-case", action="store_true", help="small and capital letters are the same")
     parser.add_argument("-m", "--max-count", metavar="N", type=int, help="at most N hits of each run")
@@ -58,7 +58,7 @@ def run(args: argparse.Namespace) -> int:
     """Print what is found while it is searched. Returns 0 if there is a hit, 1 if there is none, 2 after trouble."""
     try:
         needle = Needle(args.pattern, regex=args.regex, ignore_case=args.ignore_case)
-        with source_of(roots(args)) as source:
+        with sources_at(roots(args), args) as source:
             search = _Search(args)
             search.run(source, needle)
     except TracetuiError as error:
@@ -79,24 +79,24 @@ class _Search:
 
     def run(self, source: Source, needle: Needle) -> None:
         """Search everything. Raises `NothingReadable` where there is no file at all."""
-        args, places = self._args, roots(self._args)
+        args, aim = self._args, aim_of(source, self._args)
         redactor = self._redactor if args.redact or not args.json else None
-        options = Options(names=args.names, repeats=args.repeats, redactor=redactor)
-        for item in self._items(source, places, needle, options):
+        options = Options(args.names, args.repeats, lambda run: aim.wants(run.ref), redactor)
+        for item in self._items(source, aim, needle, options):
             if isinstance(item, Hit):
                 self._hit(item)
             elif isinstance(item, Problem):
                 self._problem(item)
             elif item is not None:
                 self._outcomes[item] += 1
-        self._end(places)
+        self._end(aim.places)
 
-    def _items(self, source: Source, places: list[str], needle: Needle, options: Options) -> Iterator[Item]:
+    def _items(self, source: Source, aim: Aim, needle: Needle, options: Options) -> Iterator[Item]:
         forced = only(self._args)
         if self._args.query is None:
-            return grep(source, places, needle, options, only=forced)
+            return grep(source, aim.places, needle, options, only=forced)
         wanted = asked(self._args.query)
-        found = wanted(listing_of(source, places, forced, deep=True))
+        found = wanted(listing_at(source, aim, forced, deep=True))
         for problem in found.problems:
             self._problem(problem)
         return grep_runs(source, [run.ref for run in found.runs], needle, options)

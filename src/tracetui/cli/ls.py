@@ -8,8 +8,8 @@ from functools import cache
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths, add_redact, roots
-from tracetui.cli.reading import Listing, listing_of, only, source_of
+from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Listing, aim_of, listing_at, only, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing
 from tracetui.live.load import read_run
@@ -30,7 +30,7 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``ls``."""
-    add_paths(parser)
+    add_paths_and_runs(parser)
     parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
     parser.add_argument("--json", action="store_true", help="as data: tracetui/runs/1, see docs/json.md")
     add_redact(parser)
@@ -46,8 +46,8 @@ def print_listing(args: argparse.Namespace) -> Listing:
     """Print the list, and return it. Raises `UsageError` before anything is read if the query is wrong."""
     places = roots(args)
     wanted = asked(args.query) if args.query else None
-    with source_of(places) as source:
-        everything = found = listing_of(source, places, only(args), deep=True)
+    with sources_at(places, args) as source:
+        everything = found = listing_at(source, aim_of(source, args), only(args), deep=True)
         if wanted is not None:
             found = wanted(everything)
         shown = _masked(found) if args.redact or not args.json else found

@@ -27,6 +27,7 @@ COMMANDS: Final = (
     "completions",
 )
 """Names of the modules in this package that are commands."""
+_QUERY: Final = ("-q", "--query")
 THEMES: Final = ("dark", "light", "high-contrast", "ansi")
 
 EXAMPLES: Final = """\
@@ -68,7 +69,7 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of the command that `argv` begins with, else of the app; ``run`` is what to call with them."""
     name = argv[0] if argv and argv[0] in COMMANDS else None
     module = _module(name or "app")
-    parser, words = parser_of(name), _addresses_last(argv[1:] if name else argv)
+    parser, words = parser_of(name), _queries_joined(_addresses_last(argv[1:] if name else argv))
     args = parser.parse_args(words) if "--" in words else parser.parse_intermixed_args(words)  # which drops the `--`
     args.run = module.run
     return args
@@ -78,6 +79,17 @@ def _addresses_last(argv: Sequence[str]) -> list[str]:
     """Parts of standard input (``-/3``, ``-#RUN``) moved to the end, where they are not taken for options."""
     addresses = [word for word in argv if word.startswith(("-/", "-#"))]
     return [word for word in argv if word not in addresses] + (["--", *addresses] if addresses else [])
+
+
+def _queries_joined(argv: Sequence[str]) -> list[str]:
+    """``-q`` and the word after it as one: a query that begins with ``-`` (``-tag:known``) is no option then."""
+    words: list[str] = []
+    for word in argv:
+        if words and words[-1] in _QUERY and "--" not in words and not word.startswith("--"):
+            words[-1] = f"--query={word}"
+        else:
+            words.append(word)
+    return words
 
 
 def parser_of(name: str | None) -> Parser:
@@ -95,6 +107,14 @@ def parser_of(name: str | None) -> Parser:
 def add_paths(parser: argparse.ArgumentParser) -> None:
     """Where to look: PATH…, --trace-dir and --format."""
     parser.add_argument("paths", nargs="*", metavar="PATH", help="folders and files with traces; - for standard input")
+    add_place(parser)
+
+
+def add_paths_and_runs(parser: argparse.ArgumentParser) -> None:
+    """As `add_paths`; addresses and ids of runs are taken too."""
+    parser.add_argument(
+        "paths", nargs="*", metavar="PATH", help="folders, files, and addresses or ids of runs; - for standard input"
+    )
     add_place(parser)
 
 

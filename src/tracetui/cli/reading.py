@@ -14,12 +14,12 @@ import msgspec
 
 from tracetui.cli.output import nothing
 from tracetui.cli.parser import roots
-from tracetui.errors import NothingReadable
+from tracetui.errors import NothingReadable, UsageError
 from tracetui.export.listing import newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
-from tracetui.model import Problem, RunSummary
+from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import LocalSource
 from tracetui.sources.places import Places, parent, source_for
@@ -33,6 +33,17 @@ class Listing(msgspec.Struct, frozen=True):
 
     runs: list[RunSummary]
     problems: list[Problem]
+
+
+class Aim(msgspec.Struct):
+    """What words on the command line mean: places, and of some files only certain runs."""
+
+    places: list[str]
+    chosen: dict[str, set[RunRef]] = {}
+
+    def wants(self, ref: RunRef) -> bool:
+        """Whether a run is meant."""
+        return ref.path not in self.chosen or ref in self.chosen[ref.path]
 
 
 @contextmanager
@@ -81,6 +92,44 @@ def listing_of(source: Source, paths: Sequence[str], forced: Format | None, *, d
     return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path))
 
 
+def aim_of(source: Source, args: argparse.Namespace) -> Aim:
+    """What the words of a command mean that takes places, and addresses or ids of runs.
+
+    What is neither stays a place: that it can't be read is told where it is read. Raises `UsageError` for an id that
+    several runs have, and for a part of a run.
+    """
+    if not args.paths:
+        return Aim(roots(args))
+    aim = Aim([])
+    for word in args.paths:
+        found = (
+            None if word == STDIN or source.is_file(word) or source.is_folder(word) else _one_run(source, word, args)
+        )
+        if found is None:
+            aim.places.append(word)
+        else:
+            aim.chosen.setdefault(found.path, set()).add(found)
+    beside = aim.chosen or args.trace_dir  # with a run, --trace-dir says where to look for it
+    aim.places += [path for path in beside if path not in aim.places]
+    return aim
+
+
+def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | None:
+    try:
+        found, parts = run_at(source, word, args)
+    except NothingReadable:
+        return None
+    if parts:
+        raise UsageError(f"{word} is a part of a run; a whole one is taken: {found.ref.address}")
+    return found.ref
+
+
+def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool) -> Listing:
+    """All runs that are meant, and the problems of the places that they are in."""
+    found = listing_of(source, aim.places, forced, deep=deep)
+    return msgspec.structs.replace(found, runs=[run for run in found.runs if aim.wants(run.ref)])
+
+
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:
     """The run that an address, a bare id or a prefix of one means, and the parts that follow it.
 
@@ -91,6 +140,9 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     if parsed is not None:
         runs = runs_in(source, parsed.path, forced)
         return address.pick(runs, parsed.key, parsed.path), parsed.parts
+    folder, wanted = in_folder(source, text)
+    if folder:
+        return address.find(wanted, listing_of(source, [folder], forced, deep=False).runs, folder)
     places = [text] if source.is_folder(text) else roots(args)
     listing = listing_of(source, places, forced, deep=False)
     if not listing.runs:
@@ -100,6 +152,14 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     if places == [text]:
         return address.pick(listing.runs, None, text), ()
     return address.find(text, listing.runs, ", ".join(places))
+
+
+def in_folder(source: Source, text: str) -> tuple[str, str]:
+    """``DIR#RUN/…`` as the folder and what follows it: the id of a run in it, or the beginning of one."""
+    for place in (found.start() for found in re.finditer("#", text)):
+        if source.is_folder(text[:place]):
+            return text[:place], text[place + 1 :]
+    return "", text
 
 
 def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummary, ...]:

@@ -9,12 +9,10 @@ import sys
 from collections.abc import Callable
 from contextlib import closing
 
-import msgspec
-
 from tracetui.cli.app import need_terminal
 from tracetui.cli.output import complain, write_lines
 from tracetui.cli.parser import add_place, add_redact, roots
-from tracetui.cli.reading import listing_of, only, run_at, source_of
+from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
 from tracetui.live.tail import Tail
@@ -37,17 +35,6 @@ examples:
 """
 _LOOK_UP_SECONDS = 1.0
 """How often it is looked whether anybody still reads what is printed."""
-
-
-class Aim(msgspec.Struct):
-    """What is followed: places, and of some files only certain runs."""
-
-    places: list[str]
-    chosen: dict[str, set[RunRef]] = {}
-
-    def wants(self, ref: RunRef) -> bool:
-        """Whether a run is followed."""
-        return ref.path not in self.chosen or ref in self.chosen[ref.path]
 
 
 class First:

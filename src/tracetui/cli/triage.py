@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths, add_redact, roots
-from tracetui.cli.reading import Listing, listing_of, only, source_of
+from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Listing, aim_of, listing_at, only, sources_at
 from tracetui.export.listing import triage
 from tracetui.export.signatures import lines_of, signature_table
 from tracetui.export.triage import Triage, triage_of, triage_value
@@ -36,7 +36,7 @@ examples:
 
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``triage``."""
-    add_paths(parser)
+    add_paths_and_runs(parser)
     parser.add_argument("--json", action="store_true", help="as data: tracetui/triage/1, see docs/json.md")
     add_redact(parser)
     add_fail_on(parser)
@@ -45,8 +45,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the signatures. Raises `NothingReadable` if there is no run."""
     places = roots(args)
-    with source_of(places) as source:
-        found = listing_of(source, places, only(args), deep=True)
+    with sources_at(places, args) as source:
+        found = listing_at(source, aim_of(source, args), only(args), deep=True)
         if not found.runs:
             raise nothing(places, found.problems)
         sidecar = Sidecar()

@@ -38,6 +38,7 @@ _NEXT: Final = {
     Kind.TIME: "`2h`, `3d`, `today`, `09:30` or a date such as `2026-11-20`",
     Kind.TRUTH: "`true` or `false`",
 }
+_CHOICES_TOLD: Final = 8
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -59,8 +60,9 @@ def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, en
     if name in choices and term.compare in ":=":
         return name
     like = nearest(name, choices)
-    unfinished = term.end == end and any(known.startswith(name) for known in choices)
-    hint = f"did you mean `{like}`?" if like else f"it knows {', '.join(list(choices)[:8])}"
+    unfinished = term.end == end and any(choice.startswith(name) for choice in choices)
+    known = ", ".join(list(choices)[:_CHOICES_TOLD]) + (" …" if len(choices) > _CHOICES_TOLD else "")
+    hint = f"did you mean `{like}`?" if like else f"it knows {known}"
     message = f"`{key.name}:` does not know `{value.text}`; {hint}"
     raise QueryError(message, value.at, unfinished=unfinished, begin=term.at)
 
@@ -98,7 +100,7 @@ def period(text: str, now: float) -> tuple[float, float]:
         ago = now - milliseconds(text) / 1_000
         return ago, ago
     if re.fullmatch(r"\d\d?:\d\d", text):
-        begin = midnight + timedelta(hours=int(text[:-3]), minutes=int(text[-2:]))
+        begin = midnight.replace(hour=int(text[:-3]), minute=int(text[-2:]))
         return begin.timestamp(), begin.timestamp() + 60
     if found := re.fullmatch(r"(\d{4})(?:-(\d\d))?", text):
         year, month = int(found[1]), int(found[2] or 1)
