@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from hashlib import blake2b
@@ -24,10 +25,10 @@ from tracetui.redact_rules import (
     Looked,
     Named,
     assigned,
-    assignments,
     look,
     named,
     shaped,
+    signs_in,
     tail,
 )
 
@@ -37,9 +38,14 @@ ASCII_MASK: Final = "********"
 _MASKED: Final = re.compile(r"(?:•{8}|\*{8})(?:[0-9a-f]{4})?")
 _PASSES: Final = 3
 """A secret that another one touched may be told only when that is masked."""
-_PAIR: Final = re.compile(r'"(?:name|key|header)":"([^"\\]{1,80})"')
 _SCHEMA: Final = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 _KEYS: Final = ("name", "key", "header")
+_NUMBERS: Final = frozenset({int, float, bool, type(None)})
+_LARGE: Final = 30_000
+"""Bytes of JSON from which on it is asked whether they are few texts."""
+_FEW: Final = 2_000
+_PARTS: Final = 16
+"""Into so many parts texts are divided where something was seen in one of them."""
 
 
 class Redactor:
@@ -59,11 +65,7 @@ class Redactor:
     def text(self, text: str, *, cut: bool = False) -> str:
         """`text` with every secret in it masked. With `cut` also the beginning of one at its end."""
         here = look(text)
-        if here is None:
-            return self._cut(text) if cut else text
-        made = self._document(text)
-        if made is None:
-            made = self._plain(here)
+        made = text if here is None else self._seen(here)
         return self._cut(made) if cut else made
 
     def header(self, text: str) -> str:
@@ -74,10 +76,16 @@ class Redactor:
         """`value` with every secret in it masked: mappings, sequences and structs of any depth."""
         if isinstance(value, str):
             return self.text(value)
-        return self._walk(value) if _suspicious(value) else value
+        found = _contents(value)
+        if found is None:
+            return value
+        names, doubtful = found
+        return self._walk(value, doubtful) if doubtful or any(map(named, names)) else value
 
     def raw(self, data: bytes) -> bytes:
         """A source record. JSON is written anew where something in it was masked."""
+        if not signs_in(data):
+            return data
         text = data.decode("utf-8", "surrogateescape")
         made = self.text(text)
         return data if made is text else made.encode("utf-8", "surrogateescape")
@@ -91,10 +99,16 @@ class Redactor:
 
     # ---- texts
 
+    def _seen(self, here: Looked) -> str:
+        """A text in which there are signs of secrets."""
+        made = self._document(here.text)
+        return self._plain(here) if made is None else made
+
     def _plain(self, here: Looked) -> str:
+        shapes = [shape for shape in SHAPES if shape.sign in here.signs]
         for _ in range(_PASSES):
             before = here
-            for shape in SHAPES:
+            for shape in shapes:
                 here = here.after(self._replace(here.text, shaped(shape, here)))
             here = here.after(self._replace(here.text, assigned(here)))
             if here is before:
@@ -125,10 +139,8 @@ class Redactor:
             value = orjson.loads(text)
         except ValueError:
             return None
-        made = self._walk(value)
-        if made is value:
-            return None
-        return _written(made, text)
+        made = self.value(value)
+        return None if made is value else _written(made, text)
 
     def _count(self, secret: str, rule: str) -> str:
         self.counts[rule] += 1
@@ -136,13 +148,14 @@ class Redactor:
 
     # ---- values
 
-    def _walk(self, root: Any) -> Any:
+    def _walk(self, root: Any, doubtful: Mapping[str, Looked]) -> Any:
+        """`root` masked, where of all texts in it only the `doubtful` ones may hold secrets."""
         frames = [_Frame([root], Named.OPEN)]
         while True:
             frame = frames[-1]
             if not frame.todo:
                 frames.pop()
-                made = frame.made(self)
+                made = frame.made(self, doubtful)
                 if not frames:
                     return made[0]
                 frames[-1].done.append(made)
@@ -151,11 +164,14 @@ class Redactor:
             if _is_container(child):
                 frames.append(_Frame(child, name))
             else:
-                frame.done.append(self._leaf(child, name))
+                frame.done.append(self._leaf(child, name, doubtful))
 
-    def _leaf(self, value: Any, name: Named) -> Any:
+    def _leaf(self, value: Any, name: Named, doubtful: Mapping[str, Looked]) -> Any:
         if isinstance(value, str):
-            return self._count(value, NAME) if name and _is_secret(value) else self.text(value)
+            if name and _is_secret(value):
+                return self._count(value, NAME)
+            here = doubtful.get(value)
+            return value if here is None else self._seen(here)
         if name is Named.ALL and isinstance(value, int | float) and not isinstance(value, bool):
             return self._count(str(value), NAME)
         return self.raw(value) if isinstance(value, bytes) else value
@@ -178,14 +194,14 @@ class _Frame:
         self.names, self.children = list(fields), list(fields.values())
         self.todo = list(reversed([*_judged(fields, name)]))
 
-    def made(self, redactor: Redactor) -> Any:
+    def made(self, redactor: Redactor, doubtful: Mapping[str, Looked]) -> Any:
         """The container, or another with what was masked in it."""
         same = all(map(_is, self.done, self.children))
         if self.names is None:
             return self.container if same else type(self.container)(self.done)
         if isinstance(self.container, msgspec.Struct):
             return self.container if same else type(self.container)(**dict(zip(self.names, self.done, strict=True)))
-        names = [redactor.text(name) if isinstance(name, str) else name for name in self.names]
+        names = [redactor.text(name) if name in doubtful else name for name in self.names]
         if same and all(map(_is, names, self.names)):
             return self.container
         return dict(zip(_unique(names), self.done, strict=True))
@@ -205,13 +221,18 @@ def _unique(names: list[Any]) -> Iterator[Any]:
 
 def _fields(container: Any) -> Mapping[Any, Any]:
     if isinstance(container, msgspec.Struct):
-        return {name: getattr(container, name) for name in container.__struct_fields__}
+        return msgspec.structs.asdict(container)
     return container  # type: ignore[no-any-return]
+
+
+def _spoken(fields: Mapping[Any, Any]) -> Iterator[str]:
+    """The names that a mapping gives its ``value``."""
+    return (fields[key] for key in _KEYS if isinstance(fields.get(key), str))
 
 
 def _judged(fields: Mapping[Any, Any], around: Named) -> Iterator[tuple[Any, Named]]:
     """Every value of a mapping, with what its name says of it (`around`: what was said of the mapping itself)."""
-    spoken = next((fields[key] for key in _KEYS if isinstance(fields.get(key), str)), "") if "value" in fields else ""
+    spoken = next(_spoken(fields), "") if "value" in fields else ""
     for key, value in fields.items():
         name = max(around, named(key)) if isinstance(key, str) else around
         if key == "value" and spoken:
@@ -247,21 +268,68 @@ def masks(text: str) -> Iterator[tuple[int, int]]:
     return (match.span() for match in _MASKED.finditer(text)) if "••••" in text or "****" in text else iter(())
 
 
-def _suspicious(value: Any) -> bool:
-    """One scan over all of a value: whether there is anything to look at closely."""
-    if not _is_container(value):
-        return isinstance(value, bytes)
+def _contents(value: Any) -> tuple[set[str], dict[str, Looked]] | None:
+    """The names of all fields in a value, and its doubtful texts; None where one look tells that it has no secrets.
+
+    Looking at it as JSON is the quickest, but where it is few long texts. Of these each is looked at once: a message
+    is in a body as it came, and as it is shown.
+    """
     try:
         data = msgspec.json.encode(value, enc_hook=repr)
     except (ValueError, TypeError, RecursionError, OverflowError):
-        return True
-    here = look(data)
-    return here is not None and (
-        "escape" in here.signs
-        or any(next(shaped(shape, here), None) is not None for shape in SHAPES)
-        or next(assignments(here), None) is not None
-        or ('"value":' in here.low and any(named(name) for name in _PAIR.findall(here.text)))
-    )
+        data = None
+    found = _gathered(value, _FEW) if data is None or len(data) > _LARGE else None
+    if found is None:
+        if data is not None and not signs_in(data, encoded=True):
+            return None
+        found = _gathered(value, sys.maxsize)
+    names, texts = found or (set(), [])
+    return names, _doubtful([*names, *texts])
+
+
+def _gathered(root: Any, most: int) -> tuple[set[str], list[str]] | None:
+    """The names of all fields in a value, also of those that are listed by name and value, and all texts.
+
+    What is in several places counts once. None where there are more than `most` values.
+    """
+    names: set[Any] = set()
+    texts: list[str] = []
+    seen: set[int] = set()
+    todo = [root]
+    for value in todo:  # it grows
+        kind = type(value)
+        if kind in _NUMBERS or id(value) in seen:
+            continue
+        seen.add(id(value))
+        if isinstance(value, str):
+            texts.append(value)
+        elif isinstance(value, bytes):
+            texts.append(value.decode("utf-8", "surrogateescape"))
+        elif kind is list or kind is tuple or isinstance(value, list | tuple):
+            todo += value
+        elif isinstance(value, Mapping | msgspec.Struct):
+            fields = _fields(value)
+            names.update(fields)
+            todo += fields.values()
+            if "value" in fields:
+                names.update(_spoken(fields))
+        if len(todo) > most:
+            return None
+    return {name for name in names if isinstance(name, str)}, texts
+
+
+def _doubtful(texts: list[str]) -> dict[str, Looked]:
+    """Those of many texts that may hold secrets, and what was seen of them. Where none does, one look tells."""
+    found: dict[str, Looked] = {}
+    groups = [texts]
+    for group in groups:  # it grows
+        if len(group) > 1:
+            if signs_in("\0".join(group).encode("utf-8", "surrogatepass")):
+                size = -(-len(group) // _PARTS)
+                groups += (group[start : start + size] for start in range(0, len(group), size))
+        elif group and (here := look(group[0])) is not None:
+            found[group[0]] = here
+    return found
 
 
 def _written(value: Any, like: str) -> str:

@@ -73,12 +73,12 @@ def named(key: str) -> Named:
 class Shape(NamedTuple):
     """A kind of secret that is known by how it looks.
 
-    The pattern is searched in text whose ASCII letters were lowered, where one of `signs` was seen; its named group
+    The pattern is searched in text whose ASCII letters were lowered, where `sign` was seen; its named group
     (else all of it) is what is masked. What it finds counts if `likely` is found in it as it was written.
     """
 
     name: str
-    signs: tuple[str, ...]
+    sign: str
     pattern: re.Pattern[str]
     likely: re.Pattern[str] = re.compile("")
 
@@ -88,43 +88,44 @@ def _begins(literal: str) -> str:
     return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal}))"
 
 
+_BEARER: Final = r"bearer(?:[ \t]|\\t){1,4}(?=[a-z0-9._~+/=-]{8})"
 _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
 SHAPES: Final = (
     Shape(
         "private key",
-        ("begin",),
+        "-",
         re.compile(
             rf"-----begin {_KEY_BLOCK}(?P<secret>[^-]*+(?:-(?!----)[^-]*+)*+)-----end {_KEY_BLOCK}"
             rf"|-----begin {_KEY_BLOCK}(?P<open>[^\"\\]*+(?:\\[^\"][^\"\\]*+)*+)"
         ),
     ),
-    Shape("password in a URL", ("address",), re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
-    Shape("key of a model provider", ("sk",), re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")),
+    Shape("password in a URL", "address", re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
+    Shape("key of a model provider", "-", re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")),
     Shape(
         "AWS key",
-        ("akia", "asia"),
+        "written",
         re.compile(rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])"),
         re.compile("^[A-Z0-9]+$"),
     ),
     Shape(
         "GitHub token",
-        ("gh",),
+        "_",
         re.compile(r"gh[pousr]_[a-z0-9]{20,}+|github_pat_[a-z0-9_]{20,}+"),
     ),
-    Shape("GitLab token", ("glpat",), re.compile(r"glpat-[a-z0-9_-]{16,}+")),
-    Shape("Slack token", ("xox",), re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
-    Shape("Google key", ("aiza",), re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
-    Shape("Hugging Face token", ("hf",), re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
+    Shape("GitLab token", "-", re.compile(r"glpat-[a-z0-9_-]{16,}+")),
+    Shape("Slack token", "-", re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
+    Shape("Google key", "written", re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
+    Shape("Hugging Face token", "_", re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
     Shape(
         "JSON web token",
-        ("eyj",),
+        "eyj",
         re.compile(_begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?"),
         re.compile("^eyJ"),
     ),
     Shape(
         "bearer token",
-        ("bearer",),
-        re.compile(r"bearer[ \t]{1,4}(?P<secret>[a-z0-9._~+/=-]{8,}+)"),
+        "bearer",
+        re.compile(_BEARER + r"(?P<secret>[a-z0-9._~+/=-]{8,}+)"),
         re.compile(".{20}|[0-9]"),
     ),
 )
@@ -161,21 +162,36 @@ class Looked(NamedTuple):
         return self if text is self.text else Looked(text, _lowered(text), self.signs)
 
 
-def look(text: str | bytes) -> Looked | None:
-    """One cheap look at a text, or at its UTF-8: None where there is certainly no secret in it."""
-    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+def look(text: str) -> Looked | None:
+    """One cheap look at a text: None where there is certainly no secret in it."""
+    signs = signs_in(text.encode("utf-8", "surrogatepass"))
+    return Looked(text, _lowered(text), signs) if signs else None
+
+
+def signs_in(data: bytes, *, encoded: bool = False) -> frozenset[str]:
+    """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
     low = data.lower()
-    signs = {match.lastgroup or "" for match in _RARE.finditer(low)}
-    for name, needle in _OFTEN.items():
-        if needle in low:
-            signs.add(name)
-    if _AUTH.search(low):
-        signs.add("auth")
+    found = [name for name, pattern in _WRITTEN if pattern.search(data)]
+    found += [name for name, pattern in _LOWERED if pattern.search(low)]
     if b"@" in low and _ADDRESS.search(low):
-        signs.add("address")
-    if not signs:
-        return None
-    return Looked(text if isinstance(text, str) else _text(text), _text(low), frozenset(signs))
+        found.append("address")
+    if b"\\" in low and (_ESCAPED_TWICE if encoded else _ESCAPED).search(low):
+        found.append("escape")
+    near = _near_separators(low)
+    if any(pattern.search(near) for pattern in _NAMES) or (
+        _LISTED.search(near) and any(pattern.search(near) for pattern in _LISTED_NAMES)
+    ):
+        found.append("name")
+    return frozenset(found)
+
+
+def _near_separators(low: bytes) -> bytes:
+    """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
+    most = len(low) // (2 * _NEAR)
+    if low.count(b":") + low.count(b"=") + low.count(b"--") > most:
+        return low
+    places = (match.start() for pattern in _SEPARATORS for match in pattern.finditer(low))
+    return b"\0".join(low[max(0, place - _NEAR) : place + _NEAR] for place in places)
 
 
 def _lowered(text: str) -> str:
@@ -189,7 +205,7 @@ def _text(data: bytes) -> str:
 def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
     """The secrets of one shape."""
     text = here.text
-    for match in shape.pattern.finditer(here.low) if not here.signs.isdisjoint(shape.signs) else ():
+    for match in shape.pattern.finditer(here.low) if shape.sign in here.signs else ():
         group = match.lastgroup or 0
         start, end = match.span(group)
         if start < end and shape.likely.search(text[start:end]):
@@ -198,7 +214,10 @@ def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
 
 def tail(text: str) -> Found | None:
     """The beginning of a secret at the end of a text that was cut there."""
-    match = _TAIL.search(_lowered(text), max(0, len(text) - 200))
+    low = _lowered(text)
+    begin = max(0, len(low) - 200)
+    words = low[begin:].rsplit(None, 2)
+    match = _TAIL.search(low, begin + len(words[0]) if len(words) == 3 else begin)
     if match is None:
         return None
     start = match.start() if match.lastgroup == "token" else match.start(match.lastgroup or 0)
@@ -207,7 +226,10 @@ def tail(text: str) -> Found | None:
 
 # ---- names in texts
 
-_SEPARATOR: Final = r"(?P<name>[\w-]{0,40}+)(?P<quote>\\{0,8}[\"']?)(?P<sep>[ \t]{0,4}(?::=|=>|==?|:)\s{0,4}|[ \t])"
+_SPACE: Final = r"(?:[ \t]|\\t)"
+_SEPARATOR: Final = (
+    rf"(?P<name>[\w-]{{0,40}}+)(?P<quote>\\{{0,8}}[\"']?)(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:)\s{{0,4}}|{_SPACE})"
+)
 WORDS: Final = {
     word: re.compile(pattern + _SEPARATOR)
     for word, pattern in {
@@ -217,25 +239,56 @@ WORDS: Final = {
         **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
     }.items()
 }
-"""The signs of a name that counts; and where each is in a name that something follows, lowered."""
-_RARE: Final = re.compile(
-    rb"[kzjxw_](?:(?P<sk>(?<=sk)-(?=[a-z0-9_-]{16}))|(?P<cookie>(?<=cook)ie)"
-    rb"|(?P<token>(?<=-tok)en(?!s)"
-    rb"|(?<=tok)en(?!s|_usage|_count)(?=[a-z0-9_-]{0,40}+(?:\\{0,8}[\"'][ \t]{0,4}[:=,}]|[ \t]{0,4}[:=])))"
-    rb"|(?P<key>(?<=[a-z0-9_-]k)ey(?!s)|(?<=api k)ey)|(?P<akia>(?<=ak)ia(?=[a-z0-9]{16}))|(?P<aiza>(?<=aiz)a)"
-    rb"|(?P<eyj>(?<=eyj)(?=[a-z0-9_-]{6}))|(?P<xox>(?<=xox)[abeoprs]-)|(?P<passw>(?<=passw))|(?P<pwd>(?<=pw)d)"
-    rb"|(?P<hf>(?<=hf_))|(?P<gh>(?<=gh[pousr]_)|(?<=hub_)pat_))"
+"""What is in names that count; and where each is in a name that something follows, lowered."""
+
+# ---- the first look. A regular expression that begins with one letter passes all others very quickly: each of these
+# begins with the rarest letter of what it looks for, and looks back at what must stand before that.
+
+_WRITTEN: Final = (
+    ("written", re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))")),
+    ("eyj", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
 )
-"""Signs, as what is around their rarest letter: a regular expression passes other letters quickly."""
-_OFTEN: Final = {
-    "begin": b"-----begin",
-    "asia": b"asia",
-    "glpat": b"glpat-",
-    "escape": b"\\u00",
-    **{word: word.encode() for word in ("secret", "credential", "passphrase", "connection", "bearer")},
-}
-"""Signs without such a letter, and JSON's escapes, which may hide any."""
-_AUTH: Final = re.compile(b"auth(?!or(?!i)|ent)")
+"""Signs of shapes of which the letters' case is known."""
+_LOWERED: Final = (
+    ("_", re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_)pat_|(?<=hf_))(?=[a-z0-9_]{20})")),
+    (
+        "-",
+        re.compile(
+            rb"-(?:(?<=sk-)(?=[a-z0-9_-]{16})|(?<=glpat-)(?=[a-z0-9_-]{16})|(?<=xox[abeoprs]-)(?=[a-z0-9-]{10})"
+            rb"|(?=----begin))"
+        ),
+    ),
+    ("bearer", re.compile(_BEARER.encode())),
+)
+_ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
+_ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
+"""Escapes of JSON may hide any sign."""
+_SEPARATORS: Final = (re.compile(b":"), re.compile(b"="), re.compile(b"--"))
+_NEAR: Final = 500
+_IN_WORD: Final = rb"[\w\x80-\xff-]"
+
+
+def _name(pattern: bytes, after: bytes = rb"\\{0,8}[\"']?(?:[ \t]|\\t){0,4}[:=]") -> re.Pattern[bytes]:
+    return re.compile(pattern + _IN_WORD + rb"{0,160}+" + after)
+
+
+_IN_NAMES: Final = (
+    rb"k(?:(?<=[a-z0-9_-]k)ey(?!s)|(?<=[ .]k)ey(?=\\{0,8}[\"'])|(?<=api k)ey(?!s)|(?<=tok)en(?!s|_usage|_count)"
+    rb"|(?<=cook)ie)",
+    rb"w(?:(?<=passw)|(?<=pw)d)",
+    rb"auth(?!or(?!i)|ent)",
+    *(b"secret", b"credential", b"connection", b"passphrase"),
+)
+_NAMES: Final = (
+    *map(_name, _IN_NAMES),
+    re.compile(
+        rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\t))%b{0,64}?(?:%b)" % (_IN_WORD, _IN_WORD, "|".join(WORDS).encode())
+    ),
+)
+"""Names that a separator follows, and options of command lines."""
+_LISTED: Final = re.compile(rb"value\\{0,8}\"")
+_LISTED_NAMES: Final = tuple(_name(pattern, rb"\\{0,8}\"") for pattern in _IN_NAMES)
+"""Fields may be listed by name and value."""
 _ADDRESS: Final = re.compile(SHAPES[1].pattern.pattern.encode())
 _LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
@@ -256,11 +309,11 @@ _HEADERS: Final = ("cookie", "authorization")
 def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
     """Places where something follows a name that says that it is secret, with that name."""
     text, low = here.text, here.low
-    for word, pattern in WORDS.items():
-        for match in pattern.finditer(low) if word in here.signs else ():
+    for pattern in WORDS.values() if "name" in here.signs else ():
+        for match in pattern.finditer(low):
             start = _beginning(text, match.start())
             name = text[start - 4 * (low[max(0, start - 4) : start] == "api ") : match.end("name")]
-            if (match["sep"].strip() or name.startswith("--")) and named(name) is not Named.OPEN:
+            if (match["sep"].strip(" \\t\t\r\n") or name.startswith("--")) and named(name) is not Named.OPEN:
                 yield name, match
 
 
