@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from datetime import UTC, datetime
 from pathlib import Path
 from random import Random
 
@@ -119,6 +120,26 @@ def test_threads_that_spawn_each_other_end(tmp_path: Path) -> None:
     path = rollout(tmp_path, FIRST, [*parent_of(SECOND), *spawn("again", FIRST)])
     rollout(tmp_path, SECOND, [*agent(SECOND), *spawn("back", FIRST), *spawn("self", SECOND)])
     assert [span.name for span in read(path).spans].count("Hedge") == 1
+    with LocalSource().open(str(path)) as file:
+        assert FORMAT.whole_of(file) is None
+
+
+def test_threads_that_are_each_others_parents_are_both_listed(tmp_path: Path) -> None:
+    rollout(tmp_path, FIRST, [*agent(FIRST, SECOND), *spawn("a", SECOND)])
+    rollout(tmp_path, SECOND, [*agent(SECOND, FIRST), *spawn("b", FIRST)])
+    rollout(tmp_path, THIRD, [*agent(THIRD, THIRD), *spawn("c", THIRD)])
+    found = list(scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT))
+    assert [len(one.runs) for one in found] == [1, 1, 1]
+
+
+def test_a_thread_of_just_now_is_its_parents_before_that_says_so(tmp_path: Path) -> None:
+    rollout(tmp_path, FIRST, parent_of()[:3])
+    now = datetime.now(UTC).isoformat()
+    spawned = {"subagent": {"thread_spawn": {"parent_thread_id": FIRST, "depth": 1}}}
+    path = rollout(tmp_path, SECOND, [meta(SECOND, source=spawned, timestamp=now)])
+    with LocalSource().open(str(path)) as file:
+        assert FORMAT.whole_of(file) is not None
+    os.utime(path, (1_700_000_000, 1_700_000_000))
     with LocalSource().open(str(path)) as file:
         assert FORMAT.whole_of(file) is None
 

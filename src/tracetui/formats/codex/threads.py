@@ -27,6 +27,8 @@ from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
 DEPTH: Final = 16
 """Forks of forks, and agents of agents, are followed so far."""
+_LISTED: Final = "codex.folders"
+"""In the memo of a file, while it is read: what is in the folders around it."""
 _UUID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -57,15 +59,20 @@ class Reading(msgspec.Struct, frozen=True):
 # ---- where threads are
 
 
-def find(file: File, thread: str) -> tuple[str, Entry] | None:
-    """Path of a thread's file, relative to the folder of `file`, and what is there."""
+def find(file: File, thread: str) -> str | None:
+    """Path of a thread's file, relative to the folder of `file`; None if there is none."""
     if _UUID.fullmatch(thread) is None:
         return None
+    ends = f"-{thread}.jsonl"
+    known: dict[str, list[Entry]] = file.memo.setdefault(_LISTED, {})
     for folder in _folders(file, thread):
-        for entry in file.folder(folder).entries:
-            name = re.split(r"[/\\]", entry.path)[-1]
-            if name.startswith("rollout-") and name.endswith(f"-{thread}.jsonl") and entry.stat is not None:
-                return (f"{folder}/{name}" if folder else name), entry
+        if folder not in known:
+            known[folder] = file.folder(folder).entries
+        for entry in known[folder]:
+            if entry.path.endswith(ends) and entry.stat is not None:
+                name = re.split(r"[/\\]", entry.path)[-1]
+                if name.startswith("rollout-"):
+                    return f"{folder}/{name}" if folder else name
     return None
 
 
@@ -85,22 +92,33 @@ def _folders(file: File, thread: str) -> Iterator[str]:
     yield "../../../../archived_sessions"
 
 
+def _first(file: File) -> bytes:
+    """The first line, or as much of it as is there."""
+    head = file.head
+    line, newline, _ = head.partition(b"\n")
+    if newline or file.stat.size <= len(head):
+        return line
+    return next((line.data for line in lines(file, limit=MAX_LINE, end=file.stat.size)), b"")
+
+
 def whole_of(file: File) -> str | None:
     """Path of the file of the thread below which that of `file` is told; None where it stands for itself."""
-    path, depth = None, 0
-    while depth < DEPTH:
-        meta = _meta(file) or {}
-        above, thread = _parent(meta), string(meta.get("id"))
-        found = find(file, above) if above is not None and above != thread else None
-        if found is None or thread is None:
-            return path
-        young = _is_young(file, meta)
-        file = file.other(found[0])
-        with file:
-            if not young and not _spawns(file, thread):
-                return path
-            path, depth = file.path, depth + 1
-    return path
+    return _above(file, ()) or None
+
+
+def _above(file: File, seen: tuple[str, ...]) -> str | None:
+    """The same; "" where threads spawned each other, or too many one another: then each stands for itself."""
+    meta = _meta(file) or {}
+    above, thread = _parent(meta), string(meta.get("id"))
+    if above is None or thread is None or (found := find(file, above)) is None:
+        return None
+    if thread in seen or len(seen) >= DEPTH:
+        return ""
+    with file.other(found) as other:
+        if not _is_young(file, meta) and not _spawns(other, thread):
+            return None
+        path = _above(other, (*seen, thread))
+        return other.path if path is None else path
 
 
 def _is_young(file: File, meta: dict[str, Any]) -> bool:
@@ -118,8 +136,8 @@ def _parent(meta: dict[str, Any]) -> str | None:
 def _meta(file: File) -> dict[str, Any] | None:
     """What the first line says of the thread."""
     try:
-        line = next(lines(file, limit=MAX_LINE), None)
-        value = parse(line.data)[0] if line is not None and b"parent_thread_id" in line.data else None
+        first = _first(file)
+        value = parse(first)[0] if b"parent_thread_id" in first else None
     except (FormatError, OSError):
         return None
     record = record_of(value) if isinstance(value, dict) else None
@@ -155,6 +173,7 @@ def _spawned_on(line: Line) -> list[str]:
 
 def read_all(file: File, reading: Reading | None) -> Chunk:
     """What came since `reading` in the file of a run and in those of its agents."""
+    file.memo.pop(_LISTED, None)
     again = False
     if reading is not None and reading.own.offset == 0 and reading.own.stat != file.stat:
         reading, again = None, True  # the first line, which says how the run begins, may be there only now
@@ -210,7 +229,7 @@ def _agents(session: Session, parts: dict[str, Part]) -> Iterator[tuple[str, str
 
 def _part(file: File, thread: str, call: str, note: str) -> Part | None:
     found = find(file, thread)
-    return None if found is None else Part(found[0], call, note)
+    return None if found is None else Part(found, call, note)
 
 
 def _reader(thread: str, part: Part) -> Reader:
@@ -263,11 +282,11 @@ _OWN: Final = Reader(_begin, _told)
 
 def _base(file: File) -> tuple[str, dict[str, Any]] | None:
     """(thread, where it ends) of the history that a file goes on from; None where it begins by itself."""
-    line = next(lines(file, limit=MAX_LINE, end=file.stat.size), None)
-    if line is None or b"history_base" not in line.data:
+    first = _first(file)
+    if b"history_base" not in first:
         return None
     try:
-        value = parse(line.data)[0]
+        value = parse(first)[0]
     except FormatError:
         return None
     base = child(record_of(value).payload, "history_base") if isinstance(value, dict) else {}
@@ -283,9 +302,9 @@ def _history(file: File, thread: str, base: dict[str, Any]) -> tuple[Session | N
         if found is None:
             missing = f"the history in thread {thread[:64]} is missing: no file of it was found"
             break
-        chain.append((thread, base, found[0]))
+        chain.append((thread, base, found))
         missing = ""
-        with file.other(found[0]) as other:
+        with file.other(found) as other:
             before = _base(other)
         if before is None or len(chain) >= DEPTH or any(before[0] == known for known, _, _ in chain):
             break
