@@ -202,7 +202,7 @@ def tokens(count: int | None) -> Clean:
 
 
 def age(seconds: float | None) -> Clean:
-    """Seconds since something, in three cells: ``now 41s 3m 5h 2d 3w 4mo 2y``; ``—`` for None."""
+    """Seconds since something, in four cells at most: ``now 41s 3m 5h 2d 3w 10mo 2y``; ``—`` for None."""
     if seconds is None:
         return Clean("—")
     if seconds < 10:

@@ -159,7 +159,7 @@ class RunRows:
 def columns_for(width: int, everything: bool = False) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first."""
     name = 14 if width < 70 else 15
-    fixed = [("status", 1), ("name", name), ("outcome", 0), ("time", 5), ("step", 4), ("age", 3)]
+    fixed = [("status", 1), ("name", name), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
     if width >= 66 or everything:
         fixed.insert(3, ("id", 9))
     if width >= 100 or everything or 68 <= width < 76:
@@ -246,7 +246,9 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
     if run.status is Status.UNKNOWN and run.deep:
         said = run.status_word if run.status_source is StatusSource.EXPLICIT else None
         words = Piece(one_line(said or "no end record", 60), "sec")
-        return (words, Piece(Clean(" · "), "dim"), Piece(one_line(run.prompt, 200), "dim")) if run.prompt else (words,)
+        if not run.prompt:
+            return (words,)
+        return (Piece(one_line(run.prompt, 200), "text"), Piece(Clean(" · "), "dim"), words)
     return (Piece(one_line(run.prompt, 200), "dim"),)
 
 
