@@ -168,8 +168,11 @@ def fit(line: Iterable[Piece], width: int) -> list[Piece]:
             fitted.append(piece)
             left -= size
             continue
-        if left > 0:
-            fitted.append(Piece(truncate(piece.text, left), piece.style))
+        while not left and fitted:  # what is cut begins just here: the mark takes the last cell of what fits
+            piece = fitted.pop()
+            left = cells(piece.text)
+            piece = piece._replace(text=Clean(piece.text + "…"))
+        fitted.append(piece._replace(text=truncate(piece.text, left)))
         break
     return fitted
 
