@@ -241,3 +241,11 @@ async def test_a_filter_goes_on_holding_while_the_run_is_read(opened: Opener, sa
         await settle(pilot)
         await press(pilot, "escape")
         assert agents(app) == {"deployer"}
+
+
+async def test_what_cannot_be_read_is_no_run_among_the_shown(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "f", *keys("a or b or -a"), "enter")
+        whole = len(app.store.runs)
+        assert len(app.main.runs.rows) > whole  # headings, and a file that can't be read
+        assert f"{whole}/{whole} shown" in text_of(app)

@@ -102,5 +102,7 @@ def _out(pieces: Iterator[bytes], args: argparse.Namespace) -> None:
 
     named = [args.target, *args.trace_dir] if args.target is not None else args.trace_dir
     folders = [place for place in named if os.path.isdir(place)]
+    if not args.force and os.path.isfile(args.to):
+        raise UsageError(f"{args.to} is there already; choose another name, or say --force")
     written = write(args.to, pieces, roots=folders, replace=args.force)
     complain(f"wrote {args.to}, {size(written)}")

@@ -25,13 +25,13 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
     if not name or os.path.isdir(path):
         raise UsageError(f"{path} is a folder; name a file in it")
     if not replace and os.path.lexists(path):
-        raise UsageError(f"{path} is there already; choose another name, or say --force")
+        raise UsageError(f"{path} is there already; choose another name")
     temporary = os.path.join(folder, f".{name[:100]}.{token_hex(4)}.tmp")
     try:
         size = _written(temporary, pieces)
         _put(temporary, path, replace=replace)
     except FileExistsError:
-        raise UsageError(f"{path} is there already; choose another name, or say --force") from None
+        raise UsageError(f"{path} is there already; choose another name") from None
     except OSError as error:
         raise NotWritten(f"{path} can't be written: {error.strerror or error}") from None
     finally:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from tracetui.errors import TracetuiError
 from tracetui.model import Run, RunRef, RunSummary, Span
+from tracetui.redact import masks
 from tracetui.sources.base import LinkLost
 from tracetui.text import size
 
@@ -148,7 +149,14 @@ class Taking:
         if mail.unmasked is not None:
             told = self._screen.detail.reveal_value(*mail.unmasked)
             if told is False:
-                self._screen.say("nothing is masked in this row; r has the source's own text", "status.warn")
+                self._screen.say(self._not_revealed(), "status.warn")
+
+    def _not_revealed(self) -> str:
+        detail = self._screen.detail
+        row = detail.rows.index(detail.cursor) if detail.cursor is not None else None
+        if row is not None and next(masks(detail.rows.plain(row)), None) is not None:
+            return "R shows one value: go to its own row, mostly in the tab input or output"
+        return "nothing is masked in this row"
 
 
 class _Form(NamedTuple):

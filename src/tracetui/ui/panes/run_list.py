@@ -197,7 +197,7 @@ class RunList(LineView):
     def _shown(self, rows: runs.RunRows, total: int) -> Line:
         if not self.arrangement.words and not self.arrangement.failures:
             return ()
-        shown = sum(1 for i in range(len(rows)) if rows.selectable(i))
+        shown = sum(1 for i in range(len(rows)) if isinstance(rows.item(i), RunSummary))
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
