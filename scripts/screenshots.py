@@ -45,7 +45,7 @@ CELL: Final = (9, 19)
 FONT_SIZE: Final = 15
 PATIENCE: Final = 30.0
 AGO: Final = 3600
-"""How many seconds before the picture the files changed."""
+"""How many seconds before the picture folders changed; files did when their runs ended."""
 AGENT_STEPS: Final = 19
 """Pauses of the agent at work before the picture of it is taken."""
 AGENT_PACE: Final = 4.0
@@ -169,7 +169,8 @@ def samples() -> Iterator[str]:
 async def take(shot: Shot) -> tuple[str, list[Strip]]:
     """The screen of one picture, as SVG and as strips."""
     for path in Path("traces").rglob("*"):
-        os.utime(path, (NOW.timestamp() - AGO,) * 2)
+        if path.is_dir():
+            os.utime(path, (NOW.timestamp() - AGO,) * 2)
     states = list(work(Path(shot.root))) if shot.growing else []
     engine = Engine(LocalSource(), [shot.root])
     engine.start()
