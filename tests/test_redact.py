@@ -12,9 +12,10 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.canaries import CANARY, CLEAN, IN_TEXT, NAMED, PRIVATE, SHAPED
+from tracetui import redact, redact_rules
 from tracetui.model import Body, Message, Text, ToolCall
 from tracetui.redact import ASCII_MASK, MASK, Redactor, is_mask, masks
-from tracetui.redact_rules import Named, named
+from tracetui.redact_rules import SHAPES, Looked, Named, assigned, look, named, shaped, signs_in
 
 SECRETS = [*SHAPED.values(), *IN_TEXT]
 words = st.sampled_from(
@@ -252,3 +253,116 @@ def _steps(text: str) -> int:
     finally:
         sys.setprofile(None)
     return steps
+
+
+# ---- the first look
+
+
+HIDDEN = {
+    "listed, in a text": ('{"name": "x-api-key", "value": "CNRYSECRET-1"}', f"{CANARY}-1"),
+    "listed, in an escaped text": (
+        'say {\\"name\\": \\"x-api-key\\", \\"api_key\\": \\"CNRYSECRET-1\\"}',
+        f"{CANARY}-1",
+    ),
+    "after a tab": (f"Bearer\t{CANARY}12345678", CANARY),
+    "assigned after a tab": (f"password\t=\t{CANARY}1", CANARY),
+    "after an option and a tab": (f"login --password\t{CANARY}1", CANARY),
+    "name with a space": ('{"private key": "CNRYSECRET-1"}', CANARY),
+    "escaped slashes": ('{"url": "postgres:\\/\\/admin:CNRYSECRET@db.example\\/main"}', CANARY),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_a_secret_is_seen_through_json(name: str) -> None:
+    text, secret = HIDDEN[name]
+    for made in (
+        Redactor().text(text),
+        Redactor().value([{"a": text}]),
+        Redactor().raw(json.dumps([{"a": text}]).encode()),
+        Redactor().raw(json.dumps({"a": json.dumps({"b": text})}).encode()),
+    ):
+        assert secret not in str(made)
+
+
+@given(hostile)
+@example("--api_key x")
+@example("\\/")
+def test_the_first_look_passes_nothing_over(text: str) -> None:
+    """What is found with every sign given has the sign that the first look must have seen."""
+    low = text.encode("utf-8", "surrogatepass").lower().decode("utf-8", "surrogatepass")
+    closely = Looked(text, low, [*{shape.sign for shape in SHAPES}, "name"])
+    signs = {shape.sign for shape in SHAPES if any(shaped(shape, closely))} | (
+        {"name"} if any(assigned(closely)) else set()
+    )
+    here = look(text)
+    assert signs <= set(here.signs if here is not None else ())
+    assert signs <= set(signs_in(msgspec.json.encode([{"a": text}]), encoded=True))
+
+
+@given(st.sampled_from(SECRETS), st.integers(0, 3_000), st.integers(0, 3_000))
+def test_a_secret_in_long_prose_is_masked(secret: str, before: int, after: int) -> None:
+    """Where separators are few, names are looked for around them alone."""
+    prose = "a word of prose, and " * 300
+    text = f"{prose[:before]} {secret} {prose[:after]}"
+    assert CANARY not in Redactor().text(text)
+    assert CANARY not in str(Redactor().value({"a": [text], "b": [prose] * 20}))
+
+
+class Counting:
+    """A pattern that finds nothing, and counts the bytes that it was given."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+
+    def search(self, data: bytes) -> None:
+        self.bytes += len(data)
+
+
+@pytest.fixture
+def read(monkeypatch: pytest.MonkeyPatch) -> Counting:
+    """The bytes in which signs of shapes are looked for."""
+    counting = Counting()
+    monkeypatch.setattr(redact_rules, "_SIGNS", (("_", False, counting.search),))
+    return counting
+
+
+PROSE = "a word of prose, and another one " * 10_000
+
+
+def test_a_text_that_is_in_a_value_twice_is_read_once(read: Counting) -> None:
+    body = Body(
+        output={"choices": [{"message": {"content": PROSE}}]}, output_messages=(Message("assistant", (Text(PROSE),)),)
+    )
+    assert Redactor().value(body) is body
+    assert read.bytes < 1.01 * len(PROSE)
+
+
+def test_a_large_value_without_a_sign_is_read_once(read: Counting) -> None:
+    value = {"rows": [{"id": number, "title": f"row {number}", "tags": ["a", "b"]} for number in range(5_000)]}
+    assert Redactor().value(value) is value
+    assert read.bytes < 1.01 * len(msgspec.json.encode(value))
+
+
+def test_names_are_looked_for_around_separators_alone_where_they_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    counting = Counting()
+    monkeypatch.setattr(redact_rules, "_NAMES", (counting,))
+    Redactor().text(PROSE)
+    assert counting.bytes == 0
+    Redactor().text(PROSE + "note: this" + PROSE)
+    assert 0 < counting.bytes < 2_000
+
+
+def test_one_secret_among_many_texts_is_looked_at_closely_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked: list[str] = []
+
+    def counted(text: str) -> Looked | None:
+        looked.append(text)
+        return look(text)
+
+    monkeypatch.setattr(redact, "look", counted)
+    value = [f"text {number}" for number in range(10_000)]
+    value[5_000] += f" {SHAPED['aws']}"
+    made = Redactor().value(value)
+    assert made[5_000] == f"text 5000 {MASK}"
+    assert made[:5_000] == value[:5_000]
+    assert len(looked) <= 32

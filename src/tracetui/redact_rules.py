@@ -88,7 +88,9 @@ def _begins(literal: str) -> str:
     return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal}))"
 
 
-_BEARER: Final = r"bearer(?:[ \t]|\\t){1,4}(?=[a-z0-9._~+/=-]{8})"
+_SPACE: Final = r"(?:[ \t]|\\{1,8}t)"
+"""Also a tab as JSON escapes it, however often."""
+_BEARER: Final = rf"bearer{_SPACE}{{1,4}}(?=[a-z0-9._~+/=-]{{8}})"
 _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
 SHAPES: Final = (
     Shape(
@@ -155,7 +157,7 @@ class Looked(NamedTuple):
 
     text: str
     low: str
-    signs: frozenset[str]
+    signs: list[str]
 
     def after(self, text: str) -> Looked:
         """The same when some of its secrets are masked."""
@@ -168,27 +170,31 @@ def look(text: str) -> Looked | None:
     return Looked(text, _lowered(text), signs) if signs else None
 
 
-def signs_in(data: bytes, *, encoded: bool = False) -> frozenset[str]:
+def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
     low = data.lower()
-    found = [name for name, pattern in _WRITTEN if pattern.search(data)]
-    found += [name for name, pattern in _LOWERED if pattern.search(low)]
+    found = [name for name, exact, search in _SIGNS if search(data if exact else low)]
     if b"@" in low and _ADDRESS.search(low):
         found.append("address")
     if b"\\" in low and (_ESCAPED_TWICE if encoded else _ESCAPED).search(low):
         found.append("escape")
     near = _near_separators(low)
-    if any(pattern.search(near) for pattern in _NAMES) or (
-        _LISTED.search(near) and any(pattern.search(near) for pattern in _LISTED_NAMES)
-    ):
+    if near and (_any(_NAMES, near) or (_LISTED.search(near) and _any(_LISTED_NAMES, near))):
         found.append("name")
-    return frozenset(found)
+    return found
+
+
+def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
+    for pattern in patterns:  # noqa: SIM110 - half the time of any() where texts are short
+        if pattern.search(data):
+            return True
+    return False
 
 
 def _near_separators(low: bytes) -> bytes:
     """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
     most = len(low) // (2 * _NEAR)
-    if low.count(b":") + low.count(b"=") + low.count(b"--") > most:
+    if low.count(b":") > most or low.count(b":") + low.count(b"=") + low.count(b"--") > most:
         return low
     places = (match.start() for pattern in _SEPARATORS for match in pattern.finditer(low))
     return b"\0".join(low[max(0, place - _NEAR) : place + _NEAR] for place in places)
@@ -226,7 +232,6 @@ def tail(text: str) -> Found | None:
 
 # ---- names in texts
 
-_SPACE: Final = r"(?:[ \t]|\\t)"
 _SEPARATOR: Final = (
     rf"(?P<name>[\w-]{{0,40}}+)(?P<quote>\\{{0,8}}[\"']?)(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:)\s{{0,4}}|{_SPACE})"
 )
@@ -244,22 +249,21 @@ WORDS: Final = {
 # ---- the first look. A regular expression that begins with one letter passes all others very quickly: each of these
 # begins with the rarest letter of what it looks for, and looks back at what must stand before that.
 
-_WRITTEN: Final = (
-    ("written", re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))")),
-    ("eyj", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
-)
-"""Signs of shapes of which the letters' case is known."""
-_LOWERED: Final = (
-    ("_", re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_)pat_|(?<=hf_))(?=[a-z0-9_]{20})")),
+_SIGNS: Final = (
+    ("written", True, re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))").search),
+    ("eyj", True, re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})").search),
+    ("_", False, re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_)pat_|(?<=hf_))(?=[a-z0-9_]{20})").search),
     (
         "-",
+        False,
         re.compile(
             rb"-(?:(?<=sk-)(?=[a-z0-9_-]{16})|(?<=glpat-)(?=[a-z0-9_-]{16})|(?<=xox[abeoprs]-)(?=[a-z0-9-]{10})"
             rb"|(?=----begin))"
-        ),
+        ).search,
     ),
-    ("bearer", re.compile(_BEARER.encode())),
+    ("bearer", False, re.compile(_BEARER.encode()).search),
 )
+"""Signs of shapes, looked for in a text as it was written where the letters' case is known, else lowered."""
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
@@ -268,7 +272,7 @@ _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
-def _name(pattern: bytes, after: bytes = rb"\\{0,8}[\"']?(?:[ \t]|\\t){0,4}[:=]") -> re.Pattern[bytes]:
+def _name(pattern: bytes, after: bytes = rb"\\{0,8}[\"']?(?:[ \t]|\\{1,8}t){0,4}[:=]") -> re.Pattern[bytes]:
     return re.compile(pattern + _IN_WORD + rb"{0,160}+" + after)
 
 
@@ -277,12 +281,13 @@ _IN_NAMES: Final = (
     rb"|(?<=cook)ie)",
     rb"w(?:(?<=passw)|(?<=pw)d)",
     rb"auth(?!or(?!i)|ent)",
-    *(b"secret", b"credential", b"connection", b"passphrase"),
+    rb"c(?:redential|onnection|(?<=sec)ret)",
+    b"passphrase",
 )
 _NAMES: Final = (
     *map(_name, _IN_NAMES),
     re.compile(
-        rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\t))%b{0,64}?(?:%b)" % (_IN_WORD, _IN_WORD, "|".join(WORDS).encode())
+        rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t))%b{0,64}?(?:%b)" % (_IN_WORD, _IN_WORD, "|".join(WORDS).encode())
     ),
 )
 """Names that a separator follows, and options of command lines."""

@@ -112,16 +112,21 @@ class _Search:
             return
         self.hits[hit.ref] += 1
         if self._args.json:
-            write_bytes([encode(hit_value(hit)), b"\n"])
+            write_bytes([encode(self._value(hit)), b"\n"])
         elif self._args.runs:
             if self.hits[hit.ref] == 1:
                 write_lines([clean(hit.ref.address)])
         elif not self._args.count:
             write_lines([self._line(hit)])
 
+    def _value(self, hit: Hit) -> dict[str, Any]:
+        """A hit as data. Where the name of a field is masked, the address leads to its step."""
+        value, path = hit_value(hit), self._redactor.header(hit.path)
+        return value | {"path": path, "address": _step(hit)} if self._args.redact and path is not hit.path else value
+
     def _line(self, hit: Hit) -> Clean:
         on, off = self._bold
-        where = hit.ref.address if hit.span is None else f"{hit.ref.address}/{quote_key(hit.span)}"
+        where = _step(hit)
         before = ("…" if len(hit.before) == BEFORE else "") + hit.before.lstrip()
         path = clean(self._redactor.header(hit.path))
         return Clean(f"{clean(where)}  {path}: {clean(before)}{on}{clean(hit.match)}{off}{clean(hit.after)}")
@@ -151,6 +156,10 @@ class _Search:
 
     def _counts(self) -> Iterator[Clean]:
         return (Clean(f"{clean(ref.address)}: {count}") for ref, count in self.hits.items())
+
+
+def _step(hit: Hit) -> str:
+    return hit.ref.address if hit.span is None else f"{hit.ref.address}/{quote_key(hit.span)}"
 
 
 def hit_value(hit: Hit) -> dict[str, Any]:

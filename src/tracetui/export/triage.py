@@ -54,19 +54,16 @@ def triage_of(
     found = groups(known.values())
     entries = []
     for group in found:
-        members = [(_masked(known[ref], redactor), of_run(known[ref], group)) for ref in group.runs]
+        members = [(known[ref], of_run(known[ref], group)) for ref in group.runs]
         judged = of_group(group)
         if redactor is not None:
+            members = [(masked_summary(run, redactor), redactor.value(own)) for run, own in members]
             judged = redactor.value(judged)
             group = replace(group, agents=tuple(map(redactor.header, group.agents)))
         title = group.signature.title
         entries.append(Entry(group, title if redactor is None else redactor.header(title), judged, members))
     counts = Counter(run.status.value for run in known.values())
     return Triage(entries, {"runs": len(known), "failed": counts[Status.ERROR.value], "signatures": len(found)})
-
-
-def _masked(run: RunSummary, redactor: Redactor | None) -> RunSummary:
-    return run if redactor is None else masked_summary(run, redactor)
 
 
 # ---- blocks

@@ -1,0 +1,117 @@
+"""Whoever follows, searches and triages runs of any format sees no secret of theirs, nor one that somebody noted."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.canaries import CANARY, SHAPED
+from tests.cli.run import Cli
+from tests.export.test_document import FORMS, cli, secrets  # noqa: F401 - fixtures
+from tracetui.cli.tail import _write_json, _write_text
+from tracetui.export.events import Lines
+from tracetui.live.load import read_run
+from tracetui.live.scan import scan
+from tracetui.live.tail import Tail
+from tracetui.model import RunSummary
+from tracetui.model.event import Event, SpanChanged
+from tracetui.redact import MASK, Redactor
+from tracetui.sources.local import LocalSource
+from tracetui.store.judgement import Cause, Verdict
+from tracetui.store.sidecar import Sidecar
+from tracetui.store.triage import Group, groups
+
+SECONDS = 60.0
+SOURCE = LocalSource()
+NOTE = f"ask ops: {SHAPED['aws']}, password={CANARY}1 or {SHAPED['url']}"
+
+
+def runs_in(folder: Path) -> list[RunSummary]:
+    return [run for found in scan(SOURCE, [str(folder)], deep=True) for run in found.runs]
+
+
+def told(folder: Path) -> Iterator[Event]:
+    """What is told of all runs of a folder, until each of their spans was."""
+    missing = {(run.ref, span.id) for run in runs_in(folder) for span in read_run(SOURCE, run.ref).spans}
+    deadline = time.monotonic() + SECONDS
+    with closing(Tail(SOURCE, [str(folder)], from_start=True)) as tail:
+        while missing:
+            assert time.monotonic() < deadline, missing
+            for event in tail.events(1.0):
+                yield event
+                if isinstance(event, SpanChanged):
+                    missing.discard((event.run.summary.ref, event.run.spans[event.position].id))
+
+
+def test_tail_tells_no_secret(secrets: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> None:  # noqa: F811
+    ways = {
+        "exact": _write_json(None),
+        "data": _write_json(Redactor()),
+        "text": _write_text(Lines(), Redactor()),
+    }
+    said = dict.fromkeys(ways, "")
+    formats = set()
+    for event in told(secrets):
+        if isinstance(event, SpanChanged):
+            formats.add(event.run.summary.ref.format)
+        for name, write in ways.items():
+            write(event)
+            said[name] += capsysbinary.readouterr().out.decode()
+    assert len(formats) >= 5
+    assert CANARY in said["exact"]
+    assert CANARY not in said["data"]
+    assert CANARY not in said["text"]
+    assert MASK in said["data"]
+    assert MASK in said["text"]
+
+
+@pytest.mark.parametrize("pattern", ["[a-z]{3}", CANARY, "sk-|AKIA|hf_|@db"])
+def test_grep_tells_no_secret(cli: Cli, secrets: Path, pattern: str) -> None:  # noqa: F811
+    exact = cli("grep", "-m", "100", "-e", pattern, str(secrets), "--json").text
+    assert CANARY in exact
+    for way in ([], ["--json", "--redact"], ["-l"], ["-c"]):
+        result = cli("grep", "-m", "100", "-e", pattern, str(secrets), *way)
+        assert result.status == 0
+        assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), way
+        assert CANARY not in result.err.replace(f"{CANARY!r}", ""), way
+
+
+@pytest.fixture
+def failed(secrets: Path) -> list[Group]:  # noqa: F811
+    """The signatures of runs with secrets in their errors; somebody noted secrets about each, and about their runs."""
+    sidecar = Sidecar(roots=[str(secrets)])
+    runs = {run.ref: run for run in runs_in(secrets)}
+    found = groups(runs.values())
+    for group in found:
+        cause = Cause(group.signature.digest, group.id, group.signature.title)
+        subjects: list[RunSummary | Cause] = [cause, *(runs[ref] for ref in group.runs)]
+        for subject in subjects:
+            sidecar.judge(subject, Verdict.KNOWN)
+            sidecar.note(subject, NOTE)
+            sidecar.tag(subject, SHAPED["github"])
+    return found
+
+
+def test_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group]) -> None:  # noqa: F811
+    assert any(CANARY in group.signature.title for group in failed)
+    exact = cli("triage", str(secrets), "--json")
+    assert len(exact.data["signatures"]) == len(failed)
+    assert CANARY in exact.text
+    for way in ([], ["--json", "--redact"]):
+        result = cli("triage", str(secrets), *way)
+        assert MASK in result.text
+        assert CANARY not in result.text + result.err, way
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_the_export_of_a_triage_tells_no_secret(cli: Cli, secrets: Path, failed: list[Group], form: str) -> None:  # noqa: F811
+    exact = cli("export", str(secrets), "--as", form, "--no-redact").text
+    assert exact.count(CANARY) > 2 * len(failed)  # titles, and notes
+    made = cli("export", str(secrets), "--as", form).text
+    assert "ask ops: " in made
+    assert MASK in made
+    assert CANARY not in made
