@@ -41,7 +41,46 @@ def codex(calls: int) -> Path:
     return made(f"codex-{calls}", write)
 
 
-MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex}
+def claude(calls: int) -> Path:
+    """A session of Claude Code of so many calls, with outputs of a few kB, each told twice as it does."""
+
+    def write(folder: Path) -> None:
+        with (folder / f"{_THREAD}.jsonl").open("wb") as file:
+            file.writelines(_session(Words("claude"), calls))
+
+    return made(f"claude-{calls}", write)
+
+
+MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex, "claude-code": claude}
+
+
+def _session(words: Words, calls: int) -> Iterator[bytes]:
+    last: str | None = None
+    for number in range(calls):
+        ident, output = f"toolu_{number}", words.text(3_000)
+        use = {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": words.text(80)}}
+        thought = {"type": "thinking", "thinking": "", "signature": "c2VhbA" * 60}
+        answer = {"type": "tool_result", "tool_use_id": ident, "content": output, "is_error": number % 8 == 5}
+        told = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
+        said: list[tuple[str, Any, dict[str, Any]]] = [
+            ("assistant", _response(number, thought), {}),
+            ("assistant", _response(number, use), {}),
+            ("user", {"role": "user", "content": [answer]}, told),
+        ]
+        if number % 8 == 0:
+            said.insert(0, ("user", {"role": "user", "content": words.text(300)}, {}))
+        for kind, message, more in said:
+            node = {"parentUuid": last, "isSidechain": False, "type": kind, "message": message, "uuid": words.uid()}
+            last = str(node["uuid"])
+            place = {"timestamp": "2026-03-02T09:15:00.000Z", "cwd": "/home/ada/orchard", "sessionId": _THREAD}
+            yield orjson.dumps(node | place | {"version": "2.1.197", "gitBranch": "main"} | more) + b"\n"
+
+
+def _response(number: int, block: dict[str, Any]) -> dict[str, Any]:
+    cached = {"cache_creation_input_tokens": 900, "cache_read_input_tokens": 9_000}
+    usage = {"input_tokens": 9, "output_tokens": 90} | cached
+    message = {"id": f"msg_{number}", "type": "message", "role": "assistant", "model": BIG, "content": [block]}
+    return message | {"stop_reason": "tool_use", "stop_sequence": None, "usage": usage}
 
 
 def _rollout(words: Words, calls: int) -> Iterator[tuple[str, dict[str, Any]]]:

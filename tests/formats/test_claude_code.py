@@ -17,6 +17,7 @@ from tests.hostile import ATTACKS
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.formats.claude_code import ClaudeCode
+from tracetui.formats.claude_code.count import Irregular, count
 from tracetui.live.scan import scan
 from tracetui.model import Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
@@ -162,6 +163,21 @@ def test_what_was_taken_back_is_a_branch_of_its_own(case: Path) -> None:
     assert [one.id for one in run.spans if one.is_step] == ["msg_r1", "msg_r5"]
     assert run.summary.usage is not None
     assert run.summary.usage.input_tokens == 1 + 2 + 3 + 4 + 5  # they were paid for all the same
+
+
+@with_case(["plain"])
+def test_a_regular_session_is_counted_without_reading_all_of_it(case: Path) -> None:
+    path = session(case)
+    with SOURCE.open(str(path)) as file:
+        facts, tally = count(file)
+    summary = read(path).summary
+    assert (facts.prompt, tally.spans, tally.errors) == (summary.prompt, summary.spans, summary.errors)
+    assert summary.errors == 6
+    assert tally.first_error is not None
+    assert tally.first_error.span == "toolu_p2"
+    path.write_bytes(path.read_bytes().replace(b'"mode":"normal"', b'"mode":' + b"9" * 5_000))
+    with SOURCE.open(str(path)) as file, pytest.raises(Irregular):
+        count(file)
 
 
 # -------------------------------------------------------------------------------------------------------- sub-agents
@@ -418,7 +434,7 @@ def real_folders() -> list[Path]:
     return [*sorted(sample("claude-code", "real_projects").iterdir()), sample("claude-code", "generated-2.1.197")]
 
 
-@pytest.mark.parametrize("name", ["agents", "fork", "old", "rewind", "session"])
+@pytest.mark.parametrize("name", ["agents", "fork", "old", "plain", "rewind", "session"])
 def test_tokens_are_those_of_the_raw_lines(name: str) -> None:
     folder = CASES / name / "input"
     assert tokens(listed(folder)) == raw_tokens(folder.rglob("*.jsonl"))

@@ -14,6 +14,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.claude_code.agents import session_of
 from tracetui.formats.claude_code.body import body_of
+from tracetui.formats.claude_code.count import Irregular, count
 from tracetui.formats.claude_code.facts import Facts
 from tracetui.formats.claude_code.reading import read_on
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, Record, fields, kind_of, moment, text
@@ -21,7 +22,7 @@ from tracetui.formats.claude_code.run import header_of
 from tracetui.formats.lines import lines
 from tracetui.formats.tail import MAX_LINE, parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
+from tracetui.model.build import RunBuilder, Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -50,12 +51,12 @@ class ClaudeCode:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        facts = None if deep else _skim(file)
+        facts, tally = _counted(file) if deep else (_skim(file), None)
         if facts is None:
             yield self._full(file, ref)
             return
-        header = header_of(facts, file, whole=file.stat.size <= len(file.head))
-        yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+        header = header_of(facts, file, whole=deep or file.stat.size <= len(file.head))
+        yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         return read_on(file, cursor)
@@ -125,6 +126,14 @@ def _record(data: bytes) -> Record:
         return fields(parse(data)[0])
     except FormatError:
         return {}
+
+
+def _counted(file: File) -> tuple[Facts | None, Tally | None]:
+    """Facts and numbers of a regular session; nothing of one that must be read in full."""
+    try:
+        return count(file)
+    except Irregular:
+        return None, None
 
 
 def _skim(file: File) -> Facts | None:

@@ -32,11 +32,10 @@ from tracetui.formats.claude_code.records import (
 from tracetui.formats.claude_code.spans import (
     ABANDONED,
     COPIED,
+    SYSTEM,
     answer_span,
     answered,
     call_span,
-    compaction_span,
-    failure_span,
     hook_span,
     label_of,
     message_span,
@@ -216,7 +215,7 @@ class Conversation:
                 self.agents[started] = ident or ""
 
     def _system(self, record: Record, place: Place) -> None:
-        make = _SYSTEM.get(text(record.get("subtype")) or "")
+        make = SYSTEM.get(text(record.get("subtype")) or "")
         if make is None:
             self._housekeeping(record, place)
         else:
@@ -309,11 +308,6 @@ class Conversation:
         return At((place.extent,), part=self.part)
 
 
-_SYSTEM: Final[dict[str, Callable[[Record, str, At], Span]]] = {
-    "compact_boundary": compaction_span,
-    "api_error": failure_span,
-    "stop_hook_summary": hook_span,
-}
 _TAKE: Final[dict[str, Callable[[Conversation, Any, Place], None]]] = {
     "user": Conversation._user,
     "assistant": Conversation._assistant,

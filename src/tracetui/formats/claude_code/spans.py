@@ -5,6 +5,7 @@ A response is a model call, whatever the number of its lines; each of its ``tool
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -281,3 +282,11 @@ def _cut(said: str) -> str:
 def _length(value: Any) -> float | None:
     found = number(value)
     return None if found is None or found < 0 else found
+
+
+SYSTEM: Final[dict[str, Callable[[Record, str, At], Span]]] = {
+    "compact_boundary": compaction_span,
+    "api_error": failure_span,
+    "stop_hook_summary": hook_span,
+}
+"""What records of the system are spans of the conversation, by their subtype."""

@@ -1,0 +1,110 @@
+"""Records of Claude Code decoded for counting: what is counted, and nothing of the long texts beside it."""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+from typing import Annotated, Any, Final
+
+import msgspec
+
+from tracetui.formats.claude_code.records import HOUSEKEEPING
+from tracetui.formats.decode import strict
+
+NULL: Final = msgspec.Raw(b"null")
+_DIGITS: Final = 2000
+"""Python reads numbers of at least twice as many digits."""
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+
+
+class Counts(msgspec.Struct, gc=False):
+    """Usage of a response."""
+
+    input_tokens: _Count
+    output_tokens: _Count
+    cache_creation_input_tokens: _Count
+    cache_read_input_tokens: _Count
+
+
+class Block(msgspec.Struct, gc=False):
+    """A part of a message."""
+
+    type: str
+    text: str | None = None
+    id: str | None = None
+    name: str | None = None
+    tool_use_id: str | None = None
+    is_error: bool | None = None
+    content: msgspec.Raw = NULL
+
+
+class Said(msgspec.Struct, gc=False):
+    """A message."""
+
+    content: str | list[Block]
+    id: str | None = None
+    model: str | None = None
+    stop_reason: str | None = None
+    usage: Counts | None = None
+
+
+class Node(msgspec.Struct, gc=False, rename="camel", tag_field="type", tag="mode"):
+    """A record; by itself one of those kinds that are no part of the conversation."""
+
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    logical_parent_uuid: str | None = None
+    timestamp: str | None = None
+    session_id: str | None = None
+    cwd: str | None = None
+    agent_id: str | None = None
+    is_sidechain: bool | None = None
+    forked_from: msgspec.Raw = NULL
+
+
+class User(Node, tag="user", kw_only=True):
+    """A prompt, or answers of tools."""
+
+    message: Said
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+    tool_use_result: msgspec.Raw = NULL
+
+
+class Assistant(Node, tag="assistant", kw_only=True):
+    """A line of a response."""
+
+    message: Said
+    is_api_error_message: bool | None = None
+    error: msgspec.Raw = NULL
+
+
+class Rare(Node, tag="system"):
+    """Kinds of which a session has few: decoded again, in full."""
+
+
+class Attachment(Rare, tag="attachment"):
+    """An attachment."""
+
+
+_others: Final = [
+    msgspec.defstruct(f"Kind{number}", [], bases=(Node,), tag_field="type", tag=kind)
+    for number, kind in enumerate(sorted(HOUSEKEEPING - {"mode"}))
+]
+_decode: Final = msgspec.json.Decoder(reduce(or_, [*_others, User, Assistant, Rare, Attachment], Node)).decode
+
+
+def lean(line: bytes) -> Any:
+    """The record on a line. Raises `ValueError` for any that is not quite as it should be."""
+    if not line.isascii():
+        line.decode()
+    odd = b"\\u" in line and (b"\\ud" in line or b"\\uD" in line)
+    if odd or (len(line) > 2 * _DIGITS and _has_digits(line)):
+        strict(line)  # what it may refuse, typed decoding passes over
+    return _decode(line)
+
+
+def _has_digits(line: bytes) -> bool:
+    """Whether there may be a number of thousands of digits."""
+    found = line[::_DIGITS]
+    return any(47 < byte < 58 and line[i * _DIGITS : (i + 1) * _DIGITS].isdigit() for i, byte in enumerate(found))
