@@ -91,14 +91,14 @@ class Surveying:
     # ---- commands
 
     def do_grep(self, argument: str) -> None:
-        before = self.search.words if self.search is not None else ""
-        self._screen.ask_for(GREP_ASK, before, self.search_for)
+        last = f"; nothing: {self.search.words} again" if self.search is not None else ""
+        self._screen.ask_for(GREP_ASK + last, "", self.search_for)
 
     def search_for(self, text: str) -> None:
         """Search, and show what is found; what was searched for last is not searched anew."""
         if text and (self.search is None or text != self.search.words):
             self._begin(text)
-        if text and self.search is not None:
+        if self.search is not None:
             self.show_search()
 
     def _begin(self, text: str) -> None:

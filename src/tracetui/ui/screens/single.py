@@ -108,9 +108,6 @@ class SingleActions(CommonActions):
     def do_quit(self, argument: str) -> None:
         self._screen.leave()
 
-    def do_pane(self, argument: str) -> None:
-        """There is one pane."""
-
     def do_fold(self, argument: str) -> None:
         self._screen.list.action_sideways(-SIDEWAYS)
 
