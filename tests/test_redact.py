@@ -170,6 +170,10 @@ def test_secrets_that_touch_are_both_masked() -> None:
     assert CANARY not in Redactor().text(SHAPED["aws"] + SHAPED["github"])
 
 
+def test_a_value_may_end_in_the_name_of_the_next_one() -> None:
+    assert CANARY not in Redactor().text(f"pwd: x-api-keyCookie: session={CANARY}; theme=dark")
+
+
 @given(values)
 def test_structure_is_kept(value: Any) -> None:
     made = Redactor().value(value)

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from enum import IntEnum
 from functools import lru_cache
-from itertools import pairwise
+from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
 CUT_AT: Final = 119
@@ -194,9 +194,11 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
 def _near_separators(low: bytes) -> bytes:
     """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
     most = len(low) // (2 * _NEAR)
-    if low.count(b":") > most or low.count(b":") + low.count(b"=") + low.count(b"--") > most:
-        return low
-    places = (match.start() for pattern in _SEPARATORS for match in pattern.finditer(low))
+    places: list[int] = []
+    for pattern in _SEPARATORS:
+        places += (match.start() for match in islice(pattern.finditer(low), most + 1))
+        if len(places) > most:
+            return low
     return b"\0".join(low[max(0, place - _NEAR) : place + _NEAR] for place in places)
 
 
@@ -334,7 +336,7 @@ def assigned(here: Looked) -> Iterator[Found]:
     """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, header lines."""
     end = 0
     for name, match in sorted(assignments(here), key=lambda found: found[1].start()):
-        found = _value(here.text, match, name) if match.start() >= end else None
+        found = _value(here.text, match, name) if match.end() >= end else None
         if found is not None:
             end = found.end
             yield found
