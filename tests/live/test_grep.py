@@ -340,3 +340,19 @@ def test_a_secret_that_names_its_own_field_is_not_shown(tmp_path: Path) -> None:
         hits = found(tmp_path, CANARY, Options(names=names, redactor=Redactor()))
         assert len(hits) > names
         assert not any(CANARY in hit.name + hit.before + hit.match + hit.after for hit in hits)
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(a+)+$", r"(a*)*", r"(\w+\s?)+x", r"((a+))+?", r"(a|b+)*", r"(a{1,3})+", r"(?=(a+)+)b"]
+)
+def test_an_expression_that_may_take_for_ever_is_refused(pattern: str) -> None:
+    with pytest.raises(UsageError, match="may take for ever"):
+        Needle(pattern, regex=True)
+    assert Needle(pattern).may_hold(pattern.encode())
+
+
+@pytest.mark.parametrize(
+    "pattern", [r"(\w+\s)+x", r"(?:.*\n)+", r"(\d+,)+", r"(a?)+", r"(ab)+", r"(a{2})+", r"a.*b.*c", r"(?:\s*,\s*\w+)*x"]
+)
+def test_a_repeat_that_something_must_end_is_searched(pattern: str) -> None:
+    Needle(pattern, regex=True)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cached_property
-from typing import Final
+from typing import Any, Final
 
 from tracetui.errors import UsageError
 
@@ -38,6 +38,8 @@ class Needle:
             self._find = re.compile(pattern if regex else re.escape(pattern), flags)
         except (re.error, RecursionError, OverflowError) as error:
             raise UsageError(f"not a regular expression: {error}; without -e the pattern is plain text") from error
+        if regex and _may_never_end(re._parser.parse(pattern, flags)):  # type: ignore[attr-defined]
+            raise UsageError("a repeat of nothing but a repeat, as in (a+)+, may take for ever; leave one out")
         self._plain = pattern if not regex and not ignore_case else None
         known = _required(pattern, flags) if regex else pattern
         self._scan = _Scan(known, fold=ignore_case)
@@ -153,3 +155,28 @@ def _required(pattern: str, flags: int) -> str:
         else:
             found.append("")
     return max(found, key=len)
+
+
+def _may_never_end(parsed: Any, around: bool = False) -> bool:
+    """Whether a repeat without an end holds another one and nothing that must stand beside it.
+
+    Python tries every way to share a text between the two, and nothing can stop it. These are the usual cases, not
+    all. `around`: what is parsed stands so within a repeat.
+    """
+    parser = re._parser  # type: ignore[attr-defined]
+    for at, (operation, value) in enumerate(parsed):
+        alone = around and not any(
+            parser.SubPattern(parsed.state, [other]).getwidth()[0] for i, other in enumerate(parsed) if i != at
+        )
+        if operation in (parser.MAX_REPEAT, parser.MIN_REPEAT):
+            least, most, repeated = value
+            if (alone and least < most > 1) or _may_never_end(repeated, alone or most == parser.MAXREPEAT):
+                return True
+        elif operation is parser.BRANCH:
+            if any(_may_never_end(branch, alone) for branch in value[1]):
+                return True
+        elif (operation is parser.SUBPATTERN and _may_never_end(value[-1], alone)) or (
+            operation in (parser.ASSERT, parser.ASSERT_NOT) and _may_never_end(value[1])
+        ):
+            return True
+    return False
