@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 import shutil
 from pathlib import Path
 
@@ -155,3 +156,11 @@ def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) ->
     assert "tool update" in first["features"]
     assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
     assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"
+
+
+def test_the_next_command_holds_the_name_of_a_file_as_one_word(cli: Cli) -> None:
+    Path("odd").mkdir()
+    name = "odd/a; touch $(echo pwned) 'b.json"
+    Path("traces/paprika/stuck-9.json").rename(name)
+    for words in (["triage", "odd", "--json"], ["export", "odd", "--as", "json"]):
+        assert shlex.split(cli(*words).data["next"]) == ["tracetui", "show", name]

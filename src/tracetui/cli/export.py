@@ -74,6 +74,7 @@ def _relation(a: Run, b: Run) -> str | None:
 
 
 def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
+    from tracetui.cli.triage import next_command
     from tracetui.export.triage import triage_of
     from tracetui.store.sidecar import Sidecar
 
@@ -89,8 +90,7 @@ def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Reda
         lambda run, group: sidecar.of(run, group.signature.digest),
         redactor,
     )
-    command = f"tracetui show {triage.entries[0].group.example.address}" if triage.entries else ""
-    return document.export_triage(triage, args.target, form, redactor, next_command=command)
+    return document.export_triage(triage, args.target, form, redactor, next_command=next_command(triage, places))
 
 
 def _out(pieces: Iterator[bytes], args: argparse.Namespace) -> None:

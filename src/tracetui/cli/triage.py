@@ -61,7 +61,7 @@ def run(args: argparse.Namespace) -> int:
         )
         contrast = _contrasts(source, found, made, redactor) if args.json else {}
     if args.json:
-        write_bytes(lines_of(triage_value(made, next_command=_next(made, places), contrast=contrast)))
+        write_bytes(lines_of(triage_value(made, next_command=next_command(made, places), contrast=contrast)))
     else:
         if made.entries:
             write_lines(signature_table(made))
@@ -86,8 +86,8 @@ def _contrasts(source: Source, found: Listing, made: Triage, redactor: Redactor 
     return told
 
 
-def _next(made: Triage, places: Sequence[str]) -> str:
-    """What to look at next: an example of the biggest cause that nobody has judged; else the list."""
+def next_command(made: Triage, places: Sequence[str]) -> str:
+    """What to look at next: an example of the biggest cause that nobody has judged; else the list. Safe in a shell."""
     undecided = (entry.group.example.address for entry in made.entries if entry.judged.verdict is None)
     example = next(undecided, None)
     return shlex.join(["tracetui", "ls", *places] if example is None else ["tracetui", "show", example])
