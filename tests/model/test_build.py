@@ -61,28 +61,31 @@ def outcome(run: Run) -> dict[str, Any]:
     return {field: repr(getattr(run, field)) for field in fields} | {"positions": sorted(run.index.items())}
 
 
-def from_scratch(spans: Sequence[Span], problems: Sequence[Problem] = ()) -> Run:
+def from_scratch(spans: Sequence[Span], problems: Sequence[Problem] = (), header: Header | None = None) -> Run:
     builder = RunBuilder(REF, lambda span: Body())
-    builder.add(spans, problems=problems)
+    builder.add(spans, problems=problems, header=header)
     return builder.build()
 
 
 @settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(chunks)
-def test_a_growing_run_is_the_run_built_from_scratch(chunks: list[list[Span] | str]) -> None:
+@given(chunks, st.booleans())
+def test_a_growing_run_is_the_run_built_from_scratch(chunks: list[list[Span] | str], by_start: bool) -> None:
     builder = RunBuilder(REF, lambda span: Body())
+    header = Header(id="r", name="n", by_start=by_start)
     so_far: list[Span] = []
     builder.build()
     for chunk in chunks:
         if chunk == "reset":
             builder.reset()
+            builder.add([], header=header)
             so_far = []
         elif not isinstance(chunk, str):
-            builder.add(chunk)
+            builder.add(chunk, header=header)
             so_far += chunk
             if len(chunk) % 2:
                 continue  # several chunks come before somebody builds
-        expected = from_scratch(so_far)
+        builder.add([], header=header)
+        expected = from_scratch(so_far, header=header)
         assert repr(builder.summary()) == repr(expected.summary)
         assert outcome(builder.build()) == outcome(expected)
 
@@ -237,13 +240,24 @@ def test_adding_says_whether_anything_came() -> None:
     assert builder.add(numbered(1))  # the same header; its body may be another
 
 
-@given(st.lists(spans, max_size=30, unique_by=lambda span: span.id))
-def test_a_tree_refuses_what_would_need_another_order(given_spans: list[Span]) -> None:
-    grown = Tree({})
+def test_siblings_are_in_the_order_in_which_they_began_where_the_header_says_so() -> None:
+    times = {"c": 3.0, "top": 0.0, "a": 1.0, "?": None, "b": 2.0}
+    came = [
+        Span(id=name, name=name, started_at=time, parent_id="top" if name != "top" else None)
+        for name, time in times.items()
+    ]
+    run = from_scratch(came, header=Header(id="r", name="n", by_start=True))
+    assert [span.id for span in run.spans] == ["top", "a", "b", "c", "?"]
+    assert [span.id for span in from_scratch(came).spans] == ["top", "c", "a", "?", "b"]
+
+
+@given(st.lists(spans, max_size=30, unique_by=lambda span: span.id), st.booleans())
+def test_a_tree_refuses_what_would_need_another_order(given_spans: list[Span], by_start: bool) -> None:
+    grown = Tree({}, by_start=by_start)
     known: dict[str, Span] = {}
     for span in given_spans:
         known[span.id] = span
-        whole = Tree(known)
+        whole = Tree(known, by_start=by_start)
         if not grown.put(span):
             grown = whole
         assert (grown.spans, grown.depths, grown.sizes) == (whole.spans, whole.depths, whole.sizes)

@@ -69,6 +69,8 @@ class Reader(NamedTuple):
     """A `Session` of a file of which nothing was read yet."""
     told: Callable[[Any, File], tuple[Header, RunBody]]
     """What a session says about the run as a whole."""
+    wanted: Callable[[bytes], bool] | None = None
+    """Whether a line need be decoded, where a file holds many runs; None: each must be."""
 
 
 class Ahead(msgspec.Struct, frozen=True):
@@ -167,7 +169,8 @@ def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: 
         if not line.whole:
             unfinished = line
             break
-        _take(session, line)
+        if reader.wanted is None or reader.wanted(line.data):
+            _take(session, line)
         check = crc32(b"\n", crc32(line.data, check)) if not line.skipped else -1
         offset, number = line.next_offset, line.number + 1
     spans, problems = session.spans, session.problems

@@ -138,7 +138,7 @@ class RunBuilder:
         return True
 
     def _order_anew(self) -> None:
-        self._tree = Tree(self._spans)
+        self._tree = Tree(self._spans, by_start=self._header is not None and self._header.by_start)
         self._steps = _steps(self._tree.spans)
         self._tally = GrowingTally()
         self._shape = None

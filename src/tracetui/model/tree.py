@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from math import inf
 
 from tracetui.model.run import Problem
 from tracetui.model.span import Span
@@ -11,10 +12,11 @@ from tracetui.model.span import Span
 class Tree:
     """Pre-order, depth and subtree size of the spans of a run; siblings keep the order in which they came.
 
+    With `by_start` they have that in which they began; those of which nobody knows when come last.
     Spans whose parent is missing are at the top, cycles of parents are cut; `problems` says so.
     """
 
-    def __init__(self, by_id: Mapping[str, Span]) -> None:
+    def __init__(self, by_id: Mapping[str, Span], *, by_start: bool = False) -> None:
         children: dict[str, list[Span]] = {}
         roots: list[Span] = []
         self._missing: set[str] = set()
@@ -28,6 +30,9 @@ class Tree:
             else:
                 self._orphan(parent)
                 roots.append(span)
+        self._by_start = by_start
+        for siblings in (roots, *children.values()) if by_start else ():
+            siblings.sort(key=_began)
         self.spans, self.depths = roots, [0] * len(roots)
         if children:
             self.spans, self.depths = self._ordered(by_id, roots, children)
@@ -42,7 +47,8 @@ class Tree:
         parent = span.parent_id
         position = self.index.get(span.id)
         if position is not None:
-            if self.spans[position].parent_id != parent:
+            before = self.spans[position]
+            if before.parent_id != parent or (self._by_start and _began(before) != _began(span)):
                 return False
             self.spans[position] = span
             return True
@@ -57,6 +63,8 @@ class Tree:
                 depth = self.depths[above] + 1
                 if depth > len(self._open) or self._open[depth - 1] != above:
                     return False
+        if self._by_start and depth < len(self._open) and _began(self.spans[self._open[depth]]) > _began(span):
+            return False
         self._append(span, depth)
         return True
 
@@ -97,6 +105,11 @@ class Tree:
                     self._cut += 1
                     _walk([span], children, order, depths, seen)
         return order, depths
+
+
+def _began(span: Span) -> float:
+    start = span.started_at
+    return inf if start is None or start != start else start  # NaN is before and after nothing
 
 
 def _walk(
