@@ -1,0 +1,76 @@
+"""OTLP JSON: traces of OpenTelemetry, of any framework that is instrumented, one run a trace.
+
+Facts: the OpenTelemetry protocol 1.x, and files of its Python exporter and collector. A span is written when it has
+ended, so that the spans of a trace come after those below them, over many lines, among those of other traces. Nothing
+says that a trace is complete: it has come to an end when the span at its top is there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.decode import top_names
+from tracetui.formats.otlp.body import body_of
+from tracetui.formats.otlp.reading import all_traces, read_trace
+from tracetui.formats.otlp.records import NO_TRACE, REQUEST
+from tracetui.formats.otlp.trace import Trace, header_of
+from tracetui.formats.tail import parse
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder
+from tracetui.sources.base import File
+
+_SPANS: Final = re.compile(rb'"resource(?:S|_s)pans"')
+_LOOK: Final = 64
+"""Lines that are looked at: those before may be exports of logs or metrics."""
+
+
+class Otlp:
+    """The format; see `tracetui.formats.base.Format`."""
+
+    name = "otlp"
+    title = "OpenTelemetry trace"
+
+    def sniff(self, file: File) -> int:
+        head = file.head
+        if not _SPANS.search(head):
+            return NO
+        names = {name.encode() for name in REQUEST}
+        if any(name in names for name in top_names(head)):
+            return CERTAIN
+        claimed = any(_SPANS.search(data) and _is_request(data) for data in head.split(b"\n", _LOOK)[:_LOOK])
+        return CERTAIN if claimed else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        """Both stages read all: any line may begin a trace, end one or name it."""
+        traces, problems = all_traces(file)
+        if not traces and (problems or not file.moving):
+            first = problems[0] if problems else Problem(file.path, "line 1", "there is no span in it")
+            raise FormatError(f"no span could be read: {first.reason}", first.where)
+        for trace in traces.values():
+            yield self._summary(file, trace)
+        yield from problems
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
+        return read_trace(file, ref.key or NO_TRACE, cursor)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the line that the span is on; `raw` is the span's own part of that."""
+        return body_of(file, span)
+
+    def _summary(self, file: File, trace: Trace) -> RunSummary:
+        builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())
+        builder.add(trace.spans.values(), header=header_of(trace), problems=trace.problems)
+        return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+
+
+def _is_request(data: bytes) -> bool:
+    try:
+        value: Any = parse(data)[0]
+    except FormatError:
+        return False
+    return isinstance(value, dict) and any(name in value for name in REQUEST)

@@ -1,0 +1,302 @@
+"""Messages in all the ways in which spans tell them: as JSON in an attribute, flattened into many, or as events."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from tracetui.formats.otlp.parts import message_of, part_of
+from tracetui.formats.otlp.records import attributes, items, keep, named, nanoseconds, without
+from tracetui.formats.otlp.words import Attributes, decoded
+from tracetui.model import Message, Part, Text, ToolCall, text_of
+
+SYSTEM: Final = "gen_ai.system_instructions"
+_GIVEN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
+_MADE: Final = ("gen_ai.output.messages",)
+_CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
+_EVENTS: Final = ("events",)
+"""Events of a span as JSON in an attribute of it."""
+_GIVEN_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
+_MADE_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
+_ROLES: Final = {
+    "gen_ai.system.message": "system",
+    "gen_ai.user.message": "user",
+    "gen_ai.assistant.message": "assistant",
+    "gen_ai.tool.message": "tool",
+}
+_CHOICE: Final = "gen_ai.choice"
+_TEXTS: Final = {"gen_ai.content.prompt": "gen_ai.prompt", "gen_ai.content.completion": "gen_ai.completion"}
+_MOST: Final = 100_000
+"""Messages of a span."""
+
+
+class Event(NamedTuple):
+    """An event of a span."""
+
+    name: str
+    time: int | None
+    """Nanoseconds since the epoch."""
+    kept: Attributes
+    rest: dict[str, Any]
+    """All else that it says."""
+
+
+class Side(msgspec.Struct, frozen=True):
+    """The messages that went into a span, or those that came of it."""
+
+    messages: tuple[Message, ...] = ()
+    taken: tuple[str, ...] = ()
+    """The attributes that hold them."""
+    rest: dict[str, Any] = {}
+    """What of these has no place in a message."""
+    events: tuple[int, ...] = ()
+    """The events that hold them."""
+
+    @property
+    def text(self) -> str | None:
+        """The text of the last message that has some."""
+        return next((found for one in reversed(self.messages) if (found := text_of(one).strip())), None)
+
+
+_NOTHING: Final = Side()
+
+
+def events_of(span: dict[str, Any]) -> list[Event]:
+    """The events of a span that are objects."""
+    if not span.get("events"):
+        return []
+    return [
+        Event(
+            name if isinstance(name := event.get("name"), str) else "",
+            nanoseconds(event, "timeUnixNano", "time_unix_nano"),
+            attributes(event),
+            without(event, "attributes", *(("name",) if isinstance(name, str) else ())),
+        )
+        for event in items(named(span, "events"))
+        if isinstance(event, dict)
+    ]
+
+
+def given(kept: Attributes, events: Sequence[Event]) -> Side:
+    """What the model, agent or tool was told."""
+    side = (
+        _listed(kept, _GIVEN, "user")
+        or _flat(kept, _GIVEN_FLAT, "user")
+        or _detailed(events, _GIVEN, "user")
+        or _heard(events)
+        or _listed(kept, _EVENTS, "user", chosen=False)
+        or _listed(kept, _CONVERSATIONS, "user")
+        or _NOTHING
+    )
+    return _with_system(side, kept)
+
+
+def made(kept: Attributes, events: Sequence[Event]) -> Side:
+    """What the model or agent said."""
+    return (
+        _listed(kept, _MADE, "assistant")
+        or _flat(kept, _MADE_FLAT, "assistant")
+        or _detailed(events, _MADE, "assistant")
+        or _chosen(events)
+        or _listed(kept, _EVENTS, "assistant", chosen=True)
+        or _answered(kept)
+        or _NOTHING
+    )
+
+
+def prompt_of(side: Side) -> str | None:
+    """The first text of a user."""
+    return next(
+        (text for one in side.messages if one.role in ("user", "human") and (text := text_of(one).strip())), None
+    )
+
+
+def system_of(side: Side) -> str | None:
+    """The first text of the system."""
+    told = (one for one in side.messages if one.role in ("system", "developer"))
+    return next((text for one in told if (text := text_of(one).strip())), None)
+
+
+def said(side: Side) -> str:
+    """What tells these messages from others: their text, else the tools that are asked for."""
+    calls = [part.name for one in side.messages for part in one.parts if isinstance(part, ToolCall)]
+    return side.text or ("→ " + ", ".join(calls) if calls else "")
+
+
+# ---- as JSON in an attribute
+
+
+def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool | None = None) -> Side | None:
+    """The messages of the first of these attributes; `chosen`: only those that are answers, or only the others."""
+    for name in names:
+        found = decoded(kept.get(name))
+        if isinstance(found, dict):
+            found = [found]
+        if isinstance(found, list) and found:
+            if chosen is not None and not any(_is_choice(one) is chosen for one in found):
+                return None
+            messages, rest = _messages(
+                ((i, one) for i, one in enumerate(found[:_MOST]) if chosen is None or _is_choice(one) is chosen),
+                role,
+                name,
+            )
+            if len(found) > _MOST:
+                rest[name] = found[_MOST:]
+            return Side(messages, (name,), rest)
+    return None
+
+
+def _messages(found: Iterable[tuple[int, Any]], role: str, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
+    messages, rests = [], {}
+    for place, value in found:
+        message, rest = message_of(value, _role(value, role))
+        messages.append(message)
+        if rest:
+            rests[f"{name}[{place}]"] = rest
+    return tuple(messages), rests
+
+
+def _is_choice(value: Any) -> bool:
+    return isinstance(value, dict) and value.get("event.name") == _CHOICE
+
+
+def _role(value: Any, role: str) -> str:
+    """Who says it, where a message has an event's name and no role."""
+    told = value.get("event.name") if isinstance(value, dict) else None
+    return "assistant" if told == _CHOICE else _ROLES.get(told, role) if isinstance(told, str) else role
+
+
+def _with_system(side: Side, kept: Attributes) -> Side:
+    """With the instructions of the system before all else."""
+    found = decoded(kept.get(SYSTEM))
+    if not found or not isinstance(found, str | list):
+        return side
+    parts: list[Part] = []
+    rests = dict(side.rest)
+    for place, value in enumerate([found] if isinstance(found, str) else found):
+        part, rest = part_of(value)
+        parts.append(part)
+        if rest:
+            rests[f"{SYSTEM}[{place}]"] = rest
+    message = Message("system", tuple(parts))
+    return Side((message, *side.messages), (SYSTEM, *side.taken), rests, side.events)
+
+
+def _answered(kept: Attributes) -> Side | None:
+    """The answer as the AI SDK tells it: a text, and calls as JSON."""
+    text, calls = kept.get("ai.response.text"), decoded(kept.get("ai.response.toolCalls"))
+    parts: list[Part] = [Text(text)] if isinstance(text, str) and text else []
+    taken = ["ai.response.text"] if parts else []
+    rests: dict[str, Any] = {}
+    if isinstance(calls, list) and calls:
+        taken.append("ai.response.toolCalls")
+        for place, value in enumerate(calls):
+            part, rest = part_of({"type": "tool-call", **value} if isinstance(value, dict) else value)
+            parts.append(part)
+            if rest:
+                rests[f"ai.response.toolCalls[{place}]"] = rest
+    return Side((Message("assistant", tuple(parts)),), tuple(taken), rests) if parts else None
+
+
+# ---- flattened: ``llm.input_messages.0.message.role``
+
+
+def _flat(kept: Attributes, prefixes: Iterable[str], role: str) -> Side | None:
+    for prefix in prefixes:
+        names = [name for name in kept if name.startswith(prefix)]
+        if names and (found := _numbered(kept, prefix, names)):
+            messages, rest = _messages(sorted(found.items()), role, prefix.removesuffix("."))
+            used = tuple(name for name in names if name[len(prefix) :].partition(".")[0].isdecimal())
+            return Side(messages, used, rest)
+    return None
+
+
+def _numbered(kept: Attributes, prefix: str, names: list[str]) -> dict[int, Any]:
+    """The messages by their numbers, nested again."""
+    found: dict[int, dict[str, Any]] = {}
+    for name in names:
+        place, _, path = name[len(prefix) :].partition(".")
+        if len(place) < 8 and place.isdecimal():
+            tree = found.setdefault(int(place), {})
+            _put(tree, path or "content", kept[name])
+    return {place: _nested(tree) for place, tree in found.items()}
+
+
+def _put(tree: dict[str, Any], path: str, value: Any) -> None:
+    *above, last = path.split(".", 12)
+    for step in above:
+        below = tree.get(step)
+        if below is not None and not isinstance(below, _Tree):
+            keep(tree, path, value)  # a value and a branch under one name
+            return
+        tree = tree.setdefault(step, _Tree())
+    keep(tree, last, value)
+
+
+class _Tree(dict[str, Any]):
+    """A branch; a dict that is a value is none."""
+
+
+def _nested(tree: dict[str, Any]) -> Any:
+    """Branches under numbers as lists."""
+    made = {key: _nested(value) if isinstance(value, _Tree) else value for key, value in tree.items()}
+    if made and all(key.isdecimal() and len(key) < 8 for key in made):
+        return [made[key] for key in sorted(made, key=int)]
+    return made
+
+
+# ---- as events
+
+
+def _detailed(events: Sequence[Event], names: Sequence[str], role: str) -> Side | None:
+    """Messages in an attribute of an event (``gen_ai.client.inference.operation.details``)."""
+    for place, event in enumerate(events):
+        side = _listed(event.kept, names, role)
+        if side is not None:
+            others = {key: value for key, value in event.kept.items() if key not in side.taken}
+            return (
+                Side(side.messages, (), side.rest)
+                if others or event.rest
+                else Side(side.messages, (), side.rest, (place,))
+            )
+    return None
+
+
+def _heard(events: Sequence[Event]) -> Side | None:
+    return _told(events, _ROLES, "gen_ai.content.prompt")
+
+
+def _chosen(events: Sequence[Event]) -> Side | None:
+    return _told(events, {_CHOICE: "assistant"}, "gen_ai.content.completion")
+
+
+def _told(events: Sequence[Event], roles: dict[str, str], plain: str) -> Side | None:
+    messages: list[Message] = []
+    rests: dict[str, Any] = {}
+    taken = []
+    for place, event in enumerate(events):
+        if event.name not in roles and event.name != plain:
+            continue
+        for message, rest in _of_event(event, roles):
+            messages.append(message)
+            if rest:
+                keep(rests, event.name, rest)
+        if fields := without(event.rest, "timeUnixNano", "time_unix_nano"):
+            keep(rests, event.name, fields)
+        taken.append(place)
+    return Side(tuple(messages), (), rests, tuple(taken)) if messages else None
+
+
+def _of_event(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message, dict[str, Any]]]:
+    if event.name in roles:
+        yield message_of(event.kept, roles[event.name])
+        return
+    name = _TEXTS[event.name]
+    role = "user" if name == "gen_ai.prompt" else "assistant"
+    found = decoded(event.kept.get(name))
+    others = without(event.kept, name)
+    for place, value in enumerate(found if isinstance(found, list) and found else [found]):
+        message, rest = message_of("" if value is None else value, role)
+        yield message, rest | (others if place == 0 else {})

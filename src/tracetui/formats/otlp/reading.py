@@ -1,0 +1,167 @@
+"""Files of OTLP JSON: requests as lines that are appended, or one request as a document; many traces in each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from zlib import crc32
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import Chunk, Cursor
+from tracetui.formats.decode import decode
+from tracetui.formats.lines import Line, lines
+from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST, At, damage_in, named, normal_id, told_in, trace_id
+from tracetui.formats.otlp.trace import Trace, body_of_run, header_of
+from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on
+from tracetui.formats.whole import unchanged, whole
+from tracetui.model import Header, Problem, RunBody
+from tracetui.sources.base import File
+
+_BOM = b"\xef\xbb\xbf"
+_TRACE = re.compile(rb'"trace(?:I|_i)d"\s*:\s*(?:"([^"\\]*)"|())')
+
+
+def is_document(file: File) -> bool:
+    """Whether a file is one JSON document over several lines: its first line is only the beginning of a value."""
+    first, newline, rest = file.head.removeprefix(_BOM).lstrip().partition(b"\n")
+    return bool(newline) and _begins(first) and not _is_object(rest.lstrip().partition(b"\n")[0])
+
+
+def _begins(data: bytes) -> bool:
+    try:
+        parse(data)
+    except FormatError as error:
+        return error.reason.startswith("cut off")
+    return False
+
+
+def _is_object(data: bytes) -> bool:
+    try:
+        return isinstance(parse(data)[0], dict)
+    except FormatError:
+        return False
+
+
+# ---- one trace
+
+
+def read_trace(file: File, key: str, cursor: Cursor) -> Chunk:
+    """What came of a trace since `cursor`."""
+    if is_document(file):
+        return _read_document(file, key, cursor)
+    reader = Reader(lambda file: Trace(file.path, key), _told, wanted=_wanted(key))
+    place = cursor if isinstance(cursor, Place) else None
+    chunk = read_on(reader, file, place)
+    if cursor is not None and place is None:  # it was a document
+        return Chunk(
+            spans=chunk.spans,
+            header=chunk.header,
+            body=chunk.body,
+            problems=chunk.problems,
+            cursor=chunk.cursor,
+            reset=True,
+            done=chunk.done,
+        )
+    return chunk
+
+
+def _told(trace: Trace, file: File) -> tuple[Header, RunBody]:
+    return header_of(trace), body_of_run(trace)
+
+
+def _read_document(file: File, key: str, cursor: Cursor) -> Chunk:
+    known = unchanged(file, cursor)
+    if known is not None:
+        return Chunk(cursor=known)
+    data = file.read_all()
+    try:
+        value, _ = decode(data)
+    except FormatError:
+        if cursor is not None and file.moving:
+            return Chunk(cursor=cursor)  # caught while it is being written: what was read before stays
+        raise
+    trace = Trace(file.path, key)
+    trace.take(value, Line(0, 1, data, True))
+    header, body = _told(trace, file)
+    return Chunk(
+        spans=list(trace.spans.values()),
+        header=header,
+        body=body,
+        problems=trace.problems,
+        cursor=whole(file, data),
+        reset=cursor is not None,
+    )
+
+
+def _wanted(key: str) -> Callable[[bytes], bool]:
+    """Whether a line may tell of a trace: found out before it is decoded, since most lines are of others."""
+
+    def wanted(data: bytes) -> bool:
+        if key == NO_TRACE or b"\0" in data:
+            return True
+        plain = True
+        for match in _TRACE.finditer(data):
+            if match[1] is None:
+                plain = False  # written with escapes
+            elif normal_id(match[1].decode("utf-8", "replace")) == key:
+                return True
+        return not plain
+
+    return wanted
+
+
+# ---- all traces
+
+
+def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
+    """Every trace of a file, in the order in which they come, and what of it cannot be read."""
+    traces: dict[str, Trace] = {}
+    problems: list[Problem] = []
+    others = 0
+    for line in _records(file):
+        where = f"line {line.number}"
+        try:
+            value, note = _value(line)
+        except FormatError as error:
+            if line.whole or not file.moving:  # else it is being written
+                at = f" ({error.where} of the line)" if error.where else ""
+                problems.append(Problem(file.path, where, f"{error.reason}{at}"))
+            continue
+        if note:
+            problems.append(Problem(file.path, where, f"read leniently: {note}"))
+        problems += [Problem(file.path, where, reason) for reason in dict.fromkeys(damage_in(value))]
+        if named(value, *REQUEST) is None:
+            if named(value, *OTHERS) is not None:
+                others += 1
+            else:
+                problems.append(Problem(file.path, where, "no spans are in it"))
+        _take(traces, value, line, file.path)
+    if others:
+        reason = f"{others} exports of logs or metrics are not read"
+        problems.append(Problem(file.path, "logs and metrics", reason))
+    return traces, problems
+
+
+def _take(traces: dict[str, Trace], value: object, line: Line, path: str) -> None:
+    check = crc32(line.data)
+    for told in told_in(value):
+        key = trace_id(told.span)
+        trace = traces.get(key)
+        if trace is None:
+            trace = traces[key] = Trace(path, key)
+        trace.take_span(told, At(line.offset, len(line.data), check, *told.place), line.number, value)
+
+
+def _records(file: File) -> Iterator[Line]:
+    if is_document(file):
+        yield Line(0, 1, file.read_all(), True)
+        return
+    for line in lines(file, limit=MAX_LINE, end=file.stat.size):
+        if line.data and not line.data.isspace():
+            yield line
+
+
+def _value(line: Line) -> tuple[object, str | None]:
+    if line.skipped:
+        raise FormatError(f"a line of {len(line.data) + line.skipped} bytes is too long to be read")
+    return parse(line.data)

@@ -1,0 +1,300 @@
+"""One trace while its spans come in, in any order: what is known of it as a whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from math import inf
+from typing import Any, Final
+from zlib import crc32
+
+import msgspec
+import orjson
+
+from tracetui.formats.labels import tags_in
+from tracetui.formats.layers import Layers
+from tracetui.formats.lines import Line
+from tracetui.formats.otlp import messages
+from tracetui.formats.otlp.records import (
+    LISTS,
+    OTHERS,
+    PREVIEW,
+    REQUEST,
+    At,
+    Told,
+    about_resource,
+    about_scope,
+    told_in,
+    trace_id,
+    without,
+    word,
+)
+from tracetui.formats.otlp.spans import Read, span_of
+from tracetui.formats.otlp.words import AGENTS, decoded, first, given_to, made_by
+from tracetui.model import FirstError, Header, Operation, Problem, RunBody, Span, Status
+from tracetui.model.tally import CONTAINERS
+
+MOST: Final = 256
+"""So many different resources, scopes and errors of a trace are kept."""
+
+
+class Earliest(msgspec.Struct, frozen=True):
+    """What the span says that began first, of all that say it."""
+
+    value: Any = None
+    at: float = inf
+
+    def or_this(self, start: int | None, value: Any) -> Earliest:
+        """Whichever is earlier; what came first, where both are."""
+        at = inf if start is None else start
+        return Earliest(value, at) if value is not None and (self.value is None or at < self.at) else self
+
+    def may_be(self, start: int | None) -> bool:
+        """Whether something that began then would be the earliest."""
+        return self.value is None or (start is not None and start < self.at)
+
+
+_NOTHING: Final = Earliest()
+
+
+class Trace(msgspec.Struct):
+    """A trace as `formats.tail` reads it: a `Session` that takes what is of the trace `key`, and nothing else."""
+
+    path: str
+    key: str
+    taken: int = 0
+    root: Earliest = _NOTHING
+    """The span that has none above it."""
+    root_body: tuple[Any, Any] = (None, None)
+    """What went into that, and what came of it."""
+    agent: Earliest = _NOTHING
+    model: Earliest = _NOTHING
+    prompt: Earliest = _NOTHING
+    system: Earliest = _NOTHING
+    service: Earliest = _NOTHING
+    source: Earliest = _NOTHING
+    tags: tuple[str, ...] = ()
+    answer: Earliest = _NOTHING
+    """What was said last, by the time at which it ended, backwards."""
+    failures: dict[str, Earliest] = {}
+    """Where each error came up first, by the time at which its span ended."""
+    chats: Layers[Span] = msgspec.field(default_factory=Layers)
+    """Calls of models, as they are if they only wrap others."""
+    callers: Layers[bool] = msgspec.field(default_factory=Layers)
+    """Spans directly below which a model is called."""
+    seen: Layers[int] = msgspec.field(default_factory=Layers)
+    """Checksum of each span."""
+    around: dict[bytes, tuple[str, dict[str, Any]]] = {}
+    """What stands around spans: kind and fields, each once."""
+    full: bool = False
+    """There was more around them."""
+    spans: dict[str, Span] = {}
+    problems: list[Problem] = []
+
+    @property
+    def ended(self) -> bool:
+        """Never for good: spans may come after the one at the top."""
+        return False
+
+    def copy(self) -> Trace:
+        """A trace that goes on from here without changing this one; nothing is left to collect in it."""
+        return msgspec.structs.replace(
+            self,
+            failures=dict(self.failures),
+            chats=self.chats.copy(),
+            callers=self.callers.copy(),
+            seen=self.seen.copy(),
+            around=dict(self.around),
+            spans={},
+            problems=[],
+        )
+
+    def problem(self, line: int, reason: str) -> None:
+        """Nothing: a line that cannot be read is told of the file, since nobody knows which traces it is of."""
+
+    def take(self, record: Any, line: Line, note: str | None = None) -> None:
+        """Take in all spans of this trace on a line."""
+        check = None
+        for told in told_in(record):
+            if trace_id(told.span) == self.key:
+                check = crc32(line.data) if check is None else check
+                self.take_span(told, At(line.offset, len(line.data), check, *told.place), line.number, record)
+
+    def take_span(self, told: Told, at: At, number: int, request: Any) -> None:
+        """Take in one span; `number` is that of its line."""
+        read = Read(told.span)
+        span = span_of(read, told, at, number)
+        self.taken += 1
+        self._once(span, told.span, number)
+        self._learn(read, span)
+        self._surround(read, told, request)
+        self._put(span, read.name[:PREVIEW] or span.name)
+
+    # ---- spans
+
+    def _once(self, span: Span, record: dict[str, Any], number: int) -> None:
+        """Exporters that try again write a span twice; another span of that id is told."""
+        check = crc32(_bytes(record))
+        before = self.seen.get(span.id)
+        if before is not None and before != check:
+            reason = f"span {span.id[:PREVIEW]} is told again in other words: the last ones are shown"
+            self.problems.append(Problem(self.path, f"line {number}", reason))
+        self.seen[span.id] = check
+
+    def _put(self, span: Span, name: str) -> None:
+        """Hand out a span. A call of a model that only wraps another one contains it, and counts nothing itself."""
+        if span.operation is Operation.CHAT:
+            above = span.parent_id
+            wrapping = msgspec.structs.replace(
+                span, name=name, operation=Operation.INVOKE_WORKFLOW, is_step=False, model=None
+            )
+            self.chats[span.id] = wrapping
+            if above is not None and above != span.id:
+                self.callers[above] = True
+                outer = self.chats.get(above)
+                if outer is not None:
+                    self.spans[above] = outer
+            if self.callers.get(span.id):
+                span = wrapping
+        self.spans[span.id] = span
+
+    # ---- the whole
+
+    def _learn(self, read: Read, span: Span) -> None:
+        kept, start = read.kept, read.start
+        self.agent = self.agent.or_this(start, first(kept, AGENTS))
+        self.model = self.model.or_this(start, span.model)
+        self._hear(read)
+        if span.parent_id is None and self.root.may_be(start):
+            self.root = self.root.or_this(start, span)
+            self.tags = _tags(kept)
+            asked, answered = given_to(kept), made_by(kept)
+            self.root_body = (
+                asked[1] if asked else messages.prompt_of(read.given),
+                answered[1] if answered else read.made.text,
+            )
+        if span.status is Status.ERROR:
+            self._fail(span, read.end)
+
+    def _hear(self, read: Read) -> None:
+        """The prompt, the instructions and the last answer."""
+        if self.prompt.may_be(read.start) or self.system.may_be(read.start):
+            prompt = messages.prompt_of(read.given)
+            if prompt is None and read.operation in CONTAINERS:
+                prompt = _plain(given_to(read.kept))
+            self.prompt = self.prompt.or_this(read.start, prompt)
+            self.system = self.system.or_this(read.start, messages.system_of(read.given))
+        if read.operation is Operation.CHAT and read.end is not None and self.answer.may_be(-read.end):
+            self.answer = self.answer.or_this(-read.end, read.made.text)
+
+    def _fail(self, span: Span, end: int | None) -> None:
+        error = span.error
+        key = "" if error is None else error.words[:PREVIEW]
+        if key in self.failures or len(self.failures) < MOST:
+            found = FirstError(
+                error.message if error else "", error.type if error else None, span.id, span.name, span.operation
+            )
+            self.failures[key] = self.failures.get(key, _NOTHING).or_this(end, found)
+
+    def _surround(self, read: Read, told: Told, request: Any) -> None:
+        """What stands around it: the program that it ran in, the library that made it."""
+        service = word(self._once_around("resource", told.resource, about_resource).get("service.name"))
+        if service is not None and not service.startswith("unknown_service"):
+            self.service = self.service.or_this(read.start, service)
+        scope = self._once_around("scope", told.scope, about_scope)
+        self.source = self.source.or_this(read.start, word(scope.get("name")))
+        if isinstance(request, dict) and len(request) > 1:
+            self._once_around("request", without(request, *REQUEST, *OTHERS), dict)
+
+    def _once_around(
+        self, kind: str, record: dict[str, Any], about: Callable[[dict[str, Any]], dict[str, Any]]
+    ) -> dict[str, Any]:
+        """Fields that many spans have in common, kept once."""
+        key = kind.encode() + _bytes(without(record, *LISTS))
+        known = self.around.get(key)
+        if known is not None:
+            return known[1]
+        fields = about(record)
+        if len(self.around) < MOST:
+            self.around[key] = kind, fields
+        elif not self.full:
+            self.full = True
+            reason = f"more than {MOST} different resources and scopes: the others are not shown"
+            self.problems.append(Problem(self.path, "resources", reason))
+        return fields
+
+
+def header_of(trace: Trace) -> Header:
+    """The header as far as it is known."""
+    root: Span | None = trace.root.value
+    agent = trace.agent.value or trace.service.value
+    name = root.name if root is not None else agent or f"trace {trace.key[:8]}"
+    failed = root is not None and root.status is Status.ERROR
+    known = root is not None and root.status_word is not None
+    return Header(
+        id=trace.key,
+        name=name,
+        agent=agent[:PREVIEW] if agent else None,
+        model=trace.model.value,
+        status=root.status if root is not None and (known or failed) else None,
+        status_word=root.status_word if root is not None else None,
+        status_source=root.status_source if root is not None and (known or failed) else None,
+        ended=root is not None,
+        by_start=True,
+        duration_ms=root.duration_ms if root is not None else None,
+        error=_cause(trace, root),
+        prompt=(trace.prompt.value or "")[:PREVIEW],
+        tags=trace.tags,
+        source=(trace.source.value or trace.service.value or "")[:PREVIEW] or None,
+    )
+
+
+def _cause(trace: Trace, root: Span | None) -> FirstError | None:
+    """Where the error that the run failed with came up first; else the first of all."""
+    if root is not None and root.error is not None and (found := trace.failures.get(root.error.words[:PREVIEW])):
+        return found.value if isinstance(found.value, FirstError) else None
+    best = min(trace.failures.values(), key=lambda one: one.at, default=_NOTHING).value
+    return best if isinstance(best, FirstError) else None
+
+
+def body_of_run(trace: Trace) -> RunBody:
+    """What the trace says as a whole: resources and scopes, and what went into the span at the top."""
+    root: Span | None = trace.root.value
+    kept: dict[str, Any] = {}
+    times: dict[str, int] = {}
+    for kind, fields in trace.around.values():
+        if not fields:
+            continue
+        times[kind] = times.get(kind, 0) + 1
+        kept[kind if times[kind] == 1 else f"{kind} {times[kind]}"] = fields
+    return RunBody(
+        input=trace.root_body[0],
+        output=trace.root_body[1],
+        error=None if root is None else root.error,
+        system_prompt=trace.system.value,
+        last_user=trace.prompt.value,
+        last_assistant=trace.answer.value,
+        tags=trace.tags,
+        attributes=kept,
+    )
+
+
+def _tags(kept: dict[str, Any]) -> tuple[str, ...]:
+    """The tags of a trace, as each convention names them."""
+    return tags_in(
+        *({"tags": decoded(kept.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
+    )
+
+
+def _plain(found: tuple[str, Any] | None) -> str | None:
+    """What went into a span, if it is no more than a text."""
+    return (found[1].strip() or None) if found is not None and isinstance(found[1], str) else None
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, depth, integers over 64 bits
+        try:
+            return repr(value).encode("utf-8", "replace")
+        except RecursionError:
+            return b"too deep"

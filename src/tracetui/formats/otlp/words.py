@@ -1,0 +1,260 @@
+"""Which attribute says what.
+
+By the GenAI conventions of OpenTelemetry, today's and earlier ones, OpenInference, OpenLLMetry (``traceloop.*``),
+Pydantic AI and the AI SDK (``ai.*``).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from tracetui.formats.decode import decode_value
+from tracetui.formats.otlp.records import PREVIEW, number, whole, word
+from tracetui.model import Operation, Usage
+
+Attributes = dict[str, Any]
+
+_GEN_AI: Final = {
+    "chat": Operation.CHAT,
+    "text_completion": Operation.CHAT,
+    "generate_content": Operation.CHAT,
+    "embeddings": Operation.EMBEDDINGS,
+    "execute_tool": Operation.EXECUTE_TOOL,
+    "invoke_agent": Operation.INVOKE_AGENT,
+    "invoke_workflow": Operation.INVOKE_WORKFLOW,
+    "retrieval": Operation.RETRIEVAL,
+}
+_OPEN_INFERENCE: Final = {
+    "LLM": Operation.CHAT,
+    "AGENT": Operation.INVOKE_AGENT,
+    "TOOL": Operation.EXECUTE_TOOL,
+    "RETRIEVER": Operation.RETRIEVAL,
+    "RERANKER": Operation.RETRIEVAL,
+    "EMBEDDING": Operation.EMBEDDINGS,
+    "GUARDRAIL": Operation.POLICY,
+}
+_TRACELOOP: Final = {
+    "workflow": Operation.INVOKE_WORKFLOW,
+    "agent": Operation.INVOKE_AGENT,
+    "tool": Operation.EXECUTE_TOOL,
+}
+_REQUESTS: Final = {
+    "chat": Operation.CHAT,
+    "completion": Operation.CHAT,
+    "embedding": Operation.EMBEDDINGS,
+    "rerank": Operation.RETRIEVAL,
+}
+_NAMES: Final = {
+    Operation.EXECUTE_TOOL: ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name"),
+    Operation.INVOKE_AGENT: ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.entity.name"),
+    Operation.INVOKE_WORKFLOW: ("gen_ai.workflow.name", "traceloop.entity.name"),
+}
+MODELS: Final = (
+    "gen_ai.response.model",
+    "gen_ai.request.model",
+    "llm.model_name",
+    "embedding.model_name",
+    "ai.model.id",
+    "model_name",
+)
+AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.workflow.name")
+INPUTS: Final = (
+    "gen_ai.tool.call.arguments",
+    "tool_arguments",
+    "ai.toolCall.args",
+    "input.value",
+    "traceloop.entity.input",
+    "ai.prompt",
+)
+OUTPUTS: Final = (
+    "gen_ai.tool.call.result",
+    "tool_response",
+    "ai.toolCall.result",
+    "final_result",
+    "output.value",
+    "traceloop.entity.output",
+    "ai.response.text",
+)
+_COUNTS: Final = (
+    (
+        "gen_ai.usage.input_tokens",
+        "gen_ai.usage.prompt_tokens",
+        "llm.token_count.prompt",
+        "llm.usage.prompt_tokens",
+        "ai.usage.inputTokens",
+        "ai.usage.promptTokens",
+        "gen_ai.aggregated_usage.input_tokens",
+    ),
+    (
+        "gen_ai.usage.output_tokens",
+        "gen_ai.usage.completion_tokens",
+        "llm.token_count.completion",
+        "llm.usage.completion_tokens",
+        "ai.usage.outputTokens",
+        "ai.usage.completionTokens",
+        "gen_ai.aggregated_usage.output_tokens",
+    ),
+    ("gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.total_tokens", "ai.usage.totalTokens"),
+    (
+        "gen_ai.usage.cache_read.input_tokens",
+        "gen_ai.usage.cache_read_input_tokens",
+        "gen_ai.usage.details.cache_read_tokens",
+        "gen_ai.usage.details.cache_read_input_tokens",
+        "llm.token_count.prompt_details.cache_read",
+        "ai.usage.cachedInputTokens",
+        "gen_ai.aggregated_usage.cache_read.input_tokens",
+    ),
+    (
+        "gen_ai.usage.cache_creation.input_tokens",
+        "gen_ai.usage.cache_creation_input_tokens",
+        "gen_ai.usage.details.cache_write_tokens",
+        "gen_ai.usage.details.cache_creation_input_tokens",
+        "llm.token_count.prompt_details.cache_write",
+        "gen_ai.aggregated_usage.cache_creation.input_tokens",
+    ),
+    (
+        "gen_ai.usage.reasoning.output_tokens",
+        "gen_ai.usage.reasoning_tokens",
+        "gen_ai.usage.details.reasoning_tokens",
+        "llm.token_count.completion_details.reasoning",
+        "llm.usage.reasoning_tokens",
+        "ai.usage.reasoningTokens",
+    ),
+)
+"""In the order of the fields of `Usage`."""
+_COSTS: Final = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
+_COUNTED: Final = frozenset(
+    {
+        Operation.CHAT,
+        Operation.EMBEDDINGS,
+        Operation.RETRIEVAL,
+        Operation.EXECUTE_TOOL,
+        Operation.INVOKE_AGENT,
+        Operation.INVOKE_WORKFLOW,
+        Operation.TURN,
+    }
+)
+"""What uses tokens, or contains what does; elsewhere their counts repeat those of other spans."""
+_ARGUMENTS: Final = ("command", "cmd", "query", "path", "file_path", "pattern", "url", "question", "message", "prompt")
+"""Arguments that tell one call from the next, the most telling first."""
+
+
+def first(kept: Attributes, names: tuple[str, ...]) -> str | None:
+    """The first of these attributes that is text with something in it."""
+    return next((found for name in names if (found := word(kept.get(name))) is not None), None)
+
+
+def operation_of(kept: Attributes, name: str) -> Operation:
+    """What kind of work a span is."""
+    told = word(kept.get("ai.operationId"))
+    if told is not None and told.startswith("ai."):
+        return _ai_sdk(told)
+    told = word(kept.get("gen_ai.operation.name"))
+    if told in _GEN_AI:
+        return _GEN_AI[told]
+    kind = word(kept.get("openinference.span.kind"))
+    if kind is not None:
+        return _open_inference(kind.upper(), kept, name)
+    told = word(kept.get("traceloop.span.kind"))
+    if told is not None:
+        return _TRACELOOP.get(told, Operation.OTHER)
+    told = word(kept.get("llm.request.type"))
+    if told in _REQUESTS:
+        return _REQUESTS[told]
+    if "gen_ai.tool.name" in kept:
+        return Operation.EXECUTE_TOOL
+    if "pydantic_ai.all_messages" in kept or "all_messages_events" in kept or "agent_name" in kept:
+        return Operation.INVOKE_AGENT
+    called = "gen_ai.request.model" in kept and ("gen_ai.system" in kept or "gen_ai.provider.name" in kept)
+    return Operation.CHAT if called else Operation.OTHER
+
+
+def _open_inference(kind: str, kept: Attributes, name: str) -> Operation:
+    if kind == "CHAIN":
+        if name == "turn":
+            return Operation.TURN
+        return Operation.NODE if "graph.node.id" in kept else Operation.OTHER
+    return _OPEN_INFERENCE.get(kind, Operation.OTHER)
+
+
+def _ai_sdk(told: str) -> Operation:
+    if told == "ai.toolCall":
+        return Operation.EXECUTE_TOOL
+    if told.endswith((".doGenerate", ".doStream")):
+        return Operation.CHAT
+    if told.startswith("ai.embed"):
+        return Operation.EMBEDDINGS if told.endswith(".doEmbed") else Operation.OTHER
+    return Operation.INVOKE_WORKFLOW
+
+
+def name_of(kept: Attributes, operation: Operation, name: str) -> str:
+    """What a span is called: the tool, agent or model, else as the trace calls it."""
+    names = MODELS if operation is Operation.CHAT else _NAMES.get(operation, ())
+    return (first(kept, names) or name or str(operation))[:PREVIEW]
+
+
+def usage_of(kept: Attributes, operation: Operation) -> Usage | None:
+    """The tokens of a span. Input includes what was read from and written to a cache."""
+    if operation not in _COUNTED:
+        return None
+    counts = [_count(kept, names) for names in _COUNTS]
+    given, made, total, read, written, thought = counts
+    cached = (read or 0) + (written or 0)
+    if given is not None and cached > given:  # it cannot be part of it
+        total = None if total == given + (made or 0) else total
+        given += cached
+    cost = next((found for name in _COSTS if (found := number(kept.get(name))) is not None), None)
+    return Usage(given, made, total, read, written, thought, cost) or None
+
+
+def _count(kept: Attributes, names: tuple[str, ...]) -> int | None:
+    for name in names:
+        found = whole(kept[name]) if name in kept else None
+        if found is not None and found >= 0:
+            return found
+    return None
+
+
+def given_to(kept: Attributes) -> tuple[str, Any] | None:
+    """The attribute that says what went into a span, and its value, decoded."""
+    return _value(kept, INPUTS)
+
+
+def made_by(kept: Attributes) -> tuple[str, Any] | None:
+    """The same of what came of it."""
+    return _value(kept, OUTPUTS)
+
+
+def _value(kept: Attributes, names: tuple[str, ...]) -> tuple[str, Any] | None:
+    for name in names:
+        if (value := kept.get(name)) is not None:
+            return name, decoded(value)
+    return None
+
+
+def decoded(value: Any) -> Any:
+    """What a text holds if it is a JSON object or array, else the value itself."""
+    return decode_value(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
+
+
+def telling(value: Any) -> str:
+    """What tells one call from the next, by what it was given."""
+    if isinstance(value, str):
+        return value.strip()[:PREVIEW]
+    if isinstance(value, dict):
+        found = next((text for name in _ARGUMENTS if (text := word(value.get(name))) is not None), None)
+        if found is None and len(value) == 1:
+            found = word(next(iter(value.values())))
+        if found is not None:
+            return found.strip()[:PREVIEW]
+    return "" if value is None or value in ({}, []) else short_json(value)
+
+
+def short_json(value: Any) -> str:
+    """The beginning of a value as JSON."""
+    try:
+        return orjson.dumps(value)[: PREVIEW * 4].decode("utf-8", "ignore")[:PREVIEW]
+    except orjson.JSONEncodeError:  # lone surrogates, depth, integers over 64 bits
+        return repr(value)[:PREVIEW] if isinstance(value, int) else "…"
