@@ -364,6 +364,17 @@ def test_a_line_that_is_no_record_is_a_problem_and_a_half_one_waits(tmp_path: Pa
     assert len(run.spans) == 2
 
 
+def test_sessions_of_a_relative_are_not_claimed(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    lines = records(session(CASES / "rewind" / "input"))
+    for line in lines:
+        line["message"] = {"role": "model", "parts": [{"text": "I speak with another model."}]}
+        del line["isSidechain"]
+    write(path, lines)
+    with SOURCE.open(str(path)) as file:
+        assert FORMAT.sniff(file) == 0
+
+
 def test_parents_that_are_not_there_or_run_in_a_circle_harm_nothing(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     lines = records(session(CASES / "rewind" / "input"))

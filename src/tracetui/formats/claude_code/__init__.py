@@ -44,6 +44,8 @@ class ClaudeCode:
             return NO
         best = LIKELY if b"\n" not in head and len(head) == HEAD_SIZE and _BEGINS.match(head) else NO
         for record in _records(head):
+            if "parts" in fields(record.get("message")):  # relatives of it that speak with other models
+                return NO
             best = max(best, _claim(record))
             if best == CERTAIN:
                 break
@@ -103,11 +105,11 @@ def _claim(record: Record) -> int:
     """How surely a record is one of Claude Code."""
     kind = kind_of(record)
     if kind in CONVERSATION:
-        known = "parentUuid" in record or "isSidechain" in record
+        said = "content" in fields(record.get("message"))
+        known = "isSidechain" in record or ("parentUuid" in record and said)
         if known and "uuid" in record and isinstance(record.get("sessionId"), str):
             return CERTAIN
-        told = isinstance(record.get("message"), dict) and "uuid" in record
-        return LIKELY if known or told else NO
+        return LIKELY if known or (said and "uuid" in record) else NO
     if kind in HOUSEKEEPING and isinstance(record.get("sessionId"), str):
         return LIKELY
     own = {"summary": "leafUuid", "file-history-snapshot": "snapshot"}.get(kind)
