@@ -1,4 +1,4 @@
-"""How fast the files of coding agents are counted, beside a loop that only decodes their lines: a row a format."""
+"""How fast the files of agents are counted, beside a loop that only decodes their lines: a row a format."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         ways: dict[str, Callable[[], None]] = {"decode": partial(_decode, folder), "count": partial(_count, folder)}
         times = interleaved(ways, rounds)
         decoded, counted = median(times["decode"]), median(times["count"])
-        size = sum(path.stat().st_size for path in folder.rglob("*.jsonl")) / 1e6
+        size = sum(path.stat().st_size for path in folder.rglob("*.json*")) / 1e6
         speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
         yield Row(f"count {name}, {size:.0f} MB", counted / decoded, 2, "×", speeds)
 
@@ -51,7 +51,35 @@ def claude(calls: int) -> Path:
     return made(f"claude-{calls}", write)
 
 
-MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex, "claude-code": claude}
+def atif(calls: int) -> Path:
+    """A trajectory of so many calls, with outputs of a few kB: one document."""
+
+    def write(folder: Path) -> None:
+        words = Words("atif")
+        steps = [_step(words, number) for number in range(1, calls + 1)]
+        agent = {"name": "gardener", "version": "1", "model_name": BIG}
+        document = {"schema_version": "ATIF-v1.7", "session_id": _THREAD, "agent": agent, "steps": steps}
+        (folder / "trajectory.json").write_bytes(orjson.dumps(document))
+
+    return made(f"atif-{calls}", write)
+
+
+MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex, "claude-code": claude, "atif": atif}
+
+
+def _step(words: Words, number: int) -> dict[str, Any]:
+    ident = f"call_{number}"
+    call = {"tool_call_id": ident, "function_name": "bash", "arguments": {"command": words.text(80)}}
+    metrics = {"prompt_tokens": 1200, "completion_tokens": 85, "cached_tokens": 900, "cost_usd": 0.003}
+    return {
+        "step_id": number,
+        "timestamp": "2026-03-02T09:15:00.000Z",
+        "source": "agent",
+        "message": words.text(80),
+        "tool_calls": [call],
+        "observation": {"results": [{"source_call_id": ident, "content": words.text(3_000)}]},
+        "metrics": metrics,
+    }
 
 
 def _session(words: Words, calls: int) -> Iterator[bytes]:
@@ -120,7 +148,7 @@ def _line(kind: str, payload: dict[str, Any]) -> bytes:
 
 
 def _decode(folder: Path) -> None:
-    for path in folder.rglob("*.jsonl"):
+    for path in folder.rglob("*.json*"):
         for line in path.read_bytes().split(b"\n"):
             if line:
                 orjson.loads(line)

@@ -25,6 +25,8 @@ BUILT_IN: Final[dict[str, str]] = {
     "latticeflow": "tracetui.formats.latticeflow:LatticeFlow",
     "claude-code": "tracetui.formats.claude_code:ClaudeCode",
     "codex": "tracetui.formats.codex:Codex",
+    "otlp": "tracetui.formats.otlp:Otlp",
+    "atif": "tracetui.formats.atif:Atif",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

@@ -1,0 +1,96 @@
+"""Agent Trajectory Interchange Format (ATIF): what an agent did as one JSON document, of versions 1.0 to 1.8.
+
+Facts: Harbor's specification and files of its own models; NeMo and others write it too. A file is written anew as a
+whole, if more than once. A run may go on in another file, and those of its sub-agents are within it or beside it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from tracetui.formats.atif.body import body_of
+from tracetui.formats.atif.document import beginning
+from tracetui.formats.atif.parts import whole_of
+from tracetui.formats.atif.reading import Mark, Reading, read_again
+from tracetui.formats.atif.run import counted, header_of, model_of, run_body
+from tracetui.formats.atif.words import opening_of
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.decode import top_names
+from tracetui.formats.whole import whole
+from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder, summary_of
+from tracetui.sources.base import HEAD_SIZE, File
+
+LIKELY: Final = 60
+_VERSION: Final = re.compile(rb'"schema_version"\s*:\s*"ATIF-v')
+_OWN: Final = frozenset({b"schema_version", b"agent", b"steps"})
+
+
+class Atif:
+    """The format; see `tracetui.formats.base.Format` and `Composed`."""
+
+    name = "atif"
+    title = "ATIF trajectory"
+
+    def sniff(self, file: File) -> int:
+        head = file.head
+        if _VERSION.search(head):
+            found = _OWN.intersection(top_names(head))
+            return CERTAIN if len(found) == len(_OWN) else LIKELY if b"schema_version" in found else NO
+        if len(head) < HEAD_SIZE or b'"step_id"' not in head:
+            return NO
+        return LIKELY if b"steps" in set(top_names(head)) and b'"source"' in head else NO
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        ref = RunRef(self.name, file.path)
+        header = None if deep else _quick_header(file)
+        if header is not None:
+            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+            return
+        reading = Reading(file, file.read_all(), placed=False)
+        builder = RunBuilder(ref, lambda span: Body())
+        builder.add(reading.spans, header=_header(reading, file), problems=reading.problems)
+        yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """The whole run in one chunk, out of all its files. Nothing while they stay as they were."""
+        if isinstance(cursor, Mark) and (same := read_again(file, cursor)) is not None:
+            return Chunk(cursor=same)
+        data = file.read_all()
+        reading = Reading(file, data)
+        return Chunk(
+            spans=reading.spans,
+            header=_header(reading, file),
+            body=run_body(reading),
+            problems=reading.problems,
+            cursor=reading.mark(whole(file, data)),
+            reset=cursor is not START,
+        )
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the step, or the trajectory, that tells the span; a call's `raw` is its step."""
+        return body_of(file, span)
+
+    def whole_of(self, file: File) -> str | None:
+        return whole_of(file)
+
+    def parts_in(self, path: str) -> Sequence[str]:
+        return [f"../{os.path.basename(os.path.dirname(path))}"]
+
+
+def _header(reading: Reading, file: File) -> Header:
+    root = reading.doc.root
+    opening = opening_of((record.value for record in reading.doc.steps), model_of(root))
+    return counted(header_of(root, opening, file), reading)
+
+
+def _quick_header(file: File) -> Header | None:
+    """The header from what a trajectory says of itself and its first steps; None where that is not strict JSON."""
+    found = beginning(file.read_all())
+    try:
+        return None if found is None else header_of(found[0], opening_of(found[1], model_of(found[0])), file)
+    except (ValueError, RecursionError):  # a step is not
+        return None

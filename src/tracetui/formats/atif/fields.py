@@ -1,0 +1,174 @@
+"""Fields of a trajectory, whose types nobody may trust: the value if it is what was asked for, else nothing."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.model import Error, Status, StatusSource, Usage
+
+PREVIEW: Final = 120
+"""Characters of a preview or prompt, as the model asks for."""
+MESSAGE_LIMIT: Final = 500
+"""Characters of an error in a header; the body holds all of it."""
+_TIME_LIMIT: Final = 64
+_FLAGS: Final = ("is_error", "tool_result_is_error")
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is told: by a step, one call in it, or a whole trajectory."""
+
+    place: tuple[int, int, int] | None = None
+    """Offset, size and checksum of its bytes; None where the file is not strict JSON, or no record tells it."""
+    value: Any = None
+    """The record itself where there is no `place`."""
+    path: str | None = None
+    """The file, where it is not that of the run; relative to its folder."""
+    call: int | None = None
+    """Which of the step's calls."""
+    whole: bool = False
+    """It is told by a trajectory, not by a step."""
+
+
+class Record(msgspec.Struct, frozen=True):
+    """A decoded value and where it is in its file."""
+
+    value: Any
+    place: tuple[int, int, int] | None = None
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def sequence(value: Any) -> list[Any]:
+    """`value` if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def word(value: Any) -> str | None:
+    """`value` if it is text with something in it."""
+    return value if isinstance(value, str) and value else None
+
+
+def whole(value: Any) -> int | None:
+    """`value` if it is a whole number of at most 64 bits."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def number(value: Any) -> float | None:
+    """`value` as a float if it is a finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value) if math.isfinite(value) else None
+    except OverflowError:  # a whole number of hundreds of digits
+        return None
+
+
+def moment(value: Any) -> tuple[float | None, str | None]:
+    """An ISO 8601 time as (seconds since the epoch, zone); a naive one has no zone and is read as if it were UTC."""
+    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
+        return None, None
+    try:
+        found = datetime.fromisoformat(value.strip())
+        zone = None if found.tzinfo is None else "UTC"
+        return (found.replace(tzinfo=UTC) if zone is None else found).timestamp(), zone
+    except (ValueError, OverflowError):
+        return None, None
+
+
+def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    """`record` without the fields of those names."""
+    return {key: value for key, value in record.items() if key not in names}
+
+
+def text_in(content: Any) -> str:
+    """The text of a message or a result: text itself, or the texts of its parts."""
+    if isinstance(content, str):
+        return content
+    texts = [mapping(part).get("text") for part in sequence(content)]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def rendered(value: Any) -> bytes:
+    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except RecursionError:
+        return b""
+
+
+def is_copied(step: dict[str, Any]) -> bool:
+    """Whether a step repeats one of another trajectory, only so that the context is complete."""
+    return step.get("is_copied_context") is True
+
+
+def usage_of(metrics: Any) -> Usage | None:
+    """What one step used; ATIF counts cached input as part of the prompt, as `Usage` does."""
+    said, extra = mapping(metrics), mapping(mapping(metrics).get("extra"))
+    return (
+        Usage(
+            input_tokens=whole(said.get("prompt_tokens")),
+            output_tokens=whole(said.get("completion_tokens")),
+            cache_read_tokens=whole(said.get("cached_tokens")),
+            cache_creation_tokens=whole(extra.get("cache_creation_input_tokens")),
+            reasoning_tokens=whole(extra.get("reasoning_tokens", extra.get("reasoning_output_tokens"))),
+            cost_usd=number(said.get("cost_usd")),
+        )
+        or None
+    )
+
+
+def declared_of(final: Any) -> Usage | None:
+    """What a trajectory says that it used as a whole."""
+    said = mapping(final)
+    return (
+        Usage(
+            input_tokens=whole(said.get("total_prompt_tokens")),
+            output_tokens=whole(said.get("total_completion_tokens")),
+            cache_read_tokens=whole(said.get("total_cached_tokens")),
+            cost_usd=number(said.get("total_cost_usd")),
+        )
+        or None
+    )
+
+
+def total(used: Sequence[Usage]) -> Usage:
+    """The sum of what was used, each number over those that tell it."""
+    columns = zip(*map(msgspec.structs.astuple, used), strict=True)
+    known = ([value for value in column if value is not None] for column in columns)
+    return Usage(*(sum(values) if values else None for values in known))
+
+
+def failure_in(extras: Iterable[Any], content: Any) -> tuple[Status | None, StatusSource | None, Error | None]:
+    """What fields outside the schema say of how something went, each None where they say nothing; `content` says why.
+
+    ATIF has no field for that; converters write these into ``extra``. Nothing is guessed from text.
+    """
+    fine: StatusSource | None = None
+    for extra in extras:
+        if not extra or not isinstance(extra, dict):
+            continue
+        error, kind, code = extra.get("error"), word(extra.get("error_type")), whole(extra.get("exit_code"))
+        message = word(error) or word(mapping(error).get("message"))
+        flags = [extra[name] for name in _FLAGS if isinstance(extra.get(name), bool)]
+        if message or kind or mapping(error) or any(flags):
+            kind = kind or word(mapping(error).get("type"))
+            return Status.ERROR, StatusSource.EXPLICIT, Error((message or _reason(content))[:MESSAGE_LIMIT], kind)
+        if code:
+            return Status.ERROR, StatusSource.EXIT, Error(_reason(content), f"exit {code}")
+        fine = StatusSource.EXPLICIT if flags else StatusSource.EXIT if code is not None else fine
+    return (Status.OK, fine, None) if fine else (None, None, None)
+
+
+def _reason(content: Any) -> str:
+    """The beginning of a text, of a message, or of several."""
+    texts = map(text_in, content) if isinstance(content, list) else (text_in(content),)
+    return "\n".join(filter(None, texts)).strip()[:MESSAGE_LIMIT]

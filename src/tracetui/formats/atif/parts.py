@@ -1,0 +1,120 @@
+"""The files that make one run: a trajectory, those in which it goes on, and those of its sub-agents.
+
+A file is referred to by its name, relative to the folder of the file that refers to it; of a path of another machine or
+a container the last part counts. Nothing says what refers to a file: whoever meets one looks among the files around.
+"""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from tracetui.errors import FormatError
+from tracetui.formats.atif.document import Document, document
+from tracetui.formats.atif.fields import is_copied, mapping, sequence, word
+from tracetui.formats.atif.spans import refs_of
+from tracetui.sources.base import File, Stat
+
+CONTINUED: Final = "continued_trajectory_ref"
+CHAIN: Final = 64
+"""Files that refer to files are followed so far."""
+_NEAR: Final = 8
+"""Files of a folder that may refer to one of another name."""
+_BUDGET: Final = 16 << 20
+"""Bytes of them that are read to see."""
+_HINTS: Final = (b"trajectory_path", CONTINUED.encode())
+
+
+class Folders:
+    """The files around a run's file, each folder listed once."""
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+        self._listed: dict[str, dict[str, Stat]] = {}
+
+    def names(self, folder: str) -> dict[str, Stat]:
+        """Files that may be read, by name, in a folder relative to that of the run's file."""
+        if folder not in self._listed:
+            entries = self._file.folder(folder).entries
+            self._listed[folder] = {_name(one.path): one.stat for one in entries if one.skipped is None and one.stat}
+        return self._listed[folder]
+
+    def find(self, ref: str, folder: str) -> str | None:
+        """Path of the file that `ref` means in a trajectory of that folder, None if there is none."""
+        parts = [part for part in re.split(r"[/\\]", ref) if part not in ("", ".")]
+        if not parts or ref.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
+            parts = parts[-1:]
+        for path in ("/".join(parts), parts[-1] if parts else ""):
+            below, _, name = posixpath.join(folder, path).rpartition("/")
+            if name and name in self.names(below):
+                return f"{below}/{name}" if below else name
+        return None
+
+
+def file_refs(doc: Document) -> Iterator[str]:
+    """All references to files in a trajectory and in those within it, but for those of copied steps."""
+    yield from filter(None, (word(doc.root.get(CONTINUED)),))
+    for step in (mapping(record.value) for record in doc.steps):
+        for result in [] if is_copied(step) else sequence(mapping(step.get("observation")).get("results")):
+            yield from filter(None, (word(ref.get("trajectory_path")) for ref in refs_of(result)))
+    for agent in doc.agents:
+        yield from file_refs(agent)
+
+
+def whole_of(file: File) -> str | None:
+    """Path of the file whose run `file` is a part of, None where it stands for itself (or files go round)."""
+    folders, seen, at = Folders(file), [file.name], file.name
+    while len(seen) < CHAIN:
+        above = _referrer(file, folders, at)
+        if above is None:
+            break
+        if above in seen:
+            return None
+        seen.append(above)
+        at = above
+    if len(seen) == 1:
+        return None
+    with file.other(at) as main:
+        return main.path
+
+
+def _referrer(file: File, folders: Folders, path: str) -> str | None:
+    """The file that refers to the one at `path`: one of its folder, or of the folder above that of `file`."""
+    folder, _, name = path.rpartition("/")
+    for other in _candidates(folders.names(folder), name):
+        found = f"{folder}/{other}" if folder else other
+        if _refers(file, found, name):
+            return found
+    own = "" if folder else _name(posixpath.dirname(file.path))
+    for other in _candidates(folders.names(".."), "") if own else ():
+        if _refers(file, f"../{other}", f"{own}/{name}"):
+            return f"../{other}"
+    return None
+
+
+def _candidates(names: dict[str, Stat], name: str) -> Iterator[str]:
+    """Files that may refer to `name`: those that are called like it up to the first dot, and a few others."""
+    family = name.split(".")[0] + "." if name.count(".") > 1 else "\0"
+    near = sorted((one for one in names if one.endswith(".json") and one != name), key=lambda one: (len(one), one))
+    yield from (one for one in near if one.startswith(family))
+    if len(near) <= _NEAR and sum(names[one].size for one in near) <= _BUDGET:
+        yield from (one for one in near if not one.startswith(family))
+
+
+def _refers(file: File, path: str, target: str) -> bool:
+    """Whether the trajectory at `path` refers to the file `target`, relative to its own folder."""
+    try:
+        with file.other(path) as other:
+            data = other.read_all()
+            if _name(target).encode() not in data or not any(hint in data for hint in _HINTS):
+                return False
+            around = Folders(other)
+            return any(around.find(ref, "") == target for ref in file_refs(document(data)[0]))
+    except (OSError, FormatError):
+        return False
+
+
+def _name(path: str) -> str:
+    return re.split(r"[/\\]", path)[-1]

@@ -1,0 +1,417 @@
+"""ATIF trajectories: steps and calls, totals, copies, sub-agents and continuations in other files, growth, damage."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import shutil
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.hostile import ATTACKS
+from tests.shared import SHARED, needs_shared, sample
+from tracetui.diff.comparison import compare
+from tracetui.formats import registry
+from tracetui.formats.atif import Atif
+from tracetui.live.scan import Found, scan
+from tracetui.model import Operation, Reasoning, Run, RunRef, Span, Status, StatusSource, Text, ToolCall, Usage
+from tracetui.sources.local import LocalSource
+from tracetui.testing import hostile
+from tracetui.testing import read_run as run_of
+from tracetui.testing.growth import Follower
+from tracetui.text import clean
+
+CASES = Path(__file__).parent / "atif"
+FORMAT = Atif()
+SOURCE = LocalSource()
+
+
+@pytest.fixture
+def case(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
+    """A copy of the input of a case."""
+    folder = tmp_path / "input"
+    shutil.copytree(CASES / request.param / "input", folder)
+    return folder
+
+
+with_case = partial(pytest.mark.parametrize, "case", indirect=True)
+
+
+def read(path: Path) -> Run:
+    return run_of(FORMAT, RunRef(FORMAT.name, str(path)))
+
+
+def listed(folder: Path) -> dict[str, Found]:
+    """What became of each file of a folder, by name."""
+    return {Path(found.path).name: found for found in scan(SOURCE, [str(folder)], deep=True, only=FORMAT)}
+
+
+def span(run: Run, name: str) -> Span:
+    """The first span of that id or name."""
+    return next(one for one in run.spans if name in (one.id, one.name))
+
+
+def loaded(path: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads(path.read_bytes())
+    return found
+
+
+def write(path: Path, document: Any) -> None:
+    path.write_text(json.dumps(document), encoding="utf-8")
+
+
+def trajectory(*steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
+    agent = {"name": "newt", "version": "1"}
+    return {"schema_version": "ATIF-v1.7", "session_id": "pond", "agent": agent, "steps": list(steps), **fields}
+
+
+# ------------------------------------------------------------------------------------------------- steps and calls
+
+
+@with_case(["turns"])
+def test_a_step_is_a_span_and_its_calls_are_below_it(case: Path) -> None:
+    run = read(case / "trajectory.json")
+    assert [one.step for one in run.spans if one.is_step] == list(range(1, 11))
+    assert [one.name for one in run.spans if one.parent_id == "4"] == ["look", "bash", "ask"]
+    one = span(run, "4")
+    assert (one.operation, one.model, one.preview) == (
+        Operation.CHAT,
+        "mock/small",
+        "I look at the tree, and at the shears.",
+    )
+    parts = run.load(one).output_messages[0].parts
+    assert [type(part) for part in parts] == [Reasoning, Text, ToolCall, ToolCall, ToolCall]
+    assert run.load(span(run, "4.2")).output == "ls: shed/shears: no such file"
+    assert json.loads(run.load(one).raw)["step_id"] == 4
+
+
+@with_case(["turns"])
+def test_only_a_field_says_that_something_failed(case: Path) -> None:
+    run = read(case / "trajectory.json")
+    known = {one.id: (one.status, one.status_source) for one in run.spans if one.operation is Operation.EXECUTE_TOOL}
+    assert known == {
+        "4.1": (Status.OK, StatusSource.DERIVED),
+        "4.2": (Status.ERROR, StatusSource.EXIT),
+        "4.3": (Status.UNKNOWN, StatusSource.DERIVED),
+        "5.1": (Status.ERROR, StatusSource.EXPLICIT),
+        "8.1": (Status.OK, StatusSource.DERIVED),
+        "8.2": (Status.OK, StatusSource.EXPLICIT),
+    }
+    error = span(run, "4.2").error
+    assert error is not None
+    assert error.words == "exit 2: ls: shed/shears: no such file"
+
+
+@with_case(["turns"])
+def test_calls_of_one_id_have_their_results_in_order(case: Path) -> None:
+    run = read(case / "trajectory.json")
+    assert [run.load(span(run, name)).output for name in ("8.1", "8.2")] == ["cut the second", "cut the third"]
+    assert run.load(span(run, "8")).attributes["observation.results"][0]["content"] == "a crow laughs"
+
+
+@with_case(["turns"])
+def test_a_run_is_called_by_what_a_person_asked(case: Path) -> None:
+    summary = read(case / "trajectory.json").summary
+    assert (summary.name, summary.prompt) == ("gardener", "Prune the old tree by the gate")
+    assert (summary.tags, summary.source) == (("trees", "spring"), "orchard-bench")
+
+
+@with_case(["turns"])
+def test_a_step_without_the_model_is_no_call_of_it(case: Path) -> None:
+    run = read(case / "trajectory.json")
+    assert (span(run, "7").operation, span(run, "7").note) == (Operation.OTHER, "no model call")
+    assert span(run, "8").note == "3 model calls"
+    assert span(run, "6").note == "compaction"
+
+
+@with_case(["turns"])
+def test_an_unknown_source_is_a_row_of_its_own_and_told_once(case: Path) -> None:
+    path = case / "trajectory.json"
+    document = loaded(path)
+    document["steps"].append({"step_id": 11, "source": "weather", "message": "It stops."})
+    write(path, document)
+    run = read(path)
+    rows = [one for one in run.spans if one.name == "weather"]
+    assert [(one.operation, one.note) for one in rows] == [(Operation.META, "unknown kind")] * 2
+    assert [problem.where for problem in run.problems] == ["steps[8]"]
+
+
+# -------------------------------------------------------------------------------------------------------- the numbers
+
+
+def raw_usage(path: Path) -> tuple[int, int, int, float]:
+    """Prompt, completion and cached tokens and cost of the steps of one file, copies and sub-agents left out."""
+    sums = [0.0] * 4
+    for step in loaded(path)["steps"]:
+        metrics = step.get("metrics") or {} if isinstance(step, dict) and not step.get("is_copied_context") else {}
+        for place, name in enumerate(("prompt_tokens", "completion_tokens", "cached_tokens", "cost_usd")):
+            sums[place] += metrics.get(name) or 0
+    return int(sums[0]), int(sums[1]), int(sums[2]), sums[3]
+
+
+def told(usage: Usage | None) -> tuple[int, int, int, float]:
+    assert usage is not None
+    return (
+        usage.input_tokens or 0,
+        usage.output_tokens or 0,
+        usage.cache_read_tokens or 0,
+        usage.cost_usd or 0.0,
+    )
+
+
+def check_sums(path: Path) -> None:
+    """What is counted is what the raw steps hold, and what `final_metrics` declares."""
+    run = read(path)
+    counted, raw = told(run.summary.usage), raw_usage(path)
+    assert counted[:3] == raw[:3]
+    assert math.isclose(counted[3], raw[3], abs_tol=1e-9)
+    assert run.body.totals
+    assert not [total for total in run.body.totals if total.differs]
+    final = loaded(path)["final_metrics"]
+    for name, value in zip(("prompt_tokens", "completion_tokens", "cached_tokens"), counted, strict=False):
+        assert final.get(f"total_{name}", value) == value
+
+
+@with_case(["turns"])
+def test_sums_are_those_of_the_final_metrics(case: Path) -> None:
+    check_sums(case / "trajectory.json")
+    usage = read(case / "trajectory.json").summary.usage
+    assert usage is not None
+    assert (usage.reasoning_tokens, usage.cache_creation_tokens) == (30, 200)
+
+
+@with_case(["turns"])
+def test_a_declared_number_that_is_wrong_stands_beside_the_sum(case: Path) -> None:
+    path = case / "trajectory.json"
+    document = loaded(path)
+    document["final_metrics"] |= {"total_prompt_tokens": 1, "total_cost_usd": 0.5, "total_steps": 3}
+    write(path, document)
+    totals = {total.name: total for total in read(path).body.totals if total.differs}
+    assert {name: total.counted for name, total in totals.items() if name != "total_cost_usd"} == {
+        "total_prompt_tokens": 3290,
+        "total_steps": 10,
+    }
+    assert "total_cost_usd" in totals
+
+
+@with_case(["old"])
+def test_a_trajectory_whose_steps_do_not_say_used_what_it_declares(case: Path) -> None:
+    run = read(case / "owl.json")
+    assert run.summary.usage == Usage(500, 50, cache_read_tokens=100, cost_usd=0.02)
+    assert run.summary.time_zone is None
+    assert [total.name for total in run.body.totals if total.differs] == ["total_steps"]
+
+
+# ------------------------------------------------------------------------------------------------------- several files
+
+
+@with_case(["continued"])
+def test_a_run_that_goes_on_in_other_files_is_one(case: Path) -> None:
+    files = listed(case)
+    assert {name: Path(found.part_of or "").name for name, found in files.items()} == {
+        "trajectory.json": "",
+        "trajectory.cont-1.json": "trajectory.json",
+        "trajectory.cont-2.json": "trajectory.json",
+    }
+    run = read(case / "ferry" / "trajectory.json")
+    assert [one.id for one in run.spans if one.is_step] == ["1", "2", "cont-1/3", "cont-1/4", "cont-2/1"]
+    assert [one.preview for one in run.spans if one.name == "continuation"] == [
+        "trajectory.cont-1.json",
+        "trajectory.cont-2.json",
+    ]
+    assert run.summary.duration_ms == 30_000
+
+
+@with_case(["continued"])
+def test_copied_context_counts_once(case: Path) -> None:
+    folder = case / "ferry"
+    run = read(folder / "trajectory.json")
+    sums = [raw_usage(path) for path in folder.iterdir()]
+    assert told(run.summary.usage)[:3] == tuple(sum(column) for column in zip(*sums, strict=True))[:3]
+    assert (run.summary.llm_calls, run.summary.tool_calls) == (3, 1)
+    copies = [one for one in run.spans if one.parent_id == "cont-1/copied"]
+    assert [(one.operation, one.note, one.usage) for one in copies] == [(Operation.MESSAGE, "copied", None)] * 2
+    assert [total.name for total in run.body.totals if total.differs] == ["cont-2 total_prompt_tokens"]
+
+
+@with_case(["agents"])
+def test_sub_agents_are_below_the_calls_that_started_them(case: Path) -> None:
+    files = listed(case)
+    assert sorted(name for name, found in files.items() if found.part_of) == [
+        "trajectory.summarization-1-summary.json",
+        "trajectory.wasp.json",
+    ]
+    run = read(case / "trajectory.json")
+    above = {one.name: one.parent_id for one in run.spans if one.operation is Operation.INVOKE_AGENT}
+    assert above == {"bee": "2.1", "larva": "agent-1/2.1", "wasp": "2.2", "summary": "3", "drone": None}
+    assert run.summary.steps == 4
+    assert {one.step for one in run.spans if one.id.startswith("agent-")} == {None}
+    assert ["trajectory.lost.json" in problem.reason for problem in run.problems] == [True]
+    assert told(run.summary.usage)[:3] == (357, 29, 140)
+    assert run.load(span(run, "wasp")).attributes["file"] == "trajectory.wasp.json"
+    assert run.load(span(run, "bee")).attributes["agent"]["name"] == "bee"
+
+
+@with_case(["agents"])
+def test_a_file_that_somebody_names_is_nobodys_part(case: Path) -> None:
+    path = str(case / "trajectory.wasp.json")
+    (found,) = scan(SOURCE, [path], deep=True, only=FORMAT)
+    assert [run.id for run in found.runs] == ["wasp-s"]
+
+
+def test_files_that_refer_to_each_other_are_all_listed(tmp_path: Path) -> None:
+    for one, other in (("a", "b"), ("b", "c"), ("c", "a"), ("d", "a")):
+        write(tmp_path / f"{one}.json", trajectory(continued_trajectory_ref=f"{other}.json"))
+    files = listed(tmp_path)
+    assert sorted(name for name, found in files.items() if not found.part_of) == [
+        "a.json",
+        "b.json",
+        "c.json",
+        "d.json",
+    ]
+    assert len([one for one in read(tmp_path / "a.json").spans if one.name == "continuation"]) == 2
+
+
+def test_a_path_in_a_reference_leads_nowhere_else(tmp_path: Path) -> None:
+    inner = tmp_path / "in"
+    inner.mkdir()
+    write(tmp_path / "secret.json", trajectory({"source": "agent", "message": "secret"}))
+    (inner / "link.json").symlink_to(tmp_path / "secret.json")
+    os.mkfifo(inner / "pipe.json")
+    for ref in ("../secret.json", str(tmp_path / "secret.json"), "link.json", "pipe.json", "..", "/", "\0", "C:\\x"):
+        write(inner / "t.json", trajectory(continued_trajectory_ref=ref))
+        run = read(inner / "t.json")
+        assert not run.spans
+        assert ["is missing" in problem.reason for problem in run.problems] == [True], ref
+
+
+def test_a_part_in_a_folder_below_is_found_from_both_sides(tmp_path: Path) -> None:
+    (tmp_path / "subagents").mkdir()
+    refs = [{"trajectory_path": "subagents/one.json"}]
+    results = [{"source_call_id": "c", "content": "x", "subagent_trajectory_ref": refs}]
+    call = {"tool_call_id": "c", "function_name": "spawn", "arguments": {}}
+    step = {"step_id": 1, "source": "agent", "message": "", "tool_calls": [call], "observation": {"results": results}}
+    write(tmp_path / "main.json", trajectory(step))
+    write(tmp_path / "subagents" / "one.json", trajectory({"step_id": 1, "source": "agent", "message": "here"}))
+    assert listed(tmp_path)["one.json"].part_of == str(tmp_path / "main.json")
+    assert span(read(tmp_path / "main.json"), "agent-1/1").preview == "here"
+
+
+# ------------------------------------------------------------------------------------------------- growth and damage
+
+
+@with_case(["continued"])
+def test_a_part_that_comes_or_changes_is_read(case: Path) -> None:
+    folder = case / "ferry"
+    later = (folder / "trajectory.cont-1.json").read_bytes()
+    (folder / "trajectory.cont-1.json").unlink()
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(folder / "trajectory.json")))
+    follower.read()
+    follower.check("without what follows")
+    for size in (len(later) // 2, len(later)):
+        part = folder / "trajectory.cont-1.json.new"
+        part.write_bytes(later[:size])
+        part.rename(folder / "trajectory.cont-1.json")
+        follower.read()
+        follower.check(f"with {size} bytes of what follows")
+    before = follower.given
+    follower.read()
+    assert follower.given == before
+    (folder / "trajectory.cont-2.json").unlink()
+    follower.read()
+    follower.check("without the last file")
+
+
+def test_a_large_trajectory_is_known_by_its_head(tmp_path: Path) -> None:
+    steps = [{"step_id": n, "source": "agent", "message": "x" * 500} for n in range(1, 400)]
+    document = trajectory(*steps)
+    for keys in (list(document), list(reversed(document))):
+        write(tmp_path / "t.json", {key: document[key] for key in keys})
+        with SOURCE.open(str(tmp_path / "t.json")) as file:
+            assert FORMAT.sniff(file) >= 60
+            chosen = registry.detect(file)
+        assert chosen is not None
+        assert chosen.name == "atif"
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"steps": []}', b'{"schema_version": "1"}', b"[]", b"\xff", b""])
+def test_other_json_is_not_claimed(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "t.json").write_bytes(data)
+    with SOURCE.open(str(tmp_path / "t.json")) as file:
+        assert FORMAT.sniff(file) == 0
+
+
+def test_trajectories_within_trajectories_end_somewhere(tmp_path: Path) -> None:
+    document = trajectory({"source": "agent", "message": "the last"})
+    for _ in range(60):
+        document = trajectory({"source": "agent", "message": "above"}, subagent_trajectories=[document])
+    write(tmp_path / "t.json", document)
+    run = read(tmp_path / "t.json")
+    assert 10 < len([one for one in run.spans if one.operation is Operation.INVOKE_AGENT]) < 40
+    assert [problem.where for problem in run.problems] == ["subagent_trajectories"]
+    for one in run.spans:
+        run.load(one)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+@with_case(["turns", "agents"])
+def test_hostile_text_anywhere_is_only_text(case: Path, attack: str) -> None:
+    path = case / "trajectory.json"
+    found, _ = hostile.parse(path.read_bytes())
+    for where, key in hostile.places(found):
+        if isinstance(where[key], str) and key not in ("type", "source", "timestamp", "schema_version"):
+            where[key] = attack + where[key]
+    path.write_bytes(hostile.dumps(found, document=True))
+    run = read(path)
+    assert len(run.spans) > 10
+    shown = [run.summary.prompt, run.summary.model, *(value for one in run.spans for value in (one.name, one.preview))]
+    for value in shown:
+        assert not set("\x1b\x9b\x00\r\u202e") & set(clean(value or ""))
+    for one in run.spans:
+        run.load(one)
+
+
+# -------------------------------------------------------------------------------------------------------- real files
+
+
+def samples() -> list[Path]:
+    return sorted(sample("atif").rglob("trajectory.json")) if SHARED is not None else []
+
+
+@needs_shared
+@pytest.mark.parametrize("path", samples(), ids=lambda path: path.parent.name)
+def test_real_trajectories_add_up(path: Path) -> None:
+    run = read(path)
+    assert not run.problems
+    assert [total for total in run.body.totals if total.differs] == []
+    if path.parent.name != "multi-agent":  # there the sub-agent counts besides
+        check_sums(path)
+
+
+@needs_shared
+def test_a_real_sub_agent_is_below_its_call() -> None:
+    run = read(sample("atif", "multi-agent", "trajectory.json"))
+    assert span(run, "counter").parent_id == span(run, "spawn").id
+    assert run.summary.usage is not None
+    assert (run.summary.steps, run.summary.usage.input_tokens) == (5, 1450)
+
+
+@needs_shared
+def test_a_real_rerun_differs_where_its_second_call_does() -> None:
+    one, other = (read(sample("atif", name, "trajectory.json")) for name in ("trial-a__orig", "trial-b__rerun"))
+    first = compare(one, other).first
+    assert first is not None
+    assert (first.path, first.a, first.b) == ("command", "cat missing-file.txt", "wc -l notes.txt")
+
+
+@needs_shared
+def test_atif_claims_no_real_file_of_another_format() -> None:
+    for path in sorted(path for path in sample().rglob("*") if path.is_file()):
+        if sample("atif") in path.parents or path.suffix == ".md":
+            continue
+        with SOURCE.open(str(path)) as file:
+            assert FORMAT.sniff(file) == 0, path
