@@ -100,10 +100,10 @@ class Comparing:
             return ""
         return "AB"[self.marked.index(ref)] if len(self.marked) <= TWO else "+"
 
-    def offered(self, commands: Sequence[Command]) -> Sequence[Command]:
-        """The commands that lead somewhere from the run that is looked at: ``D`` needs another run."""
+    def offered(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
+        """The commands that lead somewhere from a run: ``D`` needs another run."""
         screen = self._screen
-        run = screen.store.runs.get(screen.ref) if screen.ref is not None else None
+        run = screen.store.runs.get(ref) if ref is not None else None
         if run is None or has_original(run) or screen.store.relations.replays(run.ref):
             return commands
         return [command for command in commands if command.action != "diff_original"]

@@ -16,8 +16,8 @@ from tracetui.views.rows import Line, Piece, fit
 if TYPE_CHECKING:
     from tracetui.ui.screens.main import MainScreen
 
-RUNS_ASK: Final = "words, status:error agent:… tool:… dur>5s tokens>10k since:2h -tag:known (a or b)   Tab completes"
-SPANS_ASK: Final = "words, tool:… status:error dur>5s cached:true decision:…   Tab completes"
+RUNS_ASK: Final = "filter: words status:error tool:… dur>5s since:2h (a or b)"
+SPANS_ASK: Final = "filter: words tool:… status:error dur>5s cached:true"
 BETWEEN_SECONDS: Final = 0.002
 FILTER_STEPS: Final = f"{FILTER} steps"
 

@@ -148,8 +148,7 @@ def sentence(
     if failed:
         pieces += [
             Piece(Clean(f"{text.grouped(failed)} of {text.grouped(runs)} failed"), "status.error bold"),
-            Piece(Clean("  "), "sec"),
-            *_causes(store.overview.causes, width),
+            *((Piece(Clean("  ")), *causes) if (causes := _causes(store.overview.causes, width)) else ()),
             Piece(Clean("  ·  "), "dim"),
             *_key("T", "triage"),
             Piece(Clean("   ")),

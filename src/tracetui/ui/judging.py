@@ -42,6 +42,11 @@ class JudgingScreen(FramedScreen):
         """The run and the span under the cursor."""
         raise NotImplementedError
 
+    @property
+    def ended(self) -> str:
+        """What is said besides where nothing is left to judge."""
+        return ""
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
         """Go to a run, and to a span in it."""
         raise NotImplementedError
@@ -75,7 +80,7 @@ class Judging:
             self._screen.say("there is no run here to judge", "status.warn")
             return
         if self._write(lambda: self._app.verdicts.judge(subject, verdict), decided=True):
-            self._say(f"{verdict.value}: {named(subject)}  ·  u takes it back  ·  . gives it again")
+            self._say(f"{verdict.value}: {named(subject)}  ·  u takes it back  ·  . gives it again{self._screen.ended}")
 
     def do_note(self, argument: str) -> None:
         subject = self._screen.subject
@@ -86,8 +91,11 @@ class Judging:
         self._screen.ask_for(f"a note on {named(subject)}", before, lambda text: self._note(subject, before, text))
 
     def _note(self, subject: Subject, before: str, text: str) -> None:
-        if text.strip() != before:
-            self._write(lambda: self._app.verdicts.sidecar.note(_kept(subject), text.strip()))
+        words = text.strip()
+        if words != before and self._write(lambda: self._app.verdicts.sidecar.note(_kept(subject), words)):
+            self._say(
+                f"noted on {named(subject)}  ·  u takes it back" if words else f"no note on {named(subject)} any more"
+            )
 
     def do_tag(self, argument: str) -> None:
         subject = self._screen.subject
@@ -103,6 +111,8 @@ class Judging:
             self._write(lambda tag=tag: self._app.verdicts.sidecar.tag(_kept(subject), tag))  # type: ignore[misc]
         for tag in sorted({*before}.difference(wanted)):
             self._write(lambda tag=tag: self._app.verdicts.sidecar.untag(_kept(subject), tag))  # type: ignore[misc]
+        if (told := self._app.verdicts.of(subject).tags) != before:
+            self._say(f"tags of {named(subject)}: {' '.join(told) or 'none'}  ·  u takes the last one back")
 
     def do_undo(self, argument: str) -> None:
         said: list[str | None] = []

@@ -38,6 +38,7 @@ from tracetui.views.runs import Tied
 
 if TYPE_CHECKING:
     from tracetui.ui.filtering import Filtering
+    from tracetui.ui.screens.triage import TriageScreen
 
 
 class MainScreen(JudgingScreen):
@@ -61,6 +62,8 @@ class MainScreen(JudgingScreen):
         self.hint.display = False
         self.surveying = Surveying(self)
         self.taking = Taking(self)
+        self.left_triage: TriageScreen | None = None
+        """The triage as it was left: it goes on there."""
         self.walking = 0
         """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
         self.come_from: Callable[[], object] | None = None
@@ -298,7 +301,7 @@ class MainScreen(JudgingScreen):
         self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
         said = self.said or self.live.sentence(width)
         self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps.run, width))
-        commands = self.comparing.offered(self.live.worded(app.commands))
+        commands = self.comparing.offered(self.live.worded(app.commands), self.ref)
         self.show_footer(*footer(commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 
     def _classify(self) -> None:

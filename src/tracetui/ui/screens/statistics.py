@@ -55,7 +55,7 @@ class StatisticsScreen(SingleScreen):
     def show_rows(self) -> None:
         counted = self._counted
         rows = counted.rows if counted is not None else {}
-        if not self._chosen and not rows.get(self.by):
+        if not self._chosen:
             self.by = next((by for by in By if rows.get(by)), self.by)
         by = self.by.value
         if rows.get(self.by):
@@ -88,7 +88,9 @@ class StatisticsScreen(SingleScreen):
     def opened(self) -> None:
         """Filter the runs by what is under the cursor, where the query language knows it."""
         name = self.list.cursor
-        if isinstance(name, str) and name and self.by is not By.OPERATION:
+        if not name or self.by is By.OPERATION:
+            self.say("no filter asks for that: choose a tool, model, node or agent that has a name", "status.warn")
+        elif isinstance(name, str):
             self.leave()
             self.app.back_to_main()
             self.app.main.filtering.ask_for(self.by.value, name)

@@ -79,6 +79,8 @@ class TriageScreen(JudgingScreen):
     # ---- data
 
     def receive(self, mail: Mail) -> None:
+        if self.app.screen is not self:  # what another screen asked for must not be replaced
+            return
         now = time.monotonic()
         if self.app.store.revision != self._grouped and now >= self._group_after:
             self._group_after = now + REGROUP_SECONDS
@@ -134,7 +136,7 @@ class TriageScreen(JudgingScreen):
 
     def _compare(self) -> None:
         group, surveying = self.queue.group, self.app.main.surveying
-        if group is not None and group.runs not in surveying.contrasts:
+        if self.app.screen is self and group is not None and group.runs not in surveying.contrasts:
             surveying.contrast(group.runs)
 
     def show_failure(self) -> None:
@@ -162,6 +164,11 @@ class TriageScreen(JudgingScreen):
         if decided:
             self.actions.go_to_undecided()
 
+    @property
+    def ended(self) -> str:
+        left = any(self.told(group).verdict is None for group in self.queue.groups)
+        return "" if left else "  ·  all decided, x writes it down"
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
         self.app.main.visit(ref, span)
 
@@ -171,6 +178,7 @@ class TriageScreen(JudgingScreen):
     def leave(self) -> None:
         """Go back to the list."""
         self.app.pop_screen()
+        self.app.main.left_triage = self
         self.app.main.refresh_list()
 
     # ---- the frame
@@ -188,7 +196,8 @@ class TriageScreen(JudgingScreen):
         right = (Piece(Clean(f"{grouped(failed)} failed of {grouped(len(app.store.runs))} runs"), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
-        self.show_footer(*footer(self.commands, self.pane, width, 1, False))
+        commands = app.main.comparing.offered(self.commands, self.queue.run)
+        self.show_footer(*footer(commands, self.pane, width, 1, False))
 
     def _progress(self) -> Line:
         found = self.queue.groups
