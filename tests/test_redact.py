@@ -272,6 +272,9 @@ HIDDEN = {
     "assigned after a tab": (f"password\t=\t{CANARY}1", CANARY),
     "after an option and a tab": (f"login --password\t{CANARY}1", CANARY),
     "name with a space": ('{"private key": "CNRYSECRET-1"}', CANARY),
+    "name with more than a name": ('{"password (of ops)": "CNRYSECRET-1"}', CANARY),
+    "listed, with more than a name": ('[{"value": "CNRYSECRET-1", "name": "password (of ops)"}]', CANARY),
+    "name with escaped letters": ('{"a": "cookie\\u6771x=CNRYSECRET-1", "password \\u6771": "CNRYSECRET-1"}', CANARY),
     "escaped slashes": ('{"url": "postgres:\\/\\/admin:CNRYSECRET@db.example\\/main"}', CANARY),
 }
 

@@ -274,8 +274,13 @@ _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
-def _name(pattern: bytes, after: bytes = rb"\\{0,8}[\"']?(?:[ \t]|\\{1,8}t){0,4}[:=]") -> re.Pattern[bytes]:
-    return re.compile(pattern + _IN_WORD + rb"{0,160}+" + after)
+_ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
+_REST_OF_KEY: Final = rb"[^\"\\]{0,80}+(?:%b[^\"\\]{0,80}+){0,4}\\{0,8}\"" % _ESCAPED_LETTER
+_FOLLOWED: Final = rb"(?:\\{0,8}[\"']?(?:[ \t]|\\{1,8}t){0,4}[:=]|%b[ \t]{0,4}:)" % _REST_OF_KEY
+
+
+def _name(pattern: bytes, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
+    return re.compile(pattern + rb"%b{0,160}+(?:%b%b{0,160}+){0,9}" % (_IN_WORD, _ESCAPED_LETTER, _IN_WORD) + after)
 
 
 _IN_NAMES: Final = (
@@ -294,7 +299,7 @@ _NAMES: Final = (
 )
 """Names that a separator follows, and options of command lines."""
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
-_LISTED_NAMES: Final = tuple(_name(pattern, rb"\\{0,8}\"") for pattern in _IN_NAMES)
+_LISTED_NAMES: Final = tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 """Fields may be listed by name and value."""
 _ADDRESS: Final = re.compile(SHAPES[1].pattern.pattern.encode())
 _LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
