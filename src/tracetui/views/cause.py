@@ -100,8 +100,7 @@ def _numbers(group: Group, width: int, now: float, zone: tzinfo) -> list[Line]:
 def _judged(told: Judgement, width: int) -> list[Line]:
     lines: list[Line] = []
     if told.verdict is not None:
-        whose = "by its signature" if told.source == "signature" else ""
-        lines.append((Piece(Clean(told.verdict.value), "accent bold"), Piece(Clean(f"  {whose}".rstrip()), "dim")))
+        lines.append((Piece(Clean("verdict  "), "dim"), Piece(Clean(told.verdict.value), "accent bold")))
     if told.tags:
         lines.append((Piece(Clean("tags  "), "dim"), Piece(one_line("  ".join(sorted(told.tags)), 200), "accent")))
     if told.note:
