@@ -18,11 +18,13 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.formats.claude_code.count import Irregular, count
+from tracetui.live.grep import Hit, grep, grep_runs
+from tracetui.live.needle import Needle
 from tracetui.live.scan import scan
 from tracetui.model import Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store.pairs import pairs_of
-from tracetui.testing import Growing, hostile
+from tracetui.testing import GOLDEN, Growing, hostile
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower
 from tracetui.testing.normal import plain_run
@@ -211,6 +213,16 @@ def test_a_file_of_a_sub_agent_is_no_run_of_its_own_but_where_it_is_named(case: 
         assert alone.runs[0].id == path.stem.removeprefix("agent-")
     runs = {run.ref.path for run in listed(case)}
     assert runs == {str(main)} | {str(path) for path in case.rglob("agent-lone*.jsonl")}
+
+
+@with_case(["agents"])
+def test_what_a_sub_agent_said_is_found_in_its_session(case: Path) -> None:
+    needle = Needle("Roots everywhere", ignore_case=False)
+    main = session(case)
+    ways = grep(SOURCE, [str(case)], needle), grep_runs(SOURCE, [RunRef(FORMAT.name, str(main))], needle)
+    for found in ways:
+        (hit,) = [one for one in found if isinstance(one, Hit)]
+        assert (hit.ref.path, hit.span) == (str(main), "ant01/msg_w1")
 
 
 @with_case(["agents"])
@@ -463,6 +475,22 @@ def test_every_real_file_is_accounted_for() -> None:
         size = Path(found.path).stat().st_size
         known = found.path.endswith(".jsonl") and size and not found.path.endswith("journal.jsonl")
         assert bool(found.runs or found.part_of) == bool(known), found
+
+
+@needs_shared
+def test_real_sessions_are_told_as_agreed() -> None:
+    """With ``TRACETUI_GOLDEN=1`` the numbers are written instead of compared."""
+    root = sample("claude-code")
+    names = ("steps", "spans", "llm_calls", "tool_calls", "errors", "problems", "relation", "replay_of")
+    found = {
+        str(Path(run.ref.path).relative_to(root)): {name: getattr(run, name) for name in names}
+        | {"tokens": run.usage.all_tokens if run.usage is not None else None, "status": run.status.value}
+        for run in listed(root)
+    }
+    expected = CASES / "samples.json"
+    if os.environ.get(GOLDEN):
+        expected.write_text(json.dumps(found, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    assert found == json.loads(expected.read_text(encoding="utf-8"))
 
 
 @needs_shared

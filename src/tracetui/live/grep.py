@@ -12,11 +12,13 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from itertools import groupby
+from os.path import basename
 from typing import Final, NamedTuple, TypeAlias
 
 import msgspec
 
-from tracetui.formats.base import Format
+from tracetui.formats import registry
+from tracetui.formats.base import Composed, Format
 from tracetui.live.load import Reader, problem_of
 from tracetui.live.needle import Needle
 from tracetui.live.scan import entries, look
@@ -24,7 +26,7 @@ from tracetui.live.searched import Field, Keys, Kind, leaves, run_fields, span_f
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
 from tracetui.redact import MASK, Redactor
-from tracetui.sources.base import File, LinkLost, Source, Stat
+from tracetui.sources.base import Entry, File, LinkLost, Source, Stat
 
 PIECE: Final = 4 << 20
 """Bytes of a file that are scanned at once."""
@@ -32,6 +34,8 @@ BEFORE: Final = 60
 """Characters of the line that a hit shows before the match, at most."""
 AFTER: Final = 160
 """The same for what follows it, and for the match itself."""
+DEPTH: Final = 3
+"""Folders below the one in which other files of a run are that are looked into."""
 TICK: Final = 32
 """Spans after which a search that found nothing gives others a turn."""
 _JSON: Final = re.compile(rb'\xef\xbb\xbf|[\s{\["0-9tfn-]')
@@ -106,6 +110,8 @@ def grep(
 ) -> Iterator[Item]:
     """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
     last: Format | None = None
+    searched: set[str] = set()
+    """Files of runs that were searched: one that is a part of such a run was searched with it."""
     for entry in entries(source, roots):
         if entry.skipped is not None:
             if entry.failed:
@@ -118,6 +124,12 @@ def grep(
             continue
         found, last = look(source, entry, deep=False, last=last, only=only)
         yield from found.problems
+        if found.part_of:
+            if found.part_of in searched:
+                yield Outcome.SEARCHED
+                continue
+            found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only)
+        searched.add(found.path)
         whole = bool(found.runs) or not found.problems
         for run in found.runs:
             if options.wanted is None or options.wanted(run):
@@ -127,15 +139,41 @@ def grep(
 
 def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
     """Search these runs, those of a file that stand together after one scan of its bytes. Raises `LinkLost`."""
+    mains: dict[str, str] = {}
     for path, group in groupby(refs, key=lambda ref: ref.path):
         holds = yield from _scan(source, path, None, needle)
+        runs = list(group)
+        if holds is False:
+            holds = yield from _part_holds(source, runs[0], needle, mains)
         if not holds:
             yield Outcome.PASSED if holds is False else Outcome.FAILED
             continue
         whole = True
-        for ref in group:
+        for ref in runs:
             whole &= yield from grep_run(source, ref, needle, options)
         yield Outcome.SEARCHED if whole else Outcome.FAILED
+
+
+def _part_holds(
+    source: Source, ref: RunRef, needle: Needle, mains: dict[str, str]
+) -> Generator[Problem | None, None, bool]:
+    """Whether another file of a run may hold the needle. `mains` is kept: the main file of each that does."""
+    fmt = registry.load(ref.format)
+    if not isinstance(fmt, Composed):
+        return False
+    with source.open(ref.path) as file:
+        folders = [(folder, DEPTH) for folder in fmt.parts_in(ref.path)]
+        while folders:
+            folder, depth = folders.pop()
+            listed = file.folder(folder)
+            folders += ((f"{folder}/{basename(path)}", depth - 1) for path in listed.folders if depth)
+            for entry in listed.entries:
+                if entry.skipped is None and entry.path != ref.path and entry.path not in mains:
+                    mains[entry.path] = ""
+                    if (yield from _scan(source, entry.path, entry.stat, needle)):
+                        with source.open(entry.path) as part:
+                            mains[entry.path] = fmt.whole_of(part) or ""
+    return ref.path in mains.values()
 
 
 def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Generator[Problem | None, None, bool | None]:
