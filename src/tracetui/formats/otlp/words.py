@@ -175,7 +175,7 @@ def _open_inference(kind: str, kept: Attributes, name: str) -> Operation:
     if kind == "CHAIN":
         if name == "turn":
             return Operation.TURN
-        return Operation.NODE if "graph.node.id" in kept else Operation.OTHER
+        return Operation.NODE if "graph.node.id" in kept else Operation.INVOKE_WORKFLOW
     return _OPEN_INFERENCE.get(kind, Operation.OTHER)
 
 
