@@ -154,3 +154,21 @@ def test_it_wakes_within_a_millisecond_and_leaves_nothing_behind(tmp_path: Path)
 
     assert statistics.median(taken) < 0.001
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.usefixtures("way")
+def test_other_files_of_a_run_wake_too_also_in_a_folder_that_comes_later(tmp_path: Path) -> None:
+    file, parts = tmp_path / "a.jsonl", tmp_path / "a" / "parts"
+    file.write_bytes(b"")
+    with closing(FileWatch(str(file), parts=[str(parts)])) as watch:
+        quiet(watch)
+        parts.mkdir(parents=True)
+        (parts / "b.jsonl").write_bytes(b"new")
+        assert watch.wait(5.0)
+        quiet(watch)
+        with (parts / "b.jsonl").open("ab") as writer:
+            writer.write(b" and more")
+        assert watch.wait(5.0)
+        quiet(watch)
+        file.write_bytes(b"new")
+        assert watch.wait(5.0)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import gc
+import shutil
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tests.shared import ROOT
 from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.lister import Lister
 from tracetui.live.mail import Mail, Mailbox
@@ -103,3 +105,16 @@ def test_half_a_file_is_given_its_time_also_after_the_link_was_down(tmp_path: Pa
         source.cut_off = False
         collect(mailbox, lambda mail: any(found.kind == "problem" for found in mail.found))
         assert time.monotonic() - source.opened_at[0] >= STILL_SECONDS
+
+
+def test_a_run_is_counted_again_when_another_of_its_files_grows(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "tests" / "formats" / "claude_code" / "agents" / "input", tmp_path / "there")
+    part = next((tmp_path / "there").rglob("agent-ant01.jsonl"))
+    last = part.read_bytes().split(b"\n")[-2]
+    with listing(tmp_path, Gated()) as (_, mailbox):
+        counted = collect(mailbox, lambda mail: any(run.deep for found in mail.found for run in found.runs))
+        (spans,) = {run.spans for mail in counted for found in mail.found for run in found.runs if run.deep}
+        assert spans is not None
+        with part.open("ab") as writer:
+            writer.write(last.replace(b"msg_w1", b"msg_w2").replace(b'"uuid":"', b'"uuid":"new') + b"\n")
+        collect(mailbox, lambda mail: any(run.spans == spans + 1 for found in mail.found for run in found.runs))
