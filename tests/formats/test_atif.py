@@ -17,6 +17,7 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.formats import registry
 from tracetui.formats.atif import Atif
+from tracetui.live.load import Reader
 from tracetui.live.scan import Found, scan
 from tracetui.model import Operation, Reasoning, Run, RunRef, Span, Status, StatusSource, Text, ToolCall, Usage
 from tracetui.sources.local import LocalSource
@@ -324,6 +325,23 @@ def test_a_part_that_comes_or_changes_is_read(case: Path) -> None:
     (folder / "trajectory.cont-2.json").unlink()
     follower.read()
     follower.check("without the last file")
+
+
+@with_case(["continued"])
+def test_a_run_is_running_while_one_of_its_files_changes(case: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, part = (case / "ferry" / name for name in ("trajectory.json", "trajectory.cont-1.json"))
+    for one in path.parent.iterdir():
+        os.utime(one, (1_600_000_000, 1_600_000_000))
+    reader = Reader(SOURCE, RunRef(FORMAT.name, str(path)), follow=True)
+    reader.catch_up()
+    assert reader.build().summary.status is Status.OK
+    os.utime(part)
+    assert reader.read()
+    assert reader.build().summary.status is Status.RUNNING
+    monkeypatch.setattr("tracetui.sources.local.MOVING_SECONDS", -1.0)
+    assert reader.read()
+    assert reader.build().summary.status is Status.OK
+    assert not reader.read()
 
 
 def test_a_large_trajectory_is_known_by_its_head(tmp_path: Path) -> None:

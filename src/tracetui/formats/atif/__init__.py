@@ -53,12 +53,12 @@ class Atif:
         reading = Reading(file, file.read_all(), placed=False)
         builder = RunBuilder(ref, lambda span: Body())
         builder.add(reading.spans, header=_header(reading, file), problems=reading.problems)
-        yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
+        yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk, out of all its files. Nothing while they stay as they were."""
-        if isinstance(cursor, Mark) and (same := read_again(file, cursor)) is not None:
-            return Chunk(cursor=same)
+        if isinstance(cursor, Mark) and (same := read_again(file, cursor)) is not None and same.moving == cursor.moving:
+            return Chunk(cursor=same)  # once the files are still, the run has ended
         data = file.read_all()
         reading = Reading(file, data)
         return Chunk(

@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.model import Error, Status, StatusSource, Usage
 
@@ -112,18 +113,20 @@ def is_copied(step: dict[str, Any]) -> bool:
 
 def usage_of(metrics: Any) -> Usage | None:
     """What one step used; ATIF counts cached input as part of the prompt, as `Usage` does."""
-    said, extra = mapping(metrics), mapping(mapping(metrics).get("extra"))
-    return (
-        Usage(
-            input_tokens=whole(said.get("prompt_tokens")),
-            output_tokens=whole(said.get("completion_tokens")),
-            cache_read_tokens=whole(said.get("cached_tokens")),
-            cache_creation_tokens=whole(extra.get("cache_creation_input_tokens")),
-            reasoning_tokens=whole(extra.get("reasoning_tokens", extra.get("reasoning_output_tokens"))),
-            cost_usd=number(said.get("cost_usd")),
-        )
-        or None
+    said = mapping(metrics)
+    if not said:
+        return None
+    used = Usage(
+        input_tokens=whole(said.get("prompt_tokens")),
+        output_tokens=whole(said.get("completion_tokens")),
+        cache_read_tokens=whole(said.get("cached_tokens")),
+        cost_usd=number(said.get("cost_usd")),
     )
+    if extra := mapping(said.get("extra")):
+        written, thought = extra.get("cache_creation_input_tokens"), extra.get("reasoning_tokens")
+        thought = extra.get("reasoning_output_tokens") if thought is None else thought
+        used = replace(used, cache_creation_tokens=whole(written), reasoning_tokens=whole(thought))
+    return used or None
 
 
 def declared_of(final: Any) -> Usage | None:

@@ -15,7 +15,6 @@ from tracetui.formats.atif.fields import (
     declared_of,
     is_copied,
     mapping,
-    moment,
     sequence,
     total,
     word,
@@ -40,6 +39,8 @@ class Mark(msgspec.Struct, frozen=True):
     """Relative to the folder of the run's file; None for one that could not be read."""
     missing: tuple[tuple[str, str], ...] = ()
     """References to what was not there, and the folders that they are from."""
+    moving: bool = False
+    """Somebody was writing them."""
 
 
 class Told(msgspec.Struct):
@@ -82,7 +83,7 @@ class Reading:
 
     def mark(self, own: Whole) -> Mark:
         """The cursor after this read."""
-        return Mark(own, tuple(self._parts.items()), tuple(self._missing))
+        return Mark(own, tuple(self._parts.items()), tuple(self._missing), self._file.moving)
 
     # ---- one trajectory
 
@@ -141,9 +142,9 @@ class Reading:
                 copied = copied or self._copied(doc, scope)
                 self.spans += spans_of(record, place, replace(scope, parent=copied))
                 continue
-            when = moment(step.get("timestamp"))[0]
-            self.last = when if self.last is None or (when is not None and when > self.last) else self.last
             made = spans_of(record, place, scope)
+            when = made[0].started_at
+            self.last = when if self.last is None or (when is not None and when > self.last) else self.last
             if made[0].usage is not None:
                 used.append(made[0].usage)
             below = self._started(step, made[0].id, doc, placed)
@@ -307,7 +308,7 @@ def read_again(file: File, mark: Mark) -> Mark | None:
         if now is None:
             return None
         parts.append((path, now))
-    return Mark(own, tuple(parts), mark.missing)
+    return Mark(own, tuple(parts), mark.missing, file.moving)
 
 
 def _embedded(ref: dict[str, Any], doc: Document) -> int | None:

@@ -29,7 +29,8 @@ def model_of(root: dict[str, Any]) -> str | None:
 def header_of(root: dict[str, Any], opening: Opening, file: File) -> Header:
     """The header, from the beginning of a trajectory.
 
-    ATIF says of no run how it ended. It has ended once its final metrics are there.
+    ATIF says of no run how it ended, and some writers write final metrics after each step: it has ended once these are
+    there and the file is still.
     """
     agent, extra = mapping(root.get("agent")), root.get("extra")
     stem = file.name.removesuffix(".json") or file.name
@@ -39,7 +40,8 @@ def header_of(root: dict[str, Any], opening: Opening, file: File) -> Header:
         name=name or stem,
         agent=name,
         model=opening.model,
-        ended=isinstance(root.get("final_metrics"), dict) or word(root.get(CONTINUED)) is not None,
+        ended=not file.moving
+        and (isinstance(root.get("final_metrics"), dict) or word(root.get(CONTINUED)) is not None),
         started_at=opening.started_at,
         time_zone=opening.zone,
         prompt=opening.prompt,

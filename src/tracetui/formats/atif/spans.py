@@ -70,6 +70,9 @@ def answers_of(step: dict[str, Any]) -> tuple[dict[int, list[Any]], list[Any]]:
     the only call, where there is one.
     """
     calls = calls_of(step)
+    results = sequence(mapping(step.get("observation")).get("results"))
+    if not results:
+        return {}, []
     named: dict[str, deque[int]] = {}
     for place, call in enumerate(calls):
         ident = word(mapping(call).get("tool_call_id"))
@@ -77,7 +80,7 @@ def answers_of(step: dict[str, Any]) -> tuple[dict[int, list[Any]], list[Any]]:
             named.setdefault(ident, deque()).append(place)
     found: dict[int, list[Any]] = {}
     rest = []
-    for result in sequence(mapping(step.get("observation")).get("results")):
+    for result in results:
         said = mapping(result).get("source_call_id")
         places = named.get(said) if isinstance(said, str) else None
         if places:
@@ -172,7 +175,7 @@ def _agent(step: dict[str, Any], ident: str, at: At, scope: Scope) -> Span:
 
 def _call(call: dict[str, Any], place: int, answers: list[Any], top: Span, said: Any) -> Span:
     """A call of the step that is `top`, which has `said` whether the only one failed."""
-    extras = [mapping(answer).get("extra") for answer in answers] + [call.get("extra"), {"is_error": said}]
+    extras = [mapping(answer).get("extra") for answer in answers] + [call.get("extra"), said and {"is_error": said}]
     status, source, error = failure_in(extras, [mapping(answer).get("content") for answer in answers])
     return Span(
         id=f"{top.id}.{place + 1}",
