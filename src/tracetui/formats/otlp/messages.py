@@ -26,6 +26,7 @@ _ROLES: Final = {
     "gen_ai.assistant.message": "assistant",
     "gen_ai.tool.message": "tool",
 }
+_SYSTEMS: Final = ("system", "developer")
 _CHOICE: Final = "gen_ai.choice"
 _TEXTS: Final = {"gen_ai.content.prompt": "gen_ai.prompt", "gen_ai.content.completion": "gen_ai.completion"}
 _MOST: Final = 100_000
@@ -115,8 +116,18 @@ def prompt_of(side: Side) -> str | None:
 
 def system_of(side: Side) -> str | None:
     """The first text of the system."""
-    told = (one for one in side.messages if one.role in ("system", "developer"))
+    told = (one for one in side.messages if one.role in _SYSTEMS)
     return next((text for one in told if (text := text_of(one).strip())), None)
+
+
+def may_instruct(kept: Attributes, events: Sequence[Event]) -> bool:
+    """Whether the system may be among what a span was given: found out without decoding that."""
+    if SYSTEM in kept or any(event.name not in ("exception", _CHOICE) for event in events):
+        return True
+    if any(kept.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
+        return True
+    told = [value for name in (*_GIVEN, *_EVENTS, *_CONVERSATIONS) if (value := kept.get(name)) is not None]
+    return any(not isinstance(one, str) or any(f'"{role}"' in one for role in _SYSTEMS) for one in told)
 
 
 def said(side: Side) -> str:

@@ -148,7 +148,7 @@ def _take(traces: dict[str, Trace], value: object, line: Line, path: str) -> Non
         key = trace_id(told.span)
         trace = traces.get(key)
         if trace is None:
-            trace = traces[key] = Trace(path, key)
+            trace = traces[key] = Trace(path, key, lean=True)
         trace.take_span(told, At(line.offset, len(line.data), check, *told.place), line.number, value)
 
 

@@ -53,8 +53,8 @@ class Read:
         return messages.made(self.kept, self.events)
 
 
-def span_of(read: Read, told: Told, at: At, number: int) -> Span:
-    """The span of a record; `number` is that of its line or document, for one without an id."""
+def span_of(read: Read, told: Told, at: At, number: int, *, lean: bool = False) -> Span:
+    """The span of a record; `number` is that of its line or document, for one without an id. `lean`: no preview."""
     record, kept, events, operation = read.record, read.kept, read.events, read.operation
     start, end = read.start, read.end
     status, text, source = _status(record, kept, events, ended=end is not None)
@@ -72,7 +72,7 @@ def span_of(read: Read, told: Told, at: At, number: int) -> Span:
         usage=usage_of(kept, operation),
         error=error_of(record, kept, events, status),
         model=first(kept, MODELS) if operation in (Operation.CHAT, Operation.EMBEDDINGS) else None,
-        preview=_preview(read),
+        preview="" if lean else _preview(read),
         note=_note(kept, events) if operation is Operation.CHAT else "",
         at=at,
     )

@@ -61,6 +61,8 @@ class Trace(msgspec.Struct):
 
     path: str
     key: str
+    lean: bool = False
+    """Only what a summary shows is wanted: no previews, nothing of the body."""
     taken: int = 0
     root: Earliest = _NOTHING
     """The span that has none above it."""
@@ -122,7 +124,7 @@ class Trace(msgspec.Struct):
     def take_span(self, told: Told, at: At, number: int, request: Any) -> None:
         """Take in one span; `number` is that of its line."""
         read = Read(told.span)
-        span = span_of(read, told, at, number)
+        span = span_of(read, told, at, number, lean=self.lean)
         self.taken += 1
         self._once(span, told.span, number)
         self._learn(read, span)
@@ -167,21 +169,20 @@ class Trace(msgspec.Struct):
         if span.parent_id is None and self.root.may_be(start):
             self.root = self.root.or_this(start, span)
             self.tags = _tags(kept)
-            asked, answered = given_to(kept), made_by(kept)
-            self.root_body = (
-                asked[1] if asked else messages.prompt_of(read.given),
-                answered[1] if answered else read.made.text,
-            )
+            self.root_body = (None, None) if self.lean else _body_of(read)
         if span.status is Status.ERROR:
             self._fail(span, read.end)
 
     def _hear(self, read: Read) -> None:
         """The prompt, the instructions and the last answer."""
-        if self.prompt.may_be(read.start) or self.system.may_be(read.start):
+        if self.prompt.may_be(read.start):
             prompt = messages.prompt_of(read.given)
             if prompt is None and read.operation in CONTAINERS:
                 prompt = _plain(given_to(read.kept))
             self.prompt = self.prompt.or_this(read.start, prompt)
+        if self.lean:
+            return
+        if self.system.may_be(read.start) and messages.may_instruct(read.kept, read.events):
             self.system = self.system.or_this(read.start, messages.system_of(read.given))
         if read.operation is Operation.CHAT and read.end is not None and self.answer.may_be(-read.end):
             self.answer = self.answer.or_this(-read.end, read.made.text)
@@ -282,6 +283,15 @@ def _tags(kept: dict[str, Any]) -> tuple[str, ...]:
     """The tags of a trace, as each convention names them."""
     return tags_in(
         *({"tags": decoded(kept.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
+    )
+
+
+def _body_of(read: Read) -> tuple[Any, Any]:
+    """What went into a span and what came of it, by its values or its messages."""
+    asked, answered = given_to(read.kept), made_by(read.kept)
+    return (
+        asked[1] if asked else messages.prompt_of(read.given),
+        answered[1] if answered else read.made.text,
     )
 
 
