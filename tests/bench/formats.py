@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -27,7 +27,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         decoded, counted = median(times["decode"]), median(times["count"])
         size = sum(path.stat().st_size for path in folder.rglob("*.json*")) / 1e6
         speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
-        yield Row(f"count {name}, {size:.0f} MB", counted / decoded, 2, "×", speeds)
+        yield Row(f"count {name}, {size:.0f} MB", counted / decoded, LIMITS.get(name, 2), "×", speeds)
 
 
 def codex(calls: int) -> Path:
@@ -64,7 +64,57 @@ def atif(calls: int) -> Path:
     return made(f"atif-{calls}", write)
 
 
-MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex, "claude-code": claude, "atif": atif}
+def otlp(calls: int) -> Path:
+    """A trace of so many calls, with outputs of a few kB and what was said before in each: a span a line."""
+
+    def write(folder: Path) -> None:
+        with (folder / "traces.jsonl").open("wb") as file:
+            file.writelines(_spans(Words("otlp"), calls))
+
+    return made(f"otlp-{calls}", write)
+
+
+MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex, "claude-code": claude, "atif": atif, "otlp": otlp}
+LIMITS: Final = {"otlp": 5}
+"""Where it may take more than twice as long: each attribute of a span is an object of objects."""
+
+
+def _spans(words: Words, calls: int) -> Iterator[bytes]:
+    """Children before what is above them; each call of the model is given the answers to the last two."""
+    asked: list[dict[str, Any]] = [{"role": "user", "parts": [{"type": "text", "content": "Prune"}]}]
+    for number in range(1, calls + 1):
+        text, shown = words.text(80), words.text(3_000)
+        call = {"type": "tool_call", "id": f"c{number}", "name": "exec_command", "arguments": {"cmd": words.text(30)}}
+        answer = {"role": "assistant", "parts": [{"type": "text", "content": text}, call], "finish_reason": "stop"}
+        yield _span(
+            2 * number,
+            {
+                "gen_ai.operation.name": "chat",
+                "gen_ai.provider.name": "acme",
+                "gen_ai.request.model": BIG,
+                "gen_ai.input.messages": orjson.dumps(asked).decode(),
+                "gen_ai.output.messages": orjson.dumps([answer]).decode(),
+                "gen_ai.usage.input_tokens": 1200,
+                "gen_ai.usage.output_tokens": 85,
+            },
+        )
+        told = {"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "exec_command", "gen_ai.tool.call.id": "c"}
+        yield _span(2 * number + 1, told | {"gen_ai.tool.call.result": shown})
+        part = {"type": "tool_call_response", "id": f"c{number}", "response": shown}
+        asked = [*asked[:1], *asked[1:][-2:], answer, {"role": "tool", "parts": [part]}]
+    yield _span(1, {"gen_ai.operation.name": "invoke_agent", "gen_ai.agent.name": "gardener"})
+
+
+def _span(number: int, told: Mapping[str, str | int]) -> bytes:
+    kept = [{"key": key, "value": {f"{'int' if type(v) is int else 'string'}Value": str(v)}} for key, v in told.items()]
+    span: dict[str, Any] = {"traceId": _THREAD.replace("-", ""), "spanId": f"{number:016x}", "name": "span", "kind": 1}
+    if number > 1:
+        span["parentSpanId"] = f"{1:016x}"
+    start = 1_772_442_900_000_000_000 + number * 1_000_000
+    span |= {"startTimeUnixNano": str(start), "endTimeUnixNano": str(start + 900_000), "attributes": kept, "status": {}}
+    resource = {"attributes": [{"key": "service.name", "value": {"stringValue": "orchard"}}]}
+    scopes = [{"scope": {"name": "gardener"}, "spans": [span]}]
+    return orjson.dumps({"resourceSpans": [{"resource": resource, "scopeSpans": scopes}]}) + b"\n"
 
 
 def _step(words: Words, number: int) -> dict[str, Any]:

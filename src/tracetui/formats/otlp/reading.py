@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from zlib import crc32
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line, lines
-from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST, At, damage_in, named, normal_id, told_in, trace_id
+from tracetui.formats.otlp.records import (
+    NO_TRACE,
+    OTHERS,
+    REQUEST,
+    At,
+    damage_in,
+    is_sound,
+    named,
+    normal_id,
+    told_in,
+    trace_id,
+)
 from tracetui.formats.otlp.trace import Trace, body_of_run, header_of
 from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on
 from tracetui.formats.whole import unchanged, whole
@@ -129,7 +139,8 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
             continue
         if note:
             problems.append(Problem(file.path, where, f"read leniently: {note}"))
-        problems += [Problem(file.path, where, reason) for reason in dict.fromkeys(damage_in(value))]
+        if not is_sound(value):
+            problems += [Problem(file.path, where, reason) for reason in dict.fromkeys(damage_in(value))]
         if named(value, *REQUEST) is None:
             if named(value, *OTHERS) is not None:
                 others += 1
@@ -143,13 +154,12 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
 
 
 def _take(traces: dict[str, Trace], value: object, line: Line, path: str) -> None:
-    check = crc32(line.data)
     for told in told_in(value):
         key = trace_id(told.span)
         trace = traces.get(key)
         if trace is None:
             trace = traces[key] = Trace(path, key, lean=True)
-        trace.take_span(told, At(line.offset, len(line.data), check, *told.place), line.number, value)
+        trace.take_span(told, At(line.offset, len(line.data), 0, *told.place), line.number, value)
 
 
 def _records(file: File) -> Iterator[Line]:

@@ -66,6 +66,15 @@ def told_in(request: Any) -> Iterator[Told]:
                     yield Told((i, j, k), span, scope, resource)
 
 
+def is_sound(request: Any) -> bool:
+    """Whether a request is as the protocol has it, down to its spans: then there is no damage to look for."""
+    try:
+        lists = [scope["spans"] for resource in request["resourceSpans"] for scope in resource["scopeSpans"]]
+        return all(type(spans) is list and all(type(span) is dict for span in spans) for spans in lists)
+    except (KeyError, TypeError):
+        return False
+
+
 def damage_in(request: Any) -> Iterator[str]:
     """What of a request is no span, no list of spans or no object with one."""
     for name, below in ((REQUEST, _SCOPES), (_SCOPES, ("spans",))):
@@ -88,9 +97,10 @@ def damage_in(request: Any) -> Iterator[str]:
 
 def named(record: Any, *names: str) -> Any:
     """The first of these fields that is there and not null."""
-    if isinstance(record, dict):
+    if type(record) is dict:
         for name in names:
-            if (value := record.get(name)) is not None:
+            value = record.get(name)
+            if value is not None:
                 return value
     return None
 
