@@ -67,7 +67,7 @@ def write(path: Path, document: Any) -> None:
 
 def trajectory(*steps: dict[str, Any], **fields: Any) -> dict[str, Any]:
     agent = {"name": "newt", "version": "1"}
-    return {"schema_version": "ATIF-v1.7", "session_id": "pond", "agent": agent, "steps": list(steps), **fields}
+    return {"schema_version": "ATIF-v1.7", "session_id": "pond", "agent": agent, "steps": list(steps)} | fields
 
 
 # ------------------------------------------------------------------------------------------------- steps and calls
@@ -255,6 +255,18 @@ def test_sub_agents_are_below_the_calls_that_started_them(case: Path) -> None:
     assert told(run.summary.usage)[:3] == (357, 29, 140)
     assert run.load(span(run, "wasp")).attributes["file"] == "trajectory.wasp.json"
     assert run.load(span(run, "bee")).attributes["agent"]["name"] == "bee"
+
+
+def test_a_reference_to_nothing_is_told(tmp_path: Path) -> None:
+    refs = [{"trajectory_id": "nobody"}, {"session_id": "twins"}]
+    step = {"source": "system", "message": "", "observation": {"results": [{"subagent_trajectory_ref": refs}]}}
+    twins = [trajectory({"source": "agent", "message": "I"}, session_id="twins") for _ in range(2)]
+    write(tmp_path / "t.json", trajectory(step, subagent_trajectories=twins))
+    run = read(tmp_path / "t.json")
+    assert [problem.reason for problem in run.problems] == ["there is no trajectory 'nobody' within it"]
+    agents = [one for one in run.spans if one.operation is Operation.INVOKE_AGENT]
+    assert [(one.parent_id, one.note) for one in agents] == [(None, "no call refers to it")] * 2
+    assert run.load(run.spans[0]).attributes["observation"]["results"][0]["subagent_trajectory_ref"] == refs
 
 
 @with_case(["agents"])

@@ -57,6 +57,27 @@ class Told(msgspec.Struct):
     copied: int = 0
 
 
+class Within:
+    """The sub-agents within a trajectory, by what refers to them."""
+
+    def __init__(self, doc: Document) -> None:
+        self._ids: dict[str, int] = {}
+        self._sessions: dict[str, int | None] = {}
+        for place, (ident, session) in enumerate(agent.ids for agent in doc.agents):
+            if ident is not None:
+                self._ids.setdefault(ident, place)
+            if session is not None:
+                self._sessions[session] = None if session in self._sessions else place
+
+    def find(self, ref: dict[str, Any]) -> int | None:
+        """The place of the one that is meant: by its own id, or where there is none by a session that is only its."""
+        ident, session = word(ref.get("trajectory_id")), word(ref.get("session_id"))
+        if ident is not None:
+            return self._ids.get(ident)
+        alone = session is not None and word(ref.get("trajectory_path")) is None
+        return self._sessions.get(session or "") if alone else None
+
+
 class Reading:
     """One read of all files of a run."""
 
@@ -132,7 +153,7 @@ class Reading:
         doc, copied = told.doc, None
         self._odd(doc, scope)
         used: list[Usage] = []
-        placed: set[int] = set()
+        placed, within = set[int](), Within(doc)
         for place, record in enumerate(doc.steps):
             step = mapping(record.value)
             told.steps += 1
@@ -147,7 +168,7 @@ class Reading:
             self.last = when if self.last is None or (when is not None and when > self.last) else self.last
             if made[0].usage is not None:
                 used.append(made[0].usage)
-            below = self._started(step, made[0].id, doc, placed)
+            below = self._started(step, made[0].id, scope, within, placed)
             if not below:
                 self.spans += made
                 continue
@@ -199,9 +220,9 @@ class Reading:
     # ---- sub-agents
 
     def _started(
-        self, step: dict[str, Any], ident: str, doc: Document, placed: set[int]
+        self, step: dict[str, Any], ident: str, scope: Scope, within: Within, placed: set[int]
     ) -> dict[str, list[int | dict[str, Any]]]:
-        """By the id of the span that refers to them: the places of sub-agents in `doc`, else what refers to files."""
+        """By the id of the span that refers to them: the places of sub-agents within, else what refers to files."""
         found: dict[str, list[int | dict[str, Any]]] = {}
         results = sequence(mapping(step.get("observation")).get("results"))
         if not any(isinstance(result, dict) and REF in result for result in results):
@@ -210,12 +231,14 @@ class Reading:
         calls = {place: f"{ident}.{place + 1}" for place in range(len(calls_of(step)))}
         for name, results in [*((calls[place], results) for place, results in answers.items()), (ident, loose)]:
             for ref in (ref for result in results for ref in refs_of(result)):
-                place = _embedded(ref, doc)
+                place = within.find(ref)
                 if place is not None and place not in placed:
                     placed.add(place)
                     found.setdefault(name, []).append(place)
                 elif place is None and word(ref.get("trajectory_path")) is not None:
                     found.setdefault(name, []).append(ref)
+                elif place is None and (lost := word(ref.get("trajectory_id"))) is not None:
+                    self._problem(scope.path, f"step {name}", f"there is no trajectory {lost[:PREVIEW]!r} within it")
         return found
 
     def _refs(self, refs: list[int | dict[str, Any]], parent: str, doc: Document, scope: Scope, depth: int) -> Usage:
@@ -309,18 +332,6 @@ def read_again(file: File, mark: Mark) -> Mark | None:
             return None
         parts.append((path, now))
     return Mark(own, tuple(parts), mark.missing, file.moving)
-
-
-def _embedded(ref: dict[str, Any], doc: Document) -> int | None:
-    """The sub-agent within `doc` that a reference means: by its own id, else by a session that is only its."""
-    ident, session = word(ref.get("trajectory_id")), word(ref.get("session_id"))
-    for place, agent in enumerate(doc.agents):
-        if ident is not None and agent.ids[0] == ident:
-            return place
-    if ident is not None or session is None or word(ref.get("trajectory_path")) is not None:
-        return None
-    same = [place for place, agent in enumerate(doc.agents) if agent.ids[1] == session]
-    return same[0] if len(same) == 1 else None
 
 
 def _at(doc: Document, path: str | None) -> At:
