@@ -338,7 +338,9 @@ def test_a_failed_run_names_the_span_in_which_its_error_came_up() -> None:
 
 def test_a_trace_whose_top_is_not_there_has_not_ended(tmp_path: Path) -> None:
     run = told(tmp_path, request(span(2, 1, 0, 5, attributes=used(1, 1))))
-    assert (run.summary.status, run.summary.name, run.summary.problems) == (Status.UNKNOWN, "shed", 1)
+    assert (run.summary.status, run.summary.name, run.summary.problems) == (Status.UNKNOWN, "shed", 0)
+    run = told(tmp_path, request(span(2, 1, 0, 5)), request(span(3, None, 0, 5)))  # it has ended without that parent
+    assert (run.summary.status, run.summary.problems) == (Status.OK, 1)
 
 
 def test_links_lead_to_spans_and_to_other_traces() -> None:

@@ -112,7 +112,10 @@ class RunBuilder:
         return summary_of(self._ref, header, tally, modified_at=modified_at, moving=moving)
 
     def _all_problems(self, failure: Problem | None) -> tuple[Problem, ...]:
-        return (*self._problems, *([failure] if failure else ()), *self._tree.problems(self._ref.path))
+        header = self._header
+        to_come = header is not None and header.by_start and not header.ended  # a parent may come after those below it
+        mended = self._tree.problems(self._ref.path, parents_to_come=to_come)
+        return (*self._problems, *([failure] if failure else ()), *mended)
 
     def _bring_up(self) -> None:
         """Put what came since the last time in its place."""

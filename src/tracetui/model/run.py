@@ -81,7 +81,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     steps: int | None = None
     """Number of steps as far as the head of the file tells; None: counted."""
     by_start: bool = False
-    """Spans came in any order: siblings are shown in that in which they began."""
+    """Spans come in any order, parents after those below them: siblings are shown in that in which they began."""
     tells_calls: bool = True
     """False: the trace does not tell calls of models and tools from other work, so that they cannot be counted."""
     replay_of: str | None = None

@@ -68,10 +68,10 @@ class Tree:
         self._append(span, depth)
         return True
 
-    def problems(self, path: str) -> list[Problem]:
-        """What was mended, told of the trace at `path`."""
+    def problems(self, path: str, *, parents_to_come: bool = False) -> list[Problem]:
+        """What was mended, told of the trace at `path`; that parents are missing is no problem if they are to come."""
         found = []
-        if self._orphans:
+        if self._orphans and not parents_to_come:
             found.append(Problem(path, "spans", f"{self._orphans} spans name a parent that is not in the trace"))
         if self._cut:
             found.append(Problem(path, "spans", f"{self._cut} cycles of parents were cut"))
