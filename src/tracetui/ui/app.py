@@ -356,7 +356,7 @@ def run_app(
     finally:
         engine.stop()
         let_go()
-        config.remember(app.main.runs.arrangement)
+        config.remember(app.main.runs.arrangement, paths)
     if app.crash is not None:
         path = write_crash_log(app.crash)
         name = clean(type(app.crash).__name__, 80)

@@ -222,7 +222,8 @@ class Keys:
         if self._begins(sequence, pane):
             self.pending = sequence
             return None
-        return self.press(key, pane) if sequence != key else None
+        alone = any(begun in c.keys for c in of_pane(pane, self._commands))  # the first key has been done already
+        return self.press(key, pane) if begun and alone else None
 
     def continuing(self, pane: str) -> list[tuple[str, Command]]:
         """What may follow on the beginning of a sequence: the key, and the command that it completes."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -95,10 +96,15 @@ def arrangement(config: Config) -> Arrangement:
     return Arrangement()
 
 
-def remember(left: Arrangement) -> None:
-    """Keep sorting, grouping and columns for the next time; silently not, where that cannot be written."""
+def remember(left: Arrangement, roots: Sequence[str] = ()) -> None:
+    """Keep sorting, grouping and columns for the next time; silently not, where that cannot be written or lies in one
+    of `roots`: nothing is written among traces.
+    """
     kept = msgspec.structs.replace(left, words="", failures=False)
     path = _remembered()
+    there = Path(os.path.realpath(path))
+    if any(there.is_relative_to(os.path.realpath(root)) for root in roots):
+        return
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         path.write_bytes(msgspec.json.encode(kept))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tracetui.model import RunSummary
 from tracetui.store import query
 from tracetui.store.known import Known
 from tracetui.store.query import Completion, QueryError
@@ -45,6 +46,13 @@ class Filtering:
         return Known(
             screen.app.verdicts.sidecar, lambda: store.runs.values(), lambda: store.relations, screen.live.is_going
         )
+
+    def found(self) -> list[RunSummary]:
+        """The runs that the filter of the list leaves; all where there is none."""
+        screen = self._screen
+        words = screen.runs.arrangement.words
+        runs = screen.store.runs.values()
+        return query.begun(words, self.context)[0].select(runs) if words else list(runs)
 
     # ---- commands
 

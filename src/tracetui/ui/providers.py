@@ -47,6 +47,11 @@ class CommandProvider(Provider):
             yield DiscoveryHit(Content(name), run, help=escape(words))
 
     async def search(self, query: str) -> Hits:
+        app: TraceApp = self.app  # type: ignore[assignment]
+        command, _, words = query.partition(" ")
+        if command == "grep" and words:
+            search = partial(app.main.surveying.search_for, words)
+            yield Hit(1.0, Content(f"grep all runs for {one_line(words, 80)}"), search)
         matcher = self.matcher(query)
         for name, words, run in self._entries:
             score = matcher.match(name)

@@ -65,7 +65,7 @@ class Taking:
         from tracetui.export.triage import triage_of
 
         app = self._screen.app
-        runs, place = list(app.store.runs.values()), ", ".join(app.roots)
+        runs, place = app.main.filtering.found(), ", ".join(app.roots)
 
         def of_run(run: RunSummary, group: Group) -> Judgement:
             return app.verdicts.of(run)

@@ -13,7 +13,7 @@ from tracetui.ui.line_view import LineView
 from tracetui.ui.panes.steps import Steps
 from tracetui.views import triage
 from tracetui.views.cause import cause_rows, example_of
-from tracetui.views.masking import clean
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, ListRows, Piece
 
 
@@ -31,12 +31,21 @@ class Queue(LineView):
         """True once the reader moved the cursor: until then the first signatures stay in view."""
 
     def show_groups(
-        self, groups: Sequence[Group], runs: Mapping[RunRef, RunSummary], judged: triage.Judged, *, now: float
+        self,
+        groups: Sequence[Group],
+        runs: Mapping[RunRef, RunSummary],
+        judged: triage.Judged,
+        *,
+        now: float,
+        words: str = "",
     ) -> None:
-        """Show these signatures; the cursor stays on its signature or run."""
+        """Show these signatures, of the runs that the query `words` finds; the cursor stays on its signature or run."""
         self.groups = groups
         rows = triage.QueueRows(groups, runs, judged, unfolded=self.unfolded, now=now, glyphs=self.look.glyphs)
-        self.show(rows, title=(Piece(Clean("most time lost first"), "sec"),), heading=lambda w: [triage.heading(w)])
+        title = [Piece(Clean("most time lost first"), "sec")]
+        if words:
+            title += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(words, 30)} "), "hit")]
+        self.show(rows, title=tuple(title), heading=lambda w: [triage.heading(w)])
         if not self.chosen and self.position < self.page:
             self.top = 0
 

@@ -24,7 +24,7 @@ from tracetui.ui.lines import Box
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.triage_actions import TriageActions
 from tracetui.views.bars import amount
-from tracetui.views.masking import clean
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 from tracetui.views.triage import Member
 
@@ -48,6 +48,7 @@ class TriageScreen(JudgingScreen):
         self.actions, self.judging = TriageActions(self), Judging(self)
         self.front = QUEUE
         self._grouped = -1
+        self._total = 0
         self._group_after = 0.0
         self._cursor: Hashable = None
         self._rest: Timer | None = None
@@ -94,11 +95,13 @@ class TriageScreen(JudgingScreen):
         """Group the failures as they are known now."""
         app = self.app
         self._grouped = app.store.revision
-        found = groups(app.store.runs.values())
+        runs, words = app.main.filtering.found(), app.main.runs.arrangement.words
+        self._total, found = len(runs), groups(runs)
         if found:
-            self.queue.show_groups(found, app.store.runs, self.told, now=app.clock())
+            self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
         else:
-            self.queue.nothing([(), (Piece(Clean("No run failed here."), "text bold"),)])
+            here = f"No run that {one_line(words, 60)!r} finds failed." if words else "No run failed here."
+            self.queue.nothing([(), (Piece(Clean(here), "text bold"),)])
         self.show_cause()
 
     def told(self, what: Group | RunRef) -> Judgement:
@@ -193,7 +196,7 @@ class TriageScreen(JudgingScreen):
             Piece(Clean("triage"), "text bold"),
         )
         failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
-        right = (Piece(Clean(f"{grouped(failed)} failed of {grouped(len(app.store.runs))} runs"), "sec"),)
+        right = (Piece(Clean(f"{grouped(failed)} failed of {grouped(self._total)} runs"), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
         commands = app.main.comparing.offered(self.commands, self.queue.run)
