@@ -291,6 +291,31 @@ def test_a_call_around_a_call_counts_once_whichever_comes_first(tmp_path: Path, 
     assert run.summary.llm_calls == 1
 
 
+@settings(max_examples=20, deadline=None)
+@given(order=st.permutations(range(6)))
+def test_what_wraps_may_be_between_and_tools_and_agents_may_not(
+    tmp_path_factory: pytest.TempPathFactory, order: list[int]
+) -> None:
+    spans = [
+        span(1, None, 0, 90, attributes=used(50, 5)),  # wraps 3
+        span(2, 1, 1, 80, attributes={"openinference.span.kind": "CHAIN"}),
+        span(3, 2, 2, 70, attributes=used(50, 5)),  # a tool is called below it: that is another call
+        span(4, 3, 3, 60, attributes={"gen_ai.operation.name": "execute_tool", "gen_ai.tool.name": "dig"}),
+        span(5, 4, 4, 50, attributes=used(7, 1)),
+        span(6, 5, 5, 40, attributes=CHAT),  # says nothing of tokens: the one around it counts
+    ]
+    run = told(tmp_path_factory.mktemp("any"), *(request(spans[place]) for place in order))
+    assert run.summary.usage == Usage(57, 6)
+    assert [one.operation for one in run.spans] == [
+        Operation.INVOKE_WORKFLOW,
+        Operation.INVOKE_WORKFLOW,
+        Operation.CHAT,
+        Operation.EXECUTE_TOOL,
+        Operation.CHAT,
+        Operation.CHAT,
+    ]
+
+
 def test_input_includes_what_is_cached_even_where_it_did_not(tmp_path: Path) -> None:
     within = used(100, 5) | {"gen_ai.usage.cache_read.input_tokens": 60, "gen_ai.usage.details.cache_write_tokens": 40}
     beside = used(3, 5) | {"gen_ai.usage.cache_read_input_tokens": 60, "gen_ai.usage.cache_creation_input_tokens": 40}

@@ -30,6 +30,11 @@ LISTS: Final = (*_SCOPES, "spans")
 _SCOPE: Final = ("scope", "instrumentationLibrary")
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{16}){1,2})")
 _DIGITS: Final = re.compile(r"-?\d{1,19}")
+_PLAIN: Final = frozenset(
+    ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value")
+    + ("bytesValue", "bytes_value")
+)
+"""Kinds of values that are what they hold."""
 _DEPTH: Final = 48
 """Values within values are read so far; what is deeper stays as it is written."""
 _SHARED: Final = 64
@@ -183,14 +188,14 @@ def _ident(value: Any) -> str | None:
 # ---- values
 
 
-def attributes(record: Any, name: str = "attributes") -> dict[str, Any]:
+def attributes(record: Any) -> dict[str, Any]:
     """The attributes of a record by their keys; whatever is no attribute is there too, under a name of its own."""
-    found = named(record, name)
+    found = named(record, "attributes")
     if isinstance(found, dict):
         return {key: value_of(value) for key, value in found.items()}
     kept: dict[str, Any] = {}
     if found is not None and not isinstance(found, list):
-        kept[name] = found
+        kept["attributes"] = found
     for item in items(found):
         try:
             ((kind, value),) = item["value"].items()
@@ -227,16 +232,14 @@ def value_of(value: Any, depth: int = 0) -> Any:
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
     ((kind, held),) = value.items()
-    if kind in ("stringValue", "string_value", "boolValue", "bool_value", "bytesValue", "bytes_value"):
+    if kind in _PLAIN:
         return held
     if kind in ("intValue", "int_value"):
         found = whole(held)
         return held if found is None else found
-    if kind in ("doubleValue", "double_value"):
-        return held
-    if kind in ("arrayValue", "array_value") and isinstance(held, dict) and set(held) <= {"values"}:
-        return [value_of(one, depth + 1) for one in items(held.get("values"))] if _lists(held) else value
-    if kind in ("kvlistValue", "kvlist_value") and isinstance(held, dict) and set(held) <= {"values"} and _lists(held):
+    if kind in ("arrayValue", "array_value") and _lists(held):
+        return [value_of(one, depth + 1) for one in items(held.get("values"))]
+    if kind in ("kvlistValue", "kvlist_value") and _lists(held):
         kept: dict[str, Any] = {}
         for one in items(held.get("values")):
             _attribute(one, kept, depth + 1)
@@ -244,8 +247,9 @@ def value_of(value: Any, depth: int = 0) -> Any:
     return value
 
 
-def _lists(held: dict[str, Any]) -> bool:
-    return isinstance(held.get("values"), list | None)
+def _lists(held: Any) -> bool:
+    """Whether it is an object with a list of values and nothing else."""
+    return isinstance(held, dict) and set(held) <= {"values"} and isinstance(held.get("values"), list | None)
 
 
 # ---- what stands around spans

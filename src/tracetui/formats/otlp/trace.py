@@ -35,6 +35,8 @@ from tracetui.model.tally import CONTAINERS
 
 MOST: Final = 256
 """So many different resources, scopes and errors of a trace are kept."""
+_WRAPPERS: Final = frozenset({Operation.INVOKE_WORKFLOW, Operation.NODE, Operation.OTHER})
+"""What may stand between a call of a model and another one that it wraps; a tool or an agent calls for itself."""
 
 
 class Earliest(msgspec.Struct, frozen=True):
@@ -63,7 +65,6 @@ class Trace(msgspec.Struct):
     key: str
     lean: bool = False
     """Only what a summary shows is wanted: no previews, nothing of the body."""
-    taken: int = 0
     root: Earliest = _NOTHING
     """The span that has none above it."""
     root_body: tuple[Any, Any] = (None, None)
@@ -82,7 +83,9 @@ class Trace(msgspec.Struct):
     chats: Layers[Span] = msgspec.field(default_factory=Layers)
     """Calls of models, as they are if they only wrap others."""
     callers: Layers[bool] = msgspec.field(default_factory=Layers)
-    """Spans directly below which a model is called."""
+    """Spans below which a model is called, with nothing between but what wraps."""
+    above: Layers[str | None] = msgspec.field(default_factory=Layers)
+    """What is above the calls of models, and above what wraps them."""
     seen: Layers[int] = msgspec.field(default_factory=Layers)
     """Checksum of each span."""
     around: dict[bytes, tuple[str, dict[str, Any]]] = {}
@@ -104,6 +107,7 @@ class Trace(msgspec.Struct):
             failures=dict(self.failures),
             chats=self.chats.copy(),
             callers=self.callers.copy(),
+            above=self.above.copy(),
             seen=self.seen.copy(),
             around=dict(self.around),
             spans={},
@@ -125,7 +129,6 @@ class Trace(msgspec.Struct):
         """Take in one span; `number` is that of its line."""
         read = Read(told.span)
         span = span_of(read, told, at, number, lean=self.lean)
-        self.taken += 1
         self._once(span, told.span, number)
         self._learn(read, span)
         self._surround(read, told, request)
@@ -144,20 +147,28 @@ class Trace(msgspec.Struct):
 
     def _put(self, span: Span, name: str) -> None:
         """Hand out a span. A call of a model that only wraps another one contains it, and counts nothing itself."""
-        if span.operation is Operation.CHAT:
-            above = span.parent_id
+        called = span.operation is Operation.CHAT
+        if called:
             wrapping = msgspec.structs.replace(
                 span, name=name, operation=Operation.INVOKE_WORKFLOW, is_step=False, model=None
             )
             self.chats[span.id] = wrapping
-            if above is not None and above != span.id:
-                self.callers[above] = True
-                outer = self.chats.get(above)
-                if outer is not None:
-                    self.spans[above] = outer
-            if self.callers.get(span.id):
-                span = wrapping
-        self.spans[span.id] = span
+            self.spans[span.id] = wrapping if self.callers.get(span.id) else span
+        else:
+            self.spans[span.id] = span
+        if called or span.operation in _WRAPPERS:
+            self.above[span.id] = span.parent_id
+            if (called and span.usage is not None) or self.callers.get(span.id):
+                self._call(span.parent_id if span.parent_id != span.id else None)
+
+    def _call(self, above: str | None) -> None:
+        """Tell all spans around a call of a model that they are."""
+        while above is not None and not self.callers.get(above):
+            self.callers[above] = True
+            outer = self.chats.get(above)
+            if outer is not None:
+                self.spans[above] = outer
+            above = self.above.get(above)
 
     # ---- the whole
 
