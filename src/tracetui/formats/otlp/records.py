@@ -31,8 +31,7 @@ _SCOPE: Final = ("scope", "instrumentationLibrary")
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{16}){1,2})")
 _DIGITS: Final = re.compile(r"-?\d{1,19}")
 _PLAIN: Final = frozenset(
-    ("stringValue", "string_value", "boolValue", "bool_value", "doubleValue", "double_value")
-    + ("bytesValue", "bytes_value")
+    f"{kind}{end}" for kind in ("string", "bool", "double", "bytes") for end in ("Value", "_value")
 )
 """Kinds of values that are what they hold."""
 _DEPTH: Final = 48
