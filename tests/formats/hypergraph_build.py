@@ -249,6 +249,18 @@ def stories(db: sqlite3.Connection) -> None:
     insert(db, "attempt_records", series_id="series-2", attempt_number=1, scheduled_superstep=1, status="started",
            started_at=at(502.2))  # fmt: skip
 
+    run("flaky-2", "fetch", "failed", 600, 1, {"url": "https://example.org/gone"}, error_count=1)
+    insert(db, "attempt_series", id="series-3", run_id="flaky-2", node_name="get", policy_fingerprint="p1",
+           max_attempts=2, opened_at=at(600.1), committed_superstep=0, closed_at=at(601.9))  # fmt: skip
+    tried = {"series_id": "series-3", "scheduled_superstep": 0}
+    insert(db, "attempt_records", **tried, attempt_number=1, status="failed", started_at=at(600.1),
+           completed_at=at(600.6), error_type="ConnectionError", error_message="reset by peer")  # fmt: skip
+    insert(db, "attempt_records", **tried, attempt_number=2, status="timed_out", started_at=at(601),
+           completed_at=at(601.9), error_type="TimeoutError", error_message="504 Gateway Timeout")  # fmt: skip
+    step("flaky-2", 0, "get", 602, None, status="failed", completed_at=None, duration_ms=0.0, input_versions={},
+         error="TimeoutError [HG_NODE_FAILED]: Node 'get' raised TimeoutError.",
+         attempt_series_id="series-3")  # fmt: skip
+
 
 def live(path: Path) -> None:
     """Schema 6 while its writer is there: the table is in the file, all runs are only in the log."""

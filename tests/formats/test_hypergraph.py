@@ -22,12 +22,13 @@ from tracetui.formats.base import START
 from tracetui.formats.hypergraph import Hypergraph
 from tracetui.formats.hypergraph.rows import timestamp, value_of
 from tracetui.formats.hypergraph.runs import prompt_of
-from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
+from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
 
 FORMAT = Hypergraph()
 V6 = V2 + TO_V3 + TO_V4 + TO_V6
+REDACTED = ("TimeoutError", "TimeoutError [HG_NODE_FAILED]: Node 'get' raised TimeoutError.")
 
 
 def listed(path: Path, *, deep: bool = True) -> dict[str, RunSummary]:
@@ -263,6 +264,56 @@ def test_the_documented_columns_are_read() -> None:
 
 def test_rows_that_are_only_in_the_log_are_listed() -> None:
     assert list(listed(case("live"))) == ["now-1"]
+
+
+def test_the_cause_is_what_the_last_attempt_says_and_the_step_keeps_its_own_error() -> None:
+    redacted = "TimeoutError [HG_NODE_FAILED]: Node 'get' raised TimeoutError."
+    cause = FirstError("504 Gateway Timeout", "TimeoutError", "flaky-2:0:get", "get", Operation.NODE)
+    run = read(case("v6"), "flaky-2")
+    assert names(run) == ["get", "  attempt 1", "  attempt 2"]
+    assert [span.error and span.error.message for span in run.spans] == [redacted, "reset by peer", cause.message]
+    assert run.load(run.spans[0]).attributes["error"] == redacted
+    assert run.body.error == Error(cause.message, cause.type)
+    found = [run.summary, *(listed(case("v6"), deep=deep)["flaky-2"] for deep in (False, True))]
+    assert [summary.first_error for summary in found] == [cause] * 3
+
+
+@pytest.mark.parametrize(
+    ("change", "cause"),
+    [
+        ("UPDATE attempt_records SET error_message = '' WHERE attempt_number = 2", REDACTED),
+        ("UPDATE attempt_records SET error_message = x'ff', error_type = 7 WHERE attempt_number = 2", REDACTED),
+        ("UPDATE attempt_records SET error_type = NULL", ("TimeoutError", "504 Gateway Timeout")),
+        (
+            "UPDATE attempt_records SET attempt_number = 3 WHERE attempt_number = 1",
+            ("ConnectionError", "reset by peer"),
+        ),
+        ("DELETE FROM attempt_records WHERE series_id = 'series-3'", REDACTED),
+        ("ALTER TABLE attempt_records RENAME COLUMN error_message TO message", REDACTED),
+        ("DROP TABLE attempt_records", REDACTED),
+        ("UPDATE steps SET attempt_series_id = NULL", REDACTED),
+    ],
+)
+def test_without_a_text_of_the_last_attempt_the_cause_is_the_steps_own_error(
+    copy: tuple[Path, sqlite3.Connection], change: str, cause: tuple[str, str]
+) -> None:
+    path, writer = copy
+    with writer:
+        writer.execute(change)
+    found = [read(path, "flaky-2").summary, *(listed(path, deep=deep)["flaky-2"] for deep in (False, True))]
+    assert [(one.first_error.type, one.first_error.message) for one in found if one.first_error] == [cause] * 3
+
+
+def test_the_cause_follows_what_an_attempt_says(copy: tuple[Path, sqlite3.Connection]) -> None:
+    path, writer = copy
+    ref = RunRef("hypergraph", str(path), "flaky-2")
+    cursor = FORMAT.read(LocalFile(str(path)), ref, START).cursor
+    with writer:
+        writer.execute("UPDATE attempt_records SET error_message = '503' WHERE attempt_number = 2")
+    header = FORMAT.read(LocalFile(str(path)), ref, cursor).header
+    assert header is not None
+    assert header.error is not None
+    assert header.error.message == "503"
 
 
 @pytest.mark.parametrize("deep", [False, True])

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from sqlite3 import Connection
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from tracetui.formats.hypergraph.rows import (
@@ -179,7 +180,11 @@ def step_counts(connection: Connection, schema: Schema, run_id: str, last: int |
 
 
 def first_errors(connection: Connection, schema: Schema, runs: Iterable[RunRow]) -> dict[str, FirstError]:
-    """The failing step of each failed run: followed into the nested run or map item in which it really failed."""
+    """The failing step of each failed run: followed into the nested run or map item in which it really failed.
+
+    Schema 6 leaves the text out of a step's error, so type and text are those of the step's last attempt if that has
+    a text. The step's span keeps the error of its row, as each attempt below it does.
+    """
     found: dict[str, FirstError] = {}
     places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if failed(run)}
     for _ in range(DEEPEST_CAUSE):
@@ -205,20 +210,45 @@ def _first_failed_steps(
 ) -> dict[str, tuple[FirstError, str | None]]:
     """By run: its first failed step, and the nested run that this step started."""
     found: dict[str, tuple[FirstError, str | None]] = {}
+    tried: dict[str, Any] = {}
     sql = (
         f"SELECT {schema.step('run')}, {schema.step('superstep')}, {schema.step('node_name')}, rowid,"
         f" substr({schema.step('error')}, 1, {ERROR_HEAD}), {schema.step('child')},"
-        f" {schema.step('node_type')}, {schema.step('decision')} FROM steps"
+        f" {schema.step('node_type')}, {schema.step('decision')}, {schema.step('series')} FROM steps"
         f" WHERE {schema.step('run')} IN ({{keys}}) AND {failing(schema)} AND {schema.public}"
         f" ORDER BY {schema.step('index')}, rowid"
     )
-    for run, superstep, name, rowid, error, child, kind, decision in many(connection, sql, runs):
+    for run, superstep, name, rowid, error, child, kind, decision, series in many(connection, sql, runs):
+        if text_id(run) in found:
+            continue
         message = text(error) or ""
         span = schema.span_id(run, superstep, name, rowid)
         operation = operation_of(kind, decision, child)
         error_of = FirstError(message, error_type(message), span, text(name), operation)
-        found.setdefault(text_id(run), (error_of, text(child)))
+        found[text_id(run)] = error_of, text(child)
+        if series is not None:
+            tried[text_id(run)] = series
+    causes = _last_attempts(connection, schema, tried.values())
+    for run_id, series in tried.items():
+        error_of, below = found[run_id]
+        type_, cause = causes.get(series, (None, None))
+        if cause is not None:
+            found[run_id] = msgspec.structs.replace(error_of, message=cause, type=type_ or error_of.type), below
     return found
+
+
+def _last_attempts(
+    connection: Connection, schema: Schema, series: Iterable[Any]
+) -> dict[Any, tuple[str | None, str | None]]:
+    """By series: type and text of the error of its last attempt, None where it has none."""
+    columns = schema.columns.get("attempt_records", ())
+    if not {"series_id", "attempt_number", "error_type", "error_message"} <= set(columns):
+        return {}
+    sql = (
+        f"SELECT series_id, error_type, substr(error_message, 1, {ERROR_HEAD}) FROM attempt_records"
+        " WHERE series_id IN ({keys}) ORDER BY series_id, attempt_number, rowid"
+    )
+    return {name: (text(kind), text(message)) for name, kind, message in many(connection, sql, series)}
 
 
 def _first_failed_children(connection: Connection, schema: Schema, parents: Iterable[str]) -> dict[str, str]:
