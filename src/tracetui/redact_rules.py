@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from enum import IntEnum
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice, pairwise
 from typing import Final, NamedTuple
 
@@ -179,7 +179,7 @@ def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     if b"\\" in low and (_ESCAPED_TWICE if encoded else _ESCAPED).search(low):
         found.append("escape")
     near = _near_separators(low)
-    if near and (_any(_NAMES, near) or (_LISTED.search(near) and _any(_LISTED_NAMES, near))):
+    if near and (_any(_names(), near) or (_LISTED.search(near) and _any(_listed_names(), near))):
         found.append("name")
     return found
 
@@ -238,15 +238,21 @@ _SEPARATOR: Final = (
     rf"(?P<name>[\w-]{{0,40}}+)(?P<quote>\\{{0,8}}[\"']?)(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:)\s{{0,4}}|{_SPACE})"
 )
 WORDS: Final = {
-    word: re.compile(pattern + _SEPARATOR)
-    for word, pattern in {
-        "token": "token(?!s)",
-        "key": "key(?:(?<=[a-z0-9_-]key)|(?<=api key))(?!s)",
-        "auth": "auth(?!or(?!i)|ent)",
-        **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
-    }.items()
+    "token": "token(?!s)",
+    "key": "key(?:(?<=[a-z0-9_-]key)|(?<=api key))(?!s)",
+    "auth": "auth(?!or(?!i)|ent)",
+    **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
 }
-"""What is in names that count; and where each is in a name that something follows, lowered."""
+"""What is in names that count, and how each is recognised, lowered."""
+
+
+@cache
+def _words() -> tuple[re.Pattern[str], ...]:
+    """Where each word is in a name that something follows. Compiled when it is needed, as all that few texts need:
+    compiling is most of what loading this module takes, and the program's start waits for that.
+    """
+    return tuple(re.compile(pattern + _SEPARATOR) for pattern in WORDS.values())
+
 
 # ---- the first look. A regular expression that begins with one letter passes all others very quickly: each of these
 # begins with the rarest letter of what it looks for, and looks back at what must stand before that.
@@ -291,16 +297,23 @@ _IN_NAMES: Final = (
     rb"c(?:redential|onnection|(?<=sec)ret)",
     b"passphrase",
 )
-_NAMES: Final = (
-    *map(_name, _IN_NAMES),
-    re.compile(
-        rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t))%b{0,64}?(?:%b)" % (_IN_WORD, _IN_WORD, "|".join(WORDS).encode())
-    ),
-)
-"""Names that a separator follows, and options of command lines."""
+_OPTION: Final = rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t))%b{0,64}?(?:%b)"
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
-_LISTED_NAMES: Final = tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 """Fields may be listed by name and value."""
+
+
+@cache
+def _names() -> tuple[re.Pattern[bytes], ...]:
+    """Names that a separator follows, and options of command lines."""
+    return (*map(_name, _IN_NAMES), re.compile(_OPTION % (_IN_WORD, _IN_WORD, "|".join(WORDS).encode())))
+
+
+@cache
+def _listed_names() -> tuple[re.Pattern[bytes], ...]:
+    """Names of fields that are listed by name and value."""
+    return tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
+
+
 _ADDRESS: Final = re.compile(SHAPES[1].pattern.pattern.encode())
 _LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
@@ -321,7 +334,7 @@ _HEADERS: Final = ("cookie", "authorization")
 def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
     """Places where something follows a name that says that it is secret, with that name."""
     text, low = here.text, here.low
-    for pattern in WORDS.values() if "name" in here.signs else ():
+    for pattern in _words() if "name" in here.signs else ():
         for match in pattern.finditer(low):
             start = _beginning(text, match.start())
             name = text[start - 4 * (low[max(0, start - 4) : start] == "api ") : match.end("name")]

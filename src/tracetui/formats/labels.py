@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 MOST: Final = 64
@@ -9,6 +10,12 @@ MOST: Final = 64
 LENGTH: Final = 120
 """Characters of a tag or source."""
 _SOURCES: Final = ("source", "source_uri", "source_type", "origin", "framework")
+
+
+def folder_of(path: Any) -> str | None:
+    """The last part of the path of a folder, on any system: how people call the project that an agent worked in."""
+    parts = re.split(r"[/\\]", path) if isinstance(path, str) else []
+    return next((part[:LENGTH] for part in reversed(parts) if part), None)
 
 
 def tags_in(*holders: Any) -> tuple[str, ...]:

@@ -56,6 +56,7 @@ class Assessor:
 
     def run(self) -> None:
         """Assess one run after the other, until everything is to end."""
+        self._traffic.let_it_paint()  # what it takes to assess is loaded with the first run
         while self._bell.wait() and not self._traffic.stopped:
             self._bell.clear()
             run, began = self._wanted, time.monotonic()

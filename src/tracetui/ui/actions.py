@@ -109,7 +109,7 @@ class Actions(CommonActions):
 
         screen = self._screen
         screen.come_from = None
-        screen.app.push_screen(TriageScreen(screen.app.commands, screen.left_triage))
+        screen.app.push_screen(TriageScreen(screen.app.commands, screen.judging.left))
 
     def do_quit(self, argument: str) -> None:
         if self._screen.level or self._screen.pane != RUNS or self._screen.zoomed is not None:

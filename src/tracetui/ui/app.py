@@ -181,7 +181,7 @@ class TraceApp(App[int]):
         end = time.monotonic() + FIRST_MAIL_SECONDS
         while self.engine.wait(end - time.monotonic()):
             self._take_mail()
-            if self.main.settled:
+            if self.main.presentable:
                 break
 
     async def on_event(self, event: Event) -> None:

@@ -87,7 +87,7 @@ COMMANDS: Final = (
     Command("mark", ("space",), "mark", "Mark the run, or take the mark off; d compares two marked runs, C says what they share.", "mark", frozenset({RUNS}), group="list"),
     Command("sort", (",",), "sort", "Sort by the next column; the timeline, by how long steps took.", "sort", frozenset({RUNS, STEPS}), hint=8, group="list"),
     Command("sort-reverse", (";",), "reverse", "Reverse the order.", "reverse", frozenset({RUNS}), group="list"),
-    Command("group", ("b",), "group by", "Group by day, agent, format, status, or not at all.", "group", frozenset({RUNS}), hint=10, group="list"),
+    Command("group", ("b",), "group by", "Group by day, agent, source (the project), format, status, or not at all.", "group", frozenset({RUNS}), hint=10, group="list"),
     Command("columns", ("W",), "columns", "Show the hidden columns too; < and > scroll sideways.", "columns", frozenset({RUNS}), group="list"),
     Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same:tool:1", RUN, group="find"),
     Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same:tool:-1", RUN, group="find"),

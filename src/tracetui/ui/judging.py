@@ -17,6 +17,7 @@ if TYPE_CHECKING:  # loaded when the first thing is judged: the first screen doe
     from tracetui.store.sidecar import Sidecar
     from tracetui.store.triage import Group
     from tracetui.ui.app import TraceApp
+    from tracetui.ui.screens.triage import TriageScreen
 
 Subject: TypeAlias = "Group | RunSummary"
 """What is judged: a signature with all its runs, or one run."""
@@ -57,6 +58,8 @@ class Judging:
 
     def __init__(self, screen: JudgingScreen) -> None:
         self._screen = screen
+        self.left: TriageScreen | None = None
+        """The triage as it was left: it goes on there."""
 
     @property
     def _app(self) -> TraceApp:

@@ -20,7 +20,7 @@ Item = RunSummary | Problem | tuple[str, int]
 
 SORTS: Final = ("newest", "name", "outcome", "time", "steps", "tokens", "errors", "id", "model", "format")
 """What the list can be sorted by; each once more in reverse."""
-GROUPS: Final = ("day", "agent", "format", "status", "none")
+GROUPS: Final = ("day", "agent", "source", "format", "status", "none")
 """What the list can be grouped by."""
 
 
@@ -155,6 +155,8 @@ def _grouped(runs: list[RunSummary], problems: list[Problem], label_of: Callable
 def _group_label(group: str, now: float, going: Going) -> Callable[[RunSummary], str]:
     if group == "agent":
         return lambda run: run.agent or run.name
+    if group == "source":
+        return lambda run: run.source or "no source"
     if group == "format":
         return lambda run: run.ref.format
     if group == "status":

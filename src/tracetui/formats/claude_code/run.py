@@ -8,6 +8,7 @@ from typing import Final
 from tracetui.errors import FormatError
 from tracetui.formats.claude_code.facts import Facts
 from tracetui.formats.claude_code.records import between, moment, text
+from tracetui.formats.labels import folder_of
 from tracetui.formats.tail import parse
 from tracetui.model import Header, RunBody, Status, StatusSource
 from tracetui.sources.base import Entry, File
@@ -30,7 +31,7 @@ def header_of(facts: Facts, file: File, *, whole: bool = True) -> Header:
     failed = facts.failure if whole else None
     return Header(
         id=ident,
-        name=AGENT,
+        name=folder_of(facts.named.get("cwd")) or AGENT,
         agent=AGENT,
         model=facts.model,
         status=Status.ERROR if failed is not None else None,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import Final
 
 from tracetui.formats.codex.records import PREVIEW, child, moment, string, without, word
 from tracetui.formats.codex.state import State
 from tracetui.formats.codex.turns import outcome_of_turn
+from tracetui.formats.labels import folder_of
 from tracetui.model import Header, RunBody, Status, StatusSource
 from tracetui.sources.base import File
 
@@ -43,12 +44,6 @@ def header_of(session: State, file: File) -> Header:
         tags=(branch[:PREVIEW],) if branch is not None else (),
         source=(string(meta.get("cwd")) or "")[:PREVIEW] or None,
     )
-
-
-def folder_of(path: Any) -> str | None:
-    """The last part of the path of a folder, on any system."""
-    parts = re.split(r"[/\\]", string(path) or "")
-    return next((part[:PREVIEW] for part in reversed(parts) if part), None)
 
 
 def end_of(session: State) -> tuple[Status | None, str | None, bool]:

@@ -38,7 +38,6 @@ from tracetui.views.runs import Tied
 
 if TYPE_CHECKING:
     from tracetui.ui.filtering import Filtering
-    from tracetui.ui.screens.triage import TriageScreen
 
 
 class MainScreen(JudgingScreen):
@@ -62,8 +61,6 @@ class MainScreen(JudgingScreen):
         self.hint.display = False
         self.surveying = Surveying(self)
         self.taking = Taking(self)
-        self.left_triage: TriageScreen | None = None
-        """The triage as it was left: it goes on there."""
         self.walking = 0
         """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
         self.come_from: Callable[[], object] | None = None
@@ -243,12 +240,16 @@ class MainScreen(JudgingScreen):
         return run.summary if run is not None else self.store.runs.get(self.ref)
 
     @property
-    def settled(self) -> bool:
-        """True if nothing that is shown is still on its way."""
+    def presentable(self) -> bool:
+        """True if there is something in every pane: worth the first paint."""
         if self.ref is None:
             return bool(self.runs.rows)
-        shown = self.detail.run is not None and self.detail.run.summary.ref == self.ref
-        return shown and self.assessing.settled
+        return self.detail.run is not None and self.detail.run.summary.ref == self.ref
+
+    @property
+    def settled(self) -> bool:
+        """True if nothing that is shown is still on its way."""
+        return self.presentable and (self.ref is None or self.assessing.settled)
 
     # ---- what is judged
 

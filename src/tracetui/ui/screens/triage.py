@@ -181,7 +181,7 @@ class TriageScreen(JudgingScreen):
     def leave(self) -> None:
         """Go back to the list."""
         self.app.pop_screen()
-        self.app.main.left_triage = self
+        self.app.main.judging.left = self
         self.app.main.refresh_list()
 
     # ---- the frame
