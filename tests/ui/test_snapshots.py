@@ -16,6 +16,7 @@ from tests.ui.conftest import press, settle, until
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.triage import TriageScreen
 from tracetui.views.glyphs import ASCII, UNICODE
 
 Drive = Callable[[Pilot[int]], Awaitable[None]]
@@ -158,3 +159,76 @@ def test_ascii_without_colours(looks: Looks, monkeypatch: pytest.MonkeyPatch) ->
 
 def test_too_small(looks: Looks) -> None:
     assert looks(size=(34, 8))
+
+
+# ---- the triage and what is asked of many runs
+
+SIZES = ((80, 24), (120, 40), (200, 60))
+
+
+async def quiet(pilot: Pilot[int]) -> None:
+    """Wait until what was asked of many runs is answered."""
+    app = pilot.app
+    assert isinstance(app, TraceApp)
+
+    def answered() -> bool:
+        latest = app.main.surveying.latest
+        return latest is not None and latest.finished
+
+    await until(pilot, answered, what="the answer")
+    await settle(pilot)
+
+
+async def second(pilot: Pilot[int]) -> None:
+    """Go to the second signature, of which several runs share something."""
+    await quiet(pilot)
+    await press(pilot, "j")
+    app = pilot.app
+    assert isinstance(app, TraceApp)
+    screen = app.screen
+    assert isinstance(screen, TriageScreen)
+    contrasts = app.main.surveying.contrasts
+    await until(pilot, lambda: screen.queue.group is not None and screen.queue.group.runs in contrasts, what="contrast")
+    await quiet(pilot)
+
+
+@pytest.mark.parametrize("size", SIZES, ids=lambda size: f"{size[0]}x{size[1]}")
+def test_triage(looks: Callable[..., bool], size: tuple[int, int]) -> None:
+    assert looks("T", size=size, drive=second)
+
+
+def test_triage_judged_and_unfolded(looks: Callable[..., bool]) -> None:
+    async def drive(pilot: Pilot[int]) -> None:
+        await second(pilot)
+        await press(pilot, "v", "k", "k", "l", "j")
+        await quiet(pilot)
+
+    assert looks("T", drive=drive)
+
+
+def test_triage_light(looks: Callable[..., bool]) -> None:
+    assert looks("T", palette="light", drive=second)
+
+
+def test_filter_being_completed(looks: Callable[..., bool]) -> None:
+    assert looks("f", *"status:error agent:", "tab")
+
+
+def test_a_wrong_filter(looks: Callable[..., bool]) -> None:
+    assert looks("f", *"status:error agnt:x")
+
+
+def test_pick(looks: Callable[..., bool]) -> None:
+    assert looks("P", "j", "space")
+
+
+def test_hits(looks: Callable[..., bool]) -> None:
+    assert looks("ampersand", *"timed out", "enter", drive=quiet)
+
+
+def test_statistics(looks: Callable[..., bool]) -> None:
+    assert looks("S", drive=quiet)
+
+
+def test_contrast(looks: Callable[..., bool]) -> None:
+    assert looks("C", drive=quiet)
