@@ -353,7 +353,7 @@ def test_a_sub_agents_file_that_is_written_anew_or_goes_begins_the_run_anew(case
 @with_case(["agents"])
 def test_a_session_counts_as_moving_while_a_sub_agent_works(case: Path) -> None:
     main = session(case)
-    for path in case.rglob("*.jsonl"):
+    for path in case.rglob("*"):  # those of sub-agents' metadata too: a fresh clone is new
         os.utime(path, (1_700_000_000, 1_700_000_000))
     assert [run.status for run in listed(case)] == [Status.UNKNOWN]
     os.utime(next(case.rglob("agent-owl01.jsonl")))
