@@ -14,10 +14,11 @@ from zlib import crc32
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk
+from tracetui.formats.base import START, Chunk, Cursor
 from tracetui.formats.decode import MAX_LENIENT, decode
 from tracetui.formats.lines import BLOCK, Line, lines
-from tracetui.model import Header, Problem, RunBody, Span
+from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, Span
+from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
@@ -112,6 +113,27 @@ def parse(data: bytes) -> tuple[Any, str | None]:
         raise FormatError(f"{len(data)} NUL bytes and no record")
     value, _ = decode(rest)
     return value, f"{len(data) - len(rest)} NUL bytes before the record"
+
+
+def read_whole(read: Callable[[Cursor], Chunk], file: File, ref: RunRef) -> tuple[Run, Cursor]:
+    """The run of all that `read` gives from one cursor on to the next, without bodies; and the cursor at its end."""
+    builder = RunBuilder(ref, lambda span: Body())
+    cursor, done = START, False
+    while not done:
+        chunk = read(cursor)
+        if chunk.reset:
+            builder.reset()
+        builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
+        cursor, done = chunk.cursor, chunk.done
+    return builder.build(modified_at=file.stat.mtime, moving=file.moving), cursor
+
+
+def nothing_in(run: Run, otherwise: str) -> FormatError:
+    """Why nothing of a file could be read: its first problem, if it has one."""
+    where, reason = "line 1", otherwise
+    if run.problems:
+        where, reason = run.problems[0].where, run.problems[0].reason
+    return FormatError(f"no record could be read: {reason}", where)
 
 
 def read_on(reader: Reader, file: File, place: Place | None) -> Chunk:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -11,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from tracetui.formats.scalars import number
 from tracetui.model import Error, Status, StatusSource, Usage
 
 PREVIEW: Final = 120
@@ -61,16 +61,6 @@ def word(value: Any) -> str | None:
 def whole(value: Any) -> int | None:
     """`value` if it is a whole number of at most 64 bits."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def number(value: Any) -> float | None:
-    """`value` as a float if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # a whole number of hundreds of digits
-        return None
 
 
 def moment(value: Any) -> tuple[float | None, str | None]:

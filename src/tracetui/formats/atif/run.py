@@ -8,12 +8,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tracetui.formats.atif.fields import is_copied, mapping, number, text_in, whole, word
+from tracetui.formats.atif.fields import is_copied, mapping, text_in, whole, word
 from tracetui.formats.atif.parts import CONTINUED
 from tracetui.formats.atif.reading import Reading, Told
 from tracetui.formats.atif.spans import AGENT
 from tracetui.formats.atif.words import Opening
 from tracetui.formats.labels import source_in, tags_in
+from tracetui.formats.scalars import number
 from tracetui.model import Header, RunBody, Total, Usage
 from tracetui.sources.base import File
 

@@ -19,9 +19,9 @@ from tracetui.formats.ccpa.count import Irregular, count
 from tracetui.formats.ccpa.records import KINDS, PREVIEW, At, content_text, end_word, kind_of
 from tracetui.formats.ccpa.run import header_of, run_body
 from tracetui.formats.ccpa.session import End, Session
-from tracetui.formats.tail import Reader, parse, read_on
+from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, Tally, summary_of
+from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 40
@@ -72,21 +72,10 @@ class Ccpa:
         return body_of(file, span)
 
     def _full(self, file: File, ref: RunRef) -> RunSummary:
-        builder = RunBuilder(ref, lambda span: Body())
-        cursor, done = START, False
-        while not done:
-            chunk = self.read(file, ref, cursor)
-            if chunk.reset:
-                builder.reset()
-            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-            cursor, done = chunk.cursor, chunk.done
-        run = builder.build(modified_at=file.stat.mtime, moving=file.moving)
+        run, cursor = read_whole(lambda at: self.read(file, ref, at), file, ref)
         taken = cursor.session.records or (cursor.ahead is not None and cursor.ahead.taken)
         if not taken and (run.problems or not file.moving):
-            where, reason = "line 1", "it does not end"
-            if run.problems:
-                where, reason = run.problems[0].where, run.problems[0].reason
-            raise FormatError(f"no record could be read: {reason}", where)
+            raise nothing_in(run, "it does not end")
         return run.summary
 
 

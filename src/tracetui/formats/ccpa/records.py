@@ -6,7 +6,6 @@ are on disk, its page "Trace JSON Schema reference" documents others. Both are r
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final
@@ -72,16 +71,6 @@ def first_string(record: dict[str, Any], *names: str) -> str | None:
 def whole(value: Any) -> int | None:
     """`value` if it is a whole number."""
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def number(value: Any) -> float | None:
-    """`value` as a float if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # a whole number of hundreds of digits
-        return None
 
 
 def moment(value: Any) -> tuple[float | None, str | None]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from tracetui.formats.ccpa.records import end_word, first_string, moment, number, whole
+from tracetui.formats.ccpa.records import end_word, first_string, moment, whole
 from tracetui.formats.ccpa.session import Session
+from tracetui.formats.scalars import number
 from tracetui.model import Error, FirstError, Header, RunBody, Status, StatusSource, Usage
 from tracetui.model.status import plain_word, status_of
 from tracetui.sources.base import File

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
-import orjson
 
+from tracetui.formats.calls import argument
 from tracetui.formats.ccpa.records import (
     PREVIEW,
     At,
@@ -31,20 +31,6 @@ MESSAGE_LIMIT: Final = 500
 """Characters of an error in a header; the body holds all of it."""
 _QUIET: Final = frozenset({"end_turn", "tool_use"})
 """Stop reasons that go without saying."""
-_ARGUMENTS: Final = (
-    "command",
-    "pattern",
-    "file_path",
-    "path",
-    "notebook_path",
-    "url",
-    "query",
-    "subagent_type",
-    "skill",
-    "description",
-    "prompt",
-)
-"""Arguments that tell one call of a tool from the next, the most telling first."""
 
 
 def prompt_span(record: dict[str, Any], line: int, at: At) -> Span:
@@ -108,7 +94,7 @@ def call_span(block: dict[str, Any], parent: str, place: int, at: At, step: int 
         step=step,
         status=Status.RUNNING,
         status_source=StatusSource.DERIVED,
-        preview=_argument(block.get("input")),
+        preview=argument(block.get("input"), tasks=("prompt",)),
         at=At(at.offset, at.size, place),
     )
 
@@ -205,7 +191,7 @@ def skill_span(record: dict[str, Any], line: int, at: At) -> Span:
         step=whole(record.get("turn")),
         status=Status.OK,
         status_source=StatusSource.DERIVED,
-        preview=_argument(arguments) if arguments else "",
+        preview=argument(arguments, tasks=("prompt",)) if arguments else "",
         note=(string(record.get("source")) or "")[:PREVIEW],
         at=at,
     )
@@ -229,23 +215,3 @@ def _said(blocks: list[Any]) -> str:
         elif block.get("type") == "thinking" and not thought:
             thought = (thought_of(block) or "")[:PREVIEW]
     return thought
-
-
-def _argument(arguments: Any) -> str:
-    """What tells a call from the next one: its most telling argument, the kind of agent before its task."""
-    if not isinstance(arguments, dict):
-        return arguments[:PREVIEW] if isinstance(arguments, str) else "" if arguments is None else _json(arguments)
-    for name in _ARGUMENTS:
-        value = arguments.get(name)
-        if isinstance(value, str):
-            if name == "subagent_type":
-                value = f"{value[:PREVIEW]}: {(string(arguments.get('prompt')) or '')[:PREVIEW]}"
-            return value[:PREVIEW]
-    return _json(arguments) if arguments else ""
-
-
-def _json(value: Any) -> str:
-    try:
-        return orjson.dumps(value)[: PREVIEW * 4].decode("utf-8", "ignore")[:PREVIEW]
-    except orjson.JSONEncodeError:  # lone surrogates, depth, integers over 64 bits
-        return repr(value)[:PREVIEW] if isinstance(value, int) else "…"

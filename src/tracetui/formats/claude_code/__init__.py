@@ -20,9 +20,9 @@ from tracetui.formats.claude_code.reading import read_on
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, Record, fields, kind_of, moment, text
 from tracetui.formats.claude_code.run import header_of
 from tracetui.formats.lines import lines
-from tracetui.formats.tail import MAX_LINE, parse
+from tracetui.formats.tail import MAX_LINE, nothing_in, parse, read_whole
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, Tally, summary_of
+from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -84,20 +84,9 @@ class ClaudeCode:
         return (f"{stem}/subagents",)
 
     def _full(self, file: File, ref: RunRef) -> RunSummary:
-        builder = RunBuilder(ref, lambda span: Body())
-        cursor, done = START, False
-        while not done:
-            chunk = self.read(file, ref, cursor)
-            if chunk.reset:
-                builder.reset()
-            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-            cursor, done = chunk.cursor, chunk.done
-        run = builder.build(modified_at=file.stat.mtime, moving=file.moving)
+        run, _ = read_whole(lambda at: self.read(file, ref, at), file, ref)
         if not run.spans and (run.problems or not file.moving):
-            where, reason = "line 1", "there is no record in it"
-            if run.problems:
-                where, reason = run.problems[0].where, run.problems[0].reason
-            raise FormatError(f"no record could be read: {reason}", where)
+            raise nothing_in(run, "there is no record in it")
         return run.summary
 
 

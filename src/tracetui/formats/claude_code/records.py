@@ -6,14 +6,12 @@ all the time.
 
 from __future__ import annotations
 
-import math
 import re
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from tracetui.model import Usage
 
@@ -64,20 +62,6 @@ _TAGS: Final = (
     ("[Request interrupted by user", "interrupted"),
 )
 """How texts begin that stand in the user's name, but which nobody typed as a prompt."""
-_ARGUMENTS: Final = (
-    "command",
-    "pattern",
-    "file_path",
-    "path",
-    "notebook_path",
-    "url",
-    "query",
-    "subagent_type",
-    "skill",
-    "description",
-    "prompt",
-)
-"""Arguments that tell one call of a tool from the next, the most telling first."""
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
@@ -114,16 +98,6 @@ def fields(value: Any) -> Record:
 def whole(value: Any) -> int | None:
     """`value` if it is a whole number that counts something."""
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
-
-
-def number(value: Any) -> float | None:
-    """`value` as a float if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # a whole number of hundreds of digits
-        return None
 
 
 def moment(value: Any) -> float | None:
@@ -227,28 +201,6 @@ def usage_of(value: Any) -> Usage | None:
         )
         or None
     )
-
-
-def argument(given: Any) -> str:
-    """What tells a call from the next one: its most telling argument, the kind of agent before its task."""
-    if not isinstance(given, dict):
-        return given[:PREVIEW] if isinstance(given, str) else "" if given is None else as_json(given)
-    for name in _ARGUMENTS:
-        value = given.get(name)
-        if isinstance(value, str):
-            if name == "subagent_type":
-                task = text(given.get("description")) or text(given.get("prompt")) or ""
-                value = f"{value[:PREVIEW]}: {task[:PREVIEW]}"
-            return value[:PREVIEW]
-    return as_json(given) if given else ""
-
-
-def as_json(value: Any) -> str:
-    """The beginning of a value as JSON."""
-    try:
-        return orjson.dumps(value)[: PREVIEW * 4].decode("utf-8", "ignore")[:PREVIEW]
-    except orjson.JSONEncodeError:  # lone surrogates, depth, integers over 64 bits
-        return repr(value)[:PREVIEW] if isinstance(value, int) else "…"
 
 
 def without(record: Record, *names: str) -> Record:

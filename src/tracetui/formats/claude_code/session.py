@@ -9,10 +9,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tracetui.formats.calls import as_json
 from tracetui.formats.claude_code.agents import agent_span
 from tracetui.formats.claude_code.conversation import Conversation
 from tracetui.formats.claude_code.facts import Facts
-from tracetui.formats.claude_code.records import Record, as_json, content_of, kind_of, spoken, text
+from tracetui.formats.claude_code.records import Record, content_of, kind_of, spoken, text
 from tracetui.formats.claude_code.spans import BACKGROUND
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line

@@ -10,14 +10,13 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from tracetui.formats.calls import argument, as_json
 from tracetui.formats.claude_code.records import (
     MESSAGE_LIMIT,
     PREVIEW,
     SYNTHETIC,
     At,
     Record,
-    argument,
-    as_json,
     between,
     blocks_of,
     command_in,
@@ -25,7 +24,6 @@ from tracetui.formats.claude_code.records import (
     fields,
     kind_of,
     moment,
-    number,
     shared,
     text,
     text_in,
@@ -33,6 +31,7 @@ from tracetui.formats.claude_code.records import (
     usage_of,
     whole,
 )
+from tracetui.formats.scalars import number
 from tracetui.model import Error, Operation, Span, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 

@@ -18,9 +18,9 @@ from tracetui.formats.codex.body import body_of
 from tracetui.formats.codex.quick import skim
 from tracetui.formats.codex.records import KINDS, META, At
 from tracetui.formats.codex.threads import read_all, whole_of
-from tracetui.formats.tail import parse
+from tracetui.formats.tail import nothing_in, parse, read_whole
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
+from tracetui.model.build import summary_of
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -75,18 +75,9 @@ class Codex:
         return [f"../{os.path.basename(os.path.dirname(path))}"]
 
     def _full(self, file: File, ref: RunRef) -> RunSummary:
-        builder = RunBuilder(ref, lambda span: Body())
-        cursor, done = START, False
-        while not done:
-            chunk = self.read(file, ref, cursor)
-            if chunk.reset:
-                builder.reset()
-            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-            cursor, done = chunk.cursor, chunk.done
-        run = builder.build(modified_at=file.stat.mtime, moving=file.moving)
+        run, cursor = read_whole(lambda at: self.read(file, ref, at), file, ref)
         if not cursor.taken and (run.problems or not file.moving):
-            first = run.problems[0] if run.problems else Problem(file.path, "line 1", "it does not end")
-            raise FormatError(f"no record could be read: {first.reason}", first.where)
+            raise nothing_in(run, "it does not end")
         return run.summary
 
 

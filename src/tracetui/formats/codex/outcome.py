@@ -7,8 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.codex.records import child, number, string, text_in, whole, word
+from tracetui.formats.codex.records import child, string, text_in, whole, word
 from tracetui.formats.decode import decode_value
+from tracetui.formats.scalars import number
 from tracetui.model import Error, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 

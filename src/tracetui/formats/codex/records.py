@@ -6,7 +6,6 @@ Before the envelope (until mid 2025) a line was the payload itself, and the firs
 
 from __future__ import annotations
 
-import math
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final, NamedTuple
@@ -109,16 +108,6 @@ def items(value: Any) -> list[Any]:
 def whole(value: Any) -> int | None:
     """`value` if it is a whole number of at most 64 bits."""
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def number(value: Any) -> float | None:
-    """`value` as a float if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # a whole number of hundreds of digits
-        return None
 
 
 def moment(value: Any) -> float | None:

@@ -7,12 +7,13 @@ from typing import Any
 import msgspec
 
 from tracetui.formats.codex.outcome import Outcome, of_event, of_output
-from tracetui.formats.codex.records import PREVIEW, child, items, number, text_in, word
+from tracetui.formats.codex.records import PREVIEW, child, items, text_in, word
 from tracetui.formats.codex.state import Call, Mark, State
 from tracetui.formats.codex.talk import respond
 from tracetui.formats.codex.turns import close
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, arguments, call_preview, event_preview, tool_of
 from tracetui.formats.decode import decode_value
+from tracetui.formats.scalars import number
 from tracetui.model import Operation, Span, Status, StatusSource
 
 

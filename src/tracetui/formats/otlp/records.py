@@ -6,7 +6,6 @@ has snake_case names or ids in base64: both are read.
 
 from __future__ import annotations
 
-import math
 import re
 from base64 import b64decode
 from binascii import Error as Undecodable
@@ -133,16 +132,6 @@ def whole(value: Any) -> int | None:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def number(value: Any) -> float | None:
-    """`value` as a float if it is a finite number."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # a whole number of hundreds of digits
-        return None
 
 
 def nanoseconds(record: dict[str, Any], *names: str) -> int | None:

@@ -11,7 +11,8 @@ from typing import Any, Final
 import orjson
 
 from tracetui.formats.decode import decode_value
-from tracetui.formats.otlp.records import PREVIEW, number, whole, word
+from tracetui.formats.otlp.records import PREVIEW, whole, word
+from tracetui.formats.scalars import number
 from tracetui.model import Operation, Usage
 
 Attributes = dict[str, Any]

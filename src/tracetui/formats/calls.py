@@ -1,0 +1,49 @@
+"""Calls of the tools of Claude Code, as it and what is built on it record them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import orjson
+
+PREVIEW: Final = 120
+"""Characters of a preview."""
+_ARGUMENTS: Final = (
+    "command",
+    "pattern",
+    "file_path",
+    "path",
+    "notebook_path",
+    "url",
+    "query",
+    "subagent_type",
+    "skill",
+    "description",
+    "prompt",
+)
+"""Arguments that tell one call of a tool from the next, the most telling first."""
+
+
+def argument(given: Any, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
+    """What tells a call from the next one: its most telling argument, the kind of agent before its task, which is the
+    first of `tasks` that is told.
+    """
+    if not isinstance(given, dict):
+        return given[:PREVIEW] if isinstance(given, str) else "" if given is None else as_json(given)
+    for name in _ARGUMENTS:
+        value = given.get(name)
+        if isinstance(value, str):
+            if name == "subagent_type":
+                task = next((found for task in tasks if isinstance(found := given.get(task), str) and found), "")
+                value = f"{value[:PREVIEW]}: {task[:PREVIEW]}"
+            return value[:PREVIEW]
+    return as_json(given) if given else ""
+
+
+def as_json(value: Any) -> str:
+    """The beginning of a value as JSON."""
+    try:
+        return orjson.dumps(value)[: PREVIEW * 4].decode("utf-8", "ignore")[:PREVIEW]
+    except orjson.JSONEncodeError:  # lone surrogates, depth, integers over 64 bits
+        return repr(value)[:PREVIEW] if isinstance(value, int) else "…"
