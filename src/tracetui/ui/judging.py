@@ -83,7 +83,9 @@ class Judging:
             self._screen.say("there is no run here to judge", "status.warn")
             return
         if self._write(lambda: self._app.verdicts.judge(subject, verdict), decided=True):
-            self._say(f"{verdict.value}: {named(subject)}  ·  u takes it back  ·  . gives it again{self._screen.ended}")
+            self._screen.say(
+                f"{verdict.value}: {named(subject)}  ·  u takes it back  ·  . gives it again{self._screen.ended}"
+            )
 
     def do_note(self, argument: str) -> None:
         subject = self._screen.subject
@@ -96,7 +98,7 @@ class Judging:
     def _note(self, subject: Subject, before: str, text: str) -> None:
         words = text.strip()
         if words != before and self._write(lambda: self._app.verdicts.sidecar.note(_kept(subject), words)):
-            self._say(
+            self._screen.say(
                 f"noted on {named(subject)}  ·  u takes it back" if words else f"no note on {named(subject)} any more"
             )
 
@@ -115,12 +117,12 @@ class Judging:
         for tag in sorted({*before}.difference(wanted)):
             self._write(lambda tag=tag: self._app.verdicts.sidecar.untag(_kept(subject), tag))  # type: ignore[misc]
         if (told := self._app.verdicts.of(subject).tags) != before:
-            self._say(f"tags of {named(subject)}: {' '.join(told) or 'none'}  ·  u takes the last one back")
+            self._screen.say(f"tags of {named(subject)}: {' '.join(told) or 'none'}  ·  u takes the last one back")
 
     def do_undo(self, argument: str) -> None:
         said: list[str | None] = []
         if self._write(lambda: said.append(self._app.verdicts.sidecar.undo())):
-            self._say(said[0] or "there is nothing to take back")
+            self._screen.say(said[0] or "there is nothing to take back")
 
     def do_set_mark(self, argument: str) -> None:
         place = self._screen.place
@@ -128,7 +130,7 @@ class Judging:
         if place is None or run is None:
             self._screen.say("there is no run here to mark", "status.warn")
         elif self._write(lambda: self._app.verdicts.sidecar.mark(argument, run, place[1])):
-            self._say(f"marked with {argument}  ·  '{argument} comes back")
+            self._screen.say(f"marked with {argument}  ·  '{argument} comes back")
 
     def do_go_to_mark(self, argument: str) -> None:
         found = self._app.verdicts.marked(argument, self._app.store.runs.values())
@@ -161,9 +163,6 @@ class Judging:
             return False
         self._screen.judged(decided=decided)
         return True
-
-    def _say(self, text: str) -> None:
-        self._screen.say(text)
 
 
 def named(subject: Subject) -> str:
