@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -18,3 +20,11 @@ def sample(*parts: str) -> Path:
     """A real file among the shared samples. Only for tests marked `needs_shared`."""
     assert SHARED is not None
     return SHARED.joinpath("samples", *parts)
+
+
+def settled(folder: Path, to: Path) -> Path:
+    """A copy of `folder` at `to` that nobody has written for long: a fresh checkout's files look as if they moved."""
+    shutil.copytree(folder, to)
+    for path in to.rglob("*"):
+        os.utime(path, (1_760_000_000, 1_760_000_000))
+    return to

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tests.hostile import ATTACKS
-from tests.shared import SHARED, needs_shared, sample
+from tests.shared import SHARED, needs_shared, sample, settled
 from tracetui.diff.comparison import compare
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.formats.claude_code.count import Irregular, count
@@ -478,9 +478,9 @@ def test_every_real_file_is_accounted_for() -> None:
 
 
 @needs_shared
-def test_real_sessions_are_told_as_agreed() -> None:
+def test_real_sessions_are_told_as_agreed(tmp_path: Path) -> None:
     """With ``TRACETUI_GOLDEN=1`` the numbers are written instead of compared."""
-    root = sample("claude-code")
+    root = settled(sample("claude-code"), tmp_path / "samples")
     names = ("steps", "spans", "llm_calls", "tool_calls", "errors", "problems", "relation", "replay_of")
     found = {
         str(Path(run.ref.path).relative_to(root)): {name: getattr(run, name) for name in names}
