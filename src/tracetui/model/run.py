@@ -104,6 +104,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The trace's own tags, as `formats.labels` reads them."""
     source: str | None = None
     """Where the trace says that it comes from: a framework, a data set, a place."""
+    writer: str | None = None
+    """Version of the program that wrote it, as the trace says it (the last one, where several wrote)."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -149,6 +151,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """The trace's own; none before the deep pass where the list stage does not see them."""
     source: str | None = None
     """Where the trace says that it comes from."""
+    writer: str | None = None
+    """Version of the program that wrote it."""
     modified_at: float = 0.0
     """Modification time of the file: the order until start times are known, and for runs without one."""
     deep: bool = False

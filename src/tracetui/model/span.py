@@ -35,6 +35,8 @@ class Operation(StrEnum):
     """A message that entered the conversation from outside: a user's prompt, a system message (not in the standard)."""
     META = "meta"
     """What a program notes about itself on the way: no work, and no cause of anything (not in the standard)."""
+    UNKNOWN = "unknown"
+    """A record of a kind that this version of the format does not know: kept, shown and counted (not in the standard)."""
     OTHER = "other"
 
 

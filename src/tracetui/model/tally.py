@@ -214,6 +214,7 @@ def summary_of(
         nodes=_names(tally.nodes) if tally is not None else None,
         tags=header.tags and _one(header.tags),
         source=_shared(header.source),
+        writer=_shared(header.writer),
         modified_at=modified_at,
         deep=tally is not None,
     )

@@ -235,6 +235,7 @@ _KINDS: Final[dict[Operation, tuple[str, str, str]]] = {
     Operation.TURN: ("other", "kind.agent", "bar.agent"),
     Operation.MESSAGE: ("role", "role.user", "bar.agent"),
     Operation.META: ("other", "dim", "bar.agent"),
+    Operation.UNKNOWN: ("other", "dim", "bar.agent"),
     Operation.OTHER: ("other", "dim", "bar.agent"),
 }
 _SWAPPED: Final = frozenset({Status.ERROR, Status.RUNNING, Status.PAUSED, Status.CANCELLED})
