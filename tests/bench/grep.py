@@ -12,8 +12,8 @@ import orjson
 
 from tests.bench import data
 from tests.bench.table import Row, median, say
-from tracetui.live.grep import Hit, Outcome, grep
-from tracetui.live.needle import Needle
+from tracetui.live.surveying.grep import Hit, Outcome, grep
+from tracetui.live.surveying.needle import Needle
 from tracetui.sources.local import LocalSource
 
 PROMISED = 2.0

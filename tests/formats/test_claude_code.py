@@ -18,9 +18,9 @@ from tests.shared import SHARED, needs_shared, sample, settled
 from tracetui.diff.comparison import compare
 from tracetui.formats.claude_code import ClaudeCode
 from tracetui.formats.claude_code.count import Irregular, count
-from tracetui.live.grep import Hit, grep, grep_runs
-from tracetui.live.needle import Needle
 from tracetui.live.scan import scan
+from tracetui.live.surveying.grep import Hit, grep, grep_runs
+from tracetui.live.surveying.needle import Needle
 from tracetui.model import Operation, Reasoning, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store.pairs import pairs_of

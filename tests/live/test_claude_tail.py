@@ -11,7 +11,7 @@ import pytest
 
 from tests.live.replay import Replay, until_equal
 from tests.shared import needs_shared, sample
-from tracetui.live.tail import Tail
+from tracetui.live.following.tail import Tail
 from tracetui.sources.local import LocalSource
 
 CASES = Path(__file__).parents[1] / "formats" / "claude_code"

@@ -12,7 +12,7 @@ import pytest
 
 from tests.live.replay import Replay, until_equal
 from tests.shared import SHARED, needs_shared, sample
-from tracetui.live.tail import Tail
+from tracetui.live.following.tail import Tail
 from tracetui.sources.local import LocalSource
 
 TIME = re.compile(rb"2026-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z")

@@ -14,9 +14,9 @@ import pytest
 
 from tests.bench import data
 from tracetui.diff.result import Diff
-from tracetui.live import differ as module
-from tracetui.live.compared import Compare, LookAt
-from tracetui.live.differ import Differ
+from tracetui.live.comparing import differ as module
+from tracetui.live.comparing.compared import Compare, LookAt
+from tracetui.live.comparing.differ import Differ
 from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import RunRef

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.live import file_watch
-from tracetui.live.file_watch import FileWatch
+from tracetui.live.watching import file_watch
+from tracetui.live.watching.file_watch import FileWatch
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
 

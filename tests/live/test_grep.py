@@ -23,10 +23,10 @@ from tracetui import load_all
 from tracetui.demo import write
 from tracetui.errors import UsageError
 from tracetui.export import json as export
-from tracetui.live import grep as module
-from tracetui.live.grep import Hit, Item, Options, Outcome, grep, grep_runs
-from tracetui.live.needle import Needle
 from tracetui.live.scan import scan
+from tracetui.live.surveying import grep as module
+from tracetui.live.surveying.grep import Hit, Item, Options, Outcome, grep, grep_runs
+from tracetui.live.surveying.needle import Needle
 from tracetui.model import Problem, Run
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource

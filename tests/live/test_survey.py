@@ -10,14 +10,14 @@ from pathlib import Path
 import pytest
 
 from tests.live.sessions import paprika
-from tracetui.live import survey as module
 from tracetui.live.engine import Engine
-from tracetui.live.grep import Hit, Options
-from tracetui.live.jobs import Contrasts, contrast_job, grep_job, statistics_job
-from tracetui.live.needle import Needle
 from tracetui.live.scan import scan
-from tracetui.live.survey import NEWS_SECONDS
-from tracetui.live.surveyed import Job, Step, Survey
+from tracetui.live.surveying import survey as module
+from tracetui.live.surveying.grep import Hit, Options
+from tracetui.live.surveying.jobs import Contrasts, contrast_job, grep_job, statistics_job
+from tracetui.live.surveying.needle import Needle
+from tracetui.live.surveying.survey import NEWS_SECONDS
+from tracetui.live.surveying.surveyed import Job, Step, Survey
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.live.replay import Replay, until, until_equal
 from tests.live.sessions import Session, paprika
 from tracetui import demo
-from tracetui.live import followed
-from tracetui.live.tail import Tail
+from tracetui.live.following import followed
+from tracetui.live.following.tail import Tail
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 
@@ -221,7 +221,7 @@ def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) ->
 def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.tail.READ_AHEAD", -1)
+    monkeypatch.setattr("tracetui.live.following.tail.READ_AHEAD", -1)
     test_what_is_there_at_the_start_is_not_told(tmp_path, begin)
 
 
@@ -308,7 +308,7 @@ def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, be
 
 
 def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.live.tail._changed_at", lambda entry: -1e9)
+    monkeypatch.setattr("tracetui.live.following.tail._changed_at", lambda entry: -1e9)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')
     tail, replay = begin(from_start=True), Replay()

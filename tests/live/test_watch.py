@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 from tests.live.trees import collect, rewrite_in_secret, settled, walked
-from tracetui.live.notify import WatchfilesNotify, open_notify
-from tracetui.live.watch import Watch
+from tracetui.live.watching.notify import WatchfilesNotify, open_notify
+from tracetui.live.watching.watch import Watch
 from tracetui.sources.base import Stat
 from tracetui.sources.local import LocalSource
 

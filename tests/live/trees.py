@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tracetui.live.watch import Watch
+from tracetui.live.watching.watch import Watch
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
 

@@ -18,9 +18,9 @@ from tests.live.sessions import Session
 from tests.sources.sshd import Proxy, SlowLine, Sshd, missing, until
 from tests.sources.test_sftp import answers
 from tracetui.cli.reading import replay_address, runs_in
+from tracetui.live.following.tail import Tail
 from tracetui.live.scan import scan
-from tracetui.live.tail import Tail
-from tracetui.live.watch import Watch
+from tracetui.live.watching.watch import Watch
 from tracetui.model.event import SpanChanged
 from tracetui.sources.base import LinkLost, Source, Stat
 from tracetui.sources.channel import STDERR_KEPT

@@ -73,7 +73,7 @@ def run(args: argparse.Namespace) -> int:
 def _contrasts(source: Source, found: Listing, made: Triage, redactor: Redactor | None) -> dict[str, Any]:
     """What the runs of each signature share that others lack, by its id; one run shares nothing with itself."""
     from tracetui.export.contrast import contrast_value
-    from tracetui.live.jobs import Contrasts
+    from tracetui.live.surveying.jobs import Contrasts
     from tracetui.store.contrast import comparable
     from tracetui.store.relations import Relations
 

@@ -26,9 +26,9 @@ from tracetui.views import masking
 
 if TYPE_CHECKING:
     from tracetui.live.assessor import Assessor
-    from tracetui.live.differ import Differ
-    from tracetui.live.survey import Surveyor
-    from tracetui.live.surveyed import Job
+    from tracetui.live.comparing.differ import Differ
+    from tracetui.live.surveying.survey import Surveyor
+    from tracetui.live.surveying.surveyed import Job
 
 REST_SECONDS: Final = 1.0
 """After which a screen on which all is listed has come to rest."""
@@ -69,7 +69,7 @@ class Engine:
     @cached_property
     def differ(self) -> Differ:
         """Compares runs; its methods return at once. What it takes is loaded when it is first asked for."""
-        from tracetui.live.differ import Differ
+        from tracetui.live.comparing.differ import Differ
 
         differ = Differ(self._source, self._mailbox, self._traffic)
         self._begin(differ.run)
@@ -78,7 +78,7 @@ class Engine:
     @cached_property
     def surveyor(self) -> Surveyor:
         """Does what reads many runs; its methods return at once. What it takes is loaded when it is first asked for."""
-        from tracetui.live.survey import Surveyor
+        from tracetui.live.surveying.survey import Surveyor
 
         surveyor = Surveyor(self._source, self._mailbox, self._traffic)
         self._begin(surveyor.run)

@@ -17,7 +17,7 @@ from tracetui.live.hot import Hot
 from tracetui.live.mail import Mailbox, Watching
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.traffic import Traffic
-from tracetui.live.watch import Change, Watch
+from tracetui.live.watching.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 
 FIRST_BATCH: Final = 24

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
-from tracetui.live.compared import Answer, Ask
+from tracetui.live.comparing.compared import Answer, Ask
 from tracetui.live.excerpt import Excerpt
 from tracetui.live.scan import Found
-from tracetui.live.surveyed import Survey
+from tracetui.live.surveying.surveyed import Survey
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.store.store import OPEN_BODIES
 

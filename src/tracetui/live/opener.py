@@ -15,10 +15,10 @@ from tracetui.formats.base import Composed
 from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.assessor import at_once
 from tracetui.live.excerpt import read_excerpt
-from tracetui.live.file_watch import FileWatch
 from tracetui.live.load import Reader
 from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
+from tracetui.live.watching.file_watch import FileWatch
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor

@@ -36,7 +36,7 @@ class Operation(StrEnum):
     META = "meta"
     """What a program notes about itself on the way: no work, and no cause of anything (not in the standard)."""
     UNKNOWN = "unknown"
-    """A record of a kind that this version of the format does not know: kept, shown and counted (not in the standard)."""
+    """A record of a kind that is not known yet: kept, shown and counted (not in the standard)."""
     OTHER = "other"
 
 

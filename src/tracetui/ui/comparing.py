@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from tracetui.live.compared import Calls, Compare, Survey, Verdict
+from tracetui.live.comparing.compared import Calls, Compare, Survey, Verdict
 from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, RunRef, RunSummary
 from tracetui.store.pairs import has_original
@@ -63,7 +63,7 @@ class Comparing:
 
     def learn(self, diff: Diff) -> None:
         """Two runs were compared to the end."""
-        from tracetui.live.looking import verdict
+        from tracetui.live.comparing.looking import verdict
 
         self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = verdict(diff)
         self._screen.refresh_list()

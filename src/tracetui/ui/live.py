@@ -165,7 +165,7 @@ class Live:
 
     def _preload(self) -> None:
         """Load what the first comparison takes, so that it is on the screen at once. In a thread of its own."""
-        import tracetui.live.differ
+        import tracetui.live.comparing.differ
         import tracetui.ui.screens.diff  # noqa: F401
 
         self._preloaded = True

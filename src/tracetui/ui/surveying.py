@@ -11,7 +11,7 @@ from tracetui.views import masking
 
 if TYPE_CHECKING:
     from tracetui.live.mail import Mail
-    from tracetui.live.surveyed import Job, Survey
+    from tracetui.live.surveying.surveyed import Job, Survey
     from tracetui.store.contrast import Contrast
     from tracetui.ui.screens.main import MainScreen
     from tracetui.views.hits import HitRows
@@ -74,7 +74,7 @@ class Surveying:
 
     def contrast(self, refs: Sequence[RunRef]) -> Job:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
-        from tracetui.live.jobs import contrast_job
+        from tracetui.live.surveying.jobs import contrast_job
         from tracetui.store.contrast import comparable
 
         runs = self._screen.store.runs
@@ -102,9 +102,9 @@ class Surveying:
             self.show_search()
 
     def _begin(self, text: str) -> None:
-        from tracetui.live.grep import Options
-        from tracetui.live.jobs import grep_job
-        from tracetui.live.needle import Needle
+        from tracetui.live.surveying.grep import Options
+        from tracetui.live.surveying.jobs import grep_job
+        from tracetui.live.surveying.needle import Needle
         from tracetui.views.hits import HitRows
 
         screen, wanted = self._screen, Wanted.of(text)
@@ -156,7 +156,7 @@ class Surveying:
 
     def count(self, refs: Sequence[RunRef], of: str) -> None:
         """Open the statistics of these runs; `of` says in words which they are."""
-        from tracetui.live.jobs import statistics_job
+        from tracetui.live.surveying.jobs import statistics_job
         from tracetui.ui.screens.statistics import StatisticsScreen
 
         job = statistics_job(refs)

@@ -13,7 +13,7 @@ from tracetui.sources.base import LinkLost
 from tracetui.text import size
 
 if TYPE_CHECKING:
-    from tracetui.live.compared import Compare
+    from tracetui.live.comparing.compared import Compare
     from tracetui.live.mail import Mail
     from tracetui.store.judgement import Judgement
     from tracetui.store.triage import Group

@@ -14,7 +14,7 @@ from tracetui.views.rows import Line, Piece, fit, width_of
 
 
 class Hit(Protocol):
-    """A place that holds what was searched for (`tracetui.live.grep.Hit`)."""
+    """A place that holds what was searched for (`tracetui.live.surveying.grep.Hit`)."""
 
     @property
     def ref(self) -> RunRef: ...

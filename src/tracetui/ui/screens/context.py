@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from textual.app import ComposeResult
 
 from tracetui.diff.context import previous_call
-from tracetui.live.compared import Calls
+from tracetui.live.comparing.compared import Calls
 from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, quote_key
 from tracetui.text import Clean

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracetui.live.mail import Mail
-from tracetui.live.surveyed import Survey
+from tracetui.live.surveying.surveyed import Survey
 from tracetui.model import RunRef
 from tracetui.store.contrast import Contrast
 from tracetui.text import Clean, grouped

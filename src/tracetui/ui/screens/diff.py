@@ -10,7 +10,7 @@ from textual import on
 from textual.app import ComposeResult
 
 from tracetui.diff.result import Diff
-from tracetui.live.compared import Compare, Failed, LookAt
+from tracetui.live.comparing.compared import Compare, Failed, LookAt
 from tracetui.live.mail import Mail
 from tracetui.model import Run, RunRef, quote_key
 from tracetui.text import Clean

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tracetui.live.compared import Survey
+from tracetui.live.comparing.compared import Survey
 from tracetui.live.mail import Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, grouped

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from textual import on
 
-from tracetui.live.jobs import Counted
 from tracetui.live.mail import Mail
-from tracetui.live.surveyed import Job, Survey
+from tracetui.live.surveying.jobs import Counted
+from tracetui.live.surveying.surveyed import Job, Survey
 from tracetui.store.statistics import By
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import STATISTICS, Command

@@ -12,8 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from tracetui.live.notify import Notify, open_notify, reason, why_not
-from tracetui.live.tree import Change, Tree
+from tracetui.live.watching.notify import Notify, open_notify, reason, why_not
+from tracetui.live.watching.tree import Change, Tree
 from tracetui.sources.base import LinkLost, Source, Stat
 
 __all__ = ["Change", "Watch"]

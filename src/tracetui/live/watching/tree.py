@@ -13,8 +13,8 @@ from typing import Final
 
 import msgspec
 
-from tracetui.live.notify import Notify
-from tracetui.live.roots import Roots
+from tracetui.live.watching.notify import Notify
+from tracetui.live.watching.roots import Roots
 from tracetui.sources.base import Entry, Folder, LinkLost, Source, Stat, reason_of
 
 _WAL: Final = "-wal"

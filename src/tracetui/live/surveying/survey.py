@@ -14,7 +14,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracetui.live.mail import Mailbox
-from tracetui.live.surveyed import Job, Survey
+from tracetui.live.surveying.surveyed import Job, Survey
 from tracetui.live.traffic import Traffic
 from tracetui.sources.base import LinkLost, Source
 

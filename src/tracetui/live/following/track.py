@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
+from tracetui.live.following.prefix import Prefix
 from tracetui.live.load import Reader
-from tracetui.live.prefix import Prefix
 from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.sources.base import LinkLost, Source
 

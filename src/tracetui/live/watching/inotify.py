@@ -30,7 +30,7 @@ _LONGEST: Final = 0.05
 
 
 class Inotify:
-    """Hints of what happened in some folders; see `tracetui.live.notify.Notify`. Raises `OSError` if there is none."""
+    """Hints of what happened in some folders; see `notify.Notify`. Raises `OSError` if there is none."""
 
     def __init__(self, gather: float = 0.0) -> None:
         """After the first hint, `wait` waits `gather` seconds for those that come with it."""

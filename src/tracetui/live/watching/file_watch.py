@@ -9,8 +9,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from tracetui.live.inotify import AVAILABLE, Inotify
-from tracetui.live.notify import why_not
+from tracetui.live.watching.inotify import AVAILABLE, Inotify
+from tracetui.live.watching.notify import why_not
 
 POLL_SECONDS: Final = 0.025
 """How often the file is looked at where nobody tells."""

@@ -14,9 +14,9 @@ from typing import Final
 
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
-from tracetui.live.compared import Answer, Ask, Calls, Compare, Failed, LookAt, Survey
+from tracetui.live.comparing.compared import Answer, Ask, Calls, Compare, Failed, LookAt, Survey
+from tracetui.live.comparing.looking import calls, look_at, verdict
 from tracetui.live.load import Reader
-from tracetui.live.looking import calls, look_at, verdict
 from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Run, RunRef

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Protocol
 
-from tracetui.live import inotify
+from tracetui.live.watching import inotify
 from tracetui.sources.base import reason_of
 
 if TYPE_CHECKING:

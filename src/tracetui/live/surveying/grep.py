@@ -20,9 +20,9 @@ import msgspec
 from tracetui.formats import registry
 from tracetui.formats.base import Composed, Format
 from tracetui.live.load import Reader, problem_of
-from tracetui.live.needle import Needle
 from tracetui.live.scan import entries, look
-from tracetui.live.searched import Field, Keys, Kind, leaves, run_fields, span_fields
+from tracetui.live.surveying.needle import Needle
+from tracetui.live.surveying.searched import Field, Keys, Kind, leaves, run_fields, span_fields
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
 from tracetui.redact import MASK, Redactor

@@ -13,10 +13,10 @@ from typing import Final
 
 from tracetui.formats.base import Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda
-from tracetui.live.followed import Followed
-from tracetui.live.followed_file import FollowedFile
+from tracetui.live.following.followed import Followed
+from tracetui.live.following.followed_file import FollowedFile
 from tracetui.live.scan import Found, entries, look
-from tracetui.live.watch import Change, Watch
+from tracetui.live.watching.watch import Change, Watch
 from tracetui.model import Problem, RunRef
 from tracetui.model.event import Event, RunReset
 from tracetui.sources.base import Entry, LinkLost, Source

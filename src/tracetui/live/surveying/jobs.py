@@ -7,10 +7,10 @@ from itertools import groupby, zip_longest
 from typing import Final, NamedTuple
 
 from tracetui.diff.comparison import Comparison
-from tracetui.live.grep import Hit, Options, Outcome, grep_runs
 from tracetui.live.load import Reader
-from tracetui.live.needle import Needle
-from tracetui.live.surveyed import Job, Step
+from tracetui.live.surveying.grep import Hit, Options, Outcome, grep_runs
+from tracetui.live.surveying.needle import Needle
+from tracetui.live.surveying.surveyed import Job, Step
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from tracetui.live.agenda import Agenda, running_for
-from tracetui.live.followed_file import FollowedFile
-from tracetui.live.track import ENDED, TREE, Known, Track, plain, same_but_for_time
+from tracetui.live.following.followed_file import FollowedFile
+from tracetui.live.following.track import ENDED, TREE, Known, Track, plain, same_but_for_time
 from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.model.event import Event, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Source

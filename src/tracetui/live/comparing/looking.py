@@ -11,7 +11,7 @@ from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
 from tracetui.diff.state import over_by_then, state_diff
-from tracetui.live.compared import LookAt, Verdict
+from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.views.diff import phrase
 from tracetui.views.diff_look import (
