@@ -34,7 +34,7 @@ from tracetui.model.build import RunBuilder
 
 RUN_FIELDS = """
 address path format id name agent model status status_word status_source started_at time_zone duration_ms
-steps spans llm_calls tool_calls errors usage replay_of replay_of_address relation parent first_error
+steps spans llm_calls tool_calls errors usage replay_of replay_of_address relation repeats parent first_error
 tools models nodes tags source problems
 """.split()  # noqa: SIM905 - easier to compare with the contract
 USAGE_FIELDS = """

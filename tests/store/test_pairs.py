@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.pairs import pairs_of, replays_of
-from tracetui.store.relations import Relations
+from tracetui.store.pairs import pairs_of
 
 
 def run(path: str, ident: str, **fields: Any) -> RunSummary:
@@ -40,9 +39,13 @@ def test_a_missing_original_is_said() -> None:
     assert pairs_of([FIRST, ORIGINAL])[0].missing is None
 
 
-def test_the_replays_of_a_run() -> None:
-    runs = [FIRST, ORIGINAL, RETRY]
-    relations = Relations(runs)
+def test_repetitions_of_a_task_are_pairs_only_if_they_are_asked_for() -> None:
+    runs = [run(f"t/{i}.json", str(i), repeats="task", started_at=float(i)) for i in range(3)]
 
-    assert [pair.replay.id for pair in replays_of(ORIGINAL.ref, runs, relations)] == ["1", "2"]
-    assert replays_of(FIRST.ref, runs, relations) == []
+    assert pairs_of([*runs, FIRST, ORIGINAL]) == pairs_of([FIRST, ORIGINAL])
+    pairs = pairs_of([*runs, FIRST, ORIGINAL], repeats=True)
+    assert [(pair.replay.id, pair.original and pair.original.id, pair.relation) for pair in pairs] == [
+        ("1", "0", "repeat"),
+        ("2", "0", "repeat"),
+        ("1", "o", "replay"),
+    ]

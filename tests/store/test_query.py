@@ -412,3 +412,13 @@ def test_what_was_found_out_ahead_is_used(steps: int) -> None:
     assert columns.of("", hay, runs) == [query.RUN_KEYS.hay(run) for run in runs]
     assert len(asked) == len(runs)  # nothing is asked twice
     assert list(ahead) == []
+
+
+def test_repetitions_are_asked_for_by_what_they_are() -> None:
+    runs = [make_summary(name, repeats="task", started_at=NOW + i) for i, name in enumerate(("one", "two", "three"))]
+    runs.append(make_summary("fork", replay_of="two", relation="fork", repeats="task"))
+
+    assert ids("is:repeat", runs) == ids("relation:repeat", runs) == "two three"
+    assert ids("has:repeats", runs) == "one"
+    assert ids("is:replay", runs) == ids("relation:fork", runs) == "fork"
+    assert ids("has:replay", runs) == "two"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
+from itertools import permutations
 from typing import Any
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.relations import Relations
+from tracetui.store.relations import MOST_REPEATS, Relations
 
 
 def run(path: str, ident: str, key: str | None = None, **fields: Any) -> RunSummary:
@@ -59,6 +61,50 @@ def test_children_and_parents_answer_each_other() -> None:
     assert relations.children(parent.ref) == [child.ref]
     assert relations.children(other.ref) == []
     assert relations.replays(parent.ref) == []
+
+
+def test_repetitions_are_those_of_the_earliest_run_of_a_task_in_whatever_order_they_come() -> None:
+    first = run("b", "1", repeats="t", started_at=1.0)
+    second = run("a", "2", repeats="t", started_at=2.0)
+    timeless = run("a", "3", key="3", repeats="t")
+    other, nothing = run("c", "4", repeats="u", started_at=0.0), run("d", "5")
+
+    for runs in permutations((first, second, timeless, other, nothing)):
+        found = Relations(runs)
+        assert found.repeats(first.ref) == found.again(first.ref) == [second.ref, timeless.ref]
+        assert [found.original(one.ref) for one in (first, second, timeless, other, nothing)] == [
+            None,
+            first.ref,
+            first.ref,
+            None,
+            None,
+        ]
+        assert [found.relation(one.ref) for one in (first, second, nothing)] == [None, "repeat", None]
+        assert found.replays(first.ref) == []
+        assert set(found.replay_addresses().values()) == {None}
+
+
+def test_a_run_that_names_its_original_is_no_repetition() -> None:
+    first, second = run("a", "1", repeats="t", started_at=1.0), run("b", "2", repeats="t", started_at=2.0)
+    fork = run("c", "3", repeats="t", replay_of="2", relation="fork", started_at=3.0)
+    orphan = run("d", "4", repeats="t", replay_of="gone", started_at=0.0)
+    found = Relations([first, second, fork, orphan])
+
+    assert found.repeats(first.ref) == [second.ref]
+    assert (found.original(fork.ref), found.relation(fork.ref)) == (second.ref, "fork")
+    assert (found.original(orphan.ref), found.relation(orphan.ref)) == (None, "replay")
+    assert found.again(second.ref) == [fork.ref]
+
+
+def test_what_is_done_again_and_again_is_routine_and_costs_little() -> None:
+    runs = [run(f"{i % 7}/{i:06}", str(i), repeats="health", started_at=float(i)) for i in range(100_000)]
+    began = time.process_time()
+    found = Relations(reversed(runs))
+    assert time.process_time() - began < 10
+
+    assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MOST_REPEATS + 1]]
+    assert found.original(runs[MOST_REPEATS].ref) == runs[0].ref
+    assert found.original(runs[-1].ref) is None
 
 
 IDS = st.sampled_from(["", "a", "b", "../c"])

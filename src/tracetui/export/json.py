@@ -98,6 +98,7 @@ def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
         "replay_of": run.replay_of,
         "replay_of_address": replay,
         "relation": run.relation,
+        "repeats": run.repeats,
         "parent": run.parent,
         "first_error": _first_error(run.first_error),
         "tools": run.tools,

@@ -1,8 +1,9 @@
-"""What a trace's metadata says to find it by: tags, and where it comes from. Every format looks for the same names."""
+"""What a trace says to find it by: tags, where it comes from, which task it was. In every format by the same names."""
 
 from __future__ import annotations
 
 import re
+from hashlib import blake2b
 from typing import Any, Final
 
 MOST: Final = 64
@@ -16,6 +17,14 @@ def folder_of(path: Any) -> str | None:
     """The last part of the path of a folder, on any system: how people call the project that an agent worked in."""
     parts = re.split(r"[/\\]", path) if isinstance(path, str) else []
     return next((part[:LENGTH] for part in reversed(parts) if part), None)
+
+
+def task_key(name: str, given: str | bytes) -> str | None:
+    """`Header.repeats` of a run: of what the task is called, and all that went in. None where nothing did."""
+    data = given if isinstance(given, bytes) else given.encode("utf-8", "surrogatepass")
+    if not data:
+        return None
+    return blake2b(data, digest_size=8, key=blake2b(name.encode("utf-8", "surrogatepass")).digest()).hexdigest()
 
 
 def tags_in(*holders: Any) -> tuple[str, ...]:

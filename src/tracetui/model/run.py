@@ -90,6 +90,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the original's file, where the format knows it (a sibling file)."""
     relation: str | None = None
     """replay, fork, retry or student."""
+    repeats: str | None = None
+    """Key of the task that was done, as `formats.labels.task_key` makes it: runs with the same key are repetitions of
+    each other. None where the trace does not say what went in: then nothing is a repetition of it."""
     parent: str | None = None
     """Raw id of the run that started this one."""
     error: FirstError | None = None
@@ -136,6 +139,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     replay_of: str | None = None
     replay_of_path: str | None = None
     relation: str | None = None
+    repeats: str | None = None
+    """Key of the task: equal for repetitions of it."""
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""

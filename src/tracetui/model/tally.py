@@ -204,6 +204,7 @@ def summary_of(
         replay_of=header.replay_of,
         replay_of_path=header.replay_of_path,
         relation=header.relation,
+        repeats=_shared(header.repeats),
         parent=header.parent,
         first_error=error,
         prompt=header.prompt,

@@ -1,7 +1,9 @@
-"""How runs belong together: a replay and its original, a run and those that it started.
+"""How runs belong together: a replay and its original, repetitions of one task, a run and those that it started.
 
 A trace names another run by a raw id, and ids repeat. The run meant is looked for where it is likeliest: in the same
 file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
+
+Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them.
 """
 
 from __future__ import annotations
@@ -9,8 +11,14 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable
+from typing import Final
 
 from tracetui.model import RunRef, RunSummary
+
+REPEAT: Final = "repeat"
+"""What a run is to the earliest of the same task."""
+MOST_REPEATS: Final = 1_000
+"""Repetitions of a task that are related to its earliest run, the earliest first: what goes on longer is routine."""
 
 
 class Relations:
@@ -27,15 +35,32 @@ class Relations:
         self._originals = {run.ref: self._original(run) for run in self._runs.values()}
         self._parents = {run.ref: self._named(run, run.parent) for run in self._runs.values()}
         self._replays = _inverse(self._originals)
+        self._repeats = _repetitions(self._runs.values())
+        self._firsts = {ref: first for first, later in self._repeats.items() for ref in later}
         self._children = _inverse(self._parents)
 
     def original(self, ref: RunRef) -> RunRef | None:
-        """The run that `ref` replays, forks or retries; None if it is not among the runs, or not certain."""
-        return self._originals.get(ref)
+        """The run that `ref` replays, forks, retries or repeats; None if it is not among the runs, or not certain."""
+        return self._originals.get(ref) or self._firsts.get(ref)
+
+    def relation(self, ref: RunRef) -> str | None:
+        """What `ref` is to an original: the trace's word, or `REPEAT`; None where it has none."""
+        if ref in self._firsts:
+            return REPEAT
+        run = self._runs.get(ref)
+        return (run.relation or "replay") if run is not None and has_original(run) else None
 
     def replays(self, ref: RunRef) -> list[RunRef]:
-        """The runs that replay, fork or retry `ref`."""
+        """The runs that say that they replay, fork or retry `ref`."""
         return self._replays.get(ref, [])
+
+    def repeats(self, ref: RunRef) -> list[RunRef]:
+        """The runs that did the task of `ref` after it, in that order; empty unless it was the first to do it."""
+        return self._repeats.get(ref, [])
+
+    def again(self, ref: RunRef) -> list[RunRef]:
+        """All runs of which `ref` is the original: its replays, then its repetitions."""
+        return self.replays(ref) + self.repeats(ref)
 
     def parent(self, ref: RunRef) -> RunRef | None:
         """The run that started `ref`."""
@@ -51,7 +76,7 @@ class Relations:
         return None if run is None else self._named(run, wanted)
 
     def replay_addresses(self) -> dict[RunRef, str | None]:
-        """`replay_of_address` of every run."""
+        """`replay_of_address` of every run: of the original that it names."""
         return {ref: None if found is None else found.address for ref, found in self._originals.items()}
 
     def _original(self, run: RunSummary) -> RunRef | None:
@@ -75,6 +100,26 @@ class Relations:
 def _places(path: str) -> tuple[tuple[int, str], ...]:
     """Where a run is, from the nearest to the widest: its file, its folder, anywhere."""
     return (0, path), (1, os.path.dirname(path)), (2, "")
+
+
+def has_original(run: RunSummary) -> bool:
+    """Whether a run says that there is an original of it."""
+    return run.replay_of is not None or run.replay_of_path is not None
+
+
+def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
+    """The earliest run of each task that was done several times, and the later ones; the same in whatever order."""
+    by_task: dict[str, list[RunSummary]] = {}
+    for run in runs:
+        if run.repeats is not None and not has_original(run):
+            by_task.setdefault(run.repeats, []).append(run)
+    found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
+    return {first.ref: [run.ref for run in later[:MOST_REPEATS]] for first, *later in found}
+
+
+def _when(run: RunSummary) -> tuple[bool, float, str, str]:
+    """Order of repetitions: by their start, those without one last."""
+    return run.started_at is None, run.started_at or 0.0, run.ref.path, run.ref.key or ""
 
 
 def _inverse(links: dict[RunRef, RunRef | None]) -> dict[RunRef, list[RunRef]]:

@@ -226,9 +226,10 @@ class Store:
             del self._bodies[key]
 
 
-def _ties(run: RunSummary) -> tuple[str | None, ...]:
+def _ties(run: RunSummary) -> tuple[str | float | None, ...]:
     """What ties a run to others."""
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent
+    when = None if run.repeats is None else run.started_at
+    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, when
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:

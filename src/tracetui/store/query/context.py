@@ -25,8 +25,14 @@ class Context(Protocol):
     def signature(self, run: RunSummary) -> str | None:
         """The id of the run's failure signature."""
 
+    def relation(self, run: RunSummary) -> str | None:
+        """What it is to its original, in the trace's word, or ``repeat``."""
+
     def replayed(self, run: RunSummary) -> bool:
         """Whether another run replays, forks or retries it."""
+
+    def repeated(self, run: RunSummary) -> bool:
+        """Whether it was the first to do a task that others did again."""
 
     def going(self, run: RunSummary) -> bool:
         """Whether it goes on, as far as anybody can tell."""
@@ -55,8 +61,16 @@ class Told:
     def signature(self, run: RunSummary) -> str | None:
         return None
 
+    def relation(self, run: RunSummary) -> str | None:
+        if run.repeats is None or self._relations is None:
+            return run.relation
+        return self._relations().relation(run.ref)
+
     def replayed(self, run: RunSummary) -> bool:
         return self._relations is not None and bool(self._relations().replays(run.ref))
+
+    def repeated(self, run: RunSummary) -> bool:
+        return run.repeats is not None and self._relations is not None and bool(self._relations().repeats(run.ref))
 
     def going(self, run: RunSummary) -> bool:
         return self._going(run)

@@ -8,6 +8,7 @@ from tracetui.model import RunSummary, Status
 from tracetui.model.status import plain_word
 from tracetui.store.facts import haystack, moment, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
+from tracetui.store.relations import REPEAT, has_original
 
 RunKey = Key[RunSummary]
 
@@ -50,6 +51,16 @@ def _replayed(context: Any) -> Getter[RunSummary]:
     return replayed
 
 
+def _repeated(context: Any) -> Getter[RunSummary]:
+    repeated: Getter[RunSummary] = context.repeated
+    return repeated
+
+
+def _repeat(context: Any) -> Getter[RunSummary]:
+    relation = context.relation
+    return lambda run: run.repeats is not None and relation(run) == REPEAT
+
+
 def _status(status: Status) -> Fact[RunSummary]:
     return Fact(f"its status is {status.value}", made(lambda run: run.status is status))
 
@@ -73,7 +84,10 @@ _NAMES: Final[tuple[RunKey, ...]] = (
     Key("format", Kind.NAME, told("ref.format"), "the format of its trace", facet=True),
     Key("tag", Kind.NAME, _tags, "a tag of the trace, or your own", ("tags",), facet=True),
     Key("source", Kind.NAME, told("source"), "where the trace says that it comes from", facet=True),
-    Key("relation", Kind.NAME, told("relation"), "what it is to its original: replay, fork, retry, student"),
+    Key(
+        "relation", Kind.NAME, lambda context: context.relation,
+        "what it is to its original: replay, fork, retry, student, repeat",
+    ),
 )  # fmt: skip
 _TEXTS: Final[tuple[RunKey, ...]] = (
     Key(
@@ -129,11 +143,13 @@ _IS: Final[dict[str, Fact[RunSummary]]] = {
     "child": Fact("another run started it", made(lambda run: run.parent is not None)),
     "replay": Fact(
         "it replays, forks or retries another",
-        made(lambda run: run.replay_of is not None or run.replay_of_path is not None),
+        made(has_original),
     ),
+    "repeat": Fact("it does the task of an earlier run: same name, same input", _repeat),
 }
 _HAS: Final[dict[str, Fact[RunSummary]]] = {
     "replay": Fact("another run replays, forks or retries it", _replayed),
+    "repeats": Fact("later runs do its task again", _repeated),
     "original": _IS["replay"],
     "error": Fact("it tells why it failed", made(lambda run: run.first_error is not None)),
     "errors": Fact("a span failed", made(lambda run: bool(run.errors))),
