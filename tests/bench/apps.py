@@ -68,7 +68,7 @@ class Numbers:
 
 def rows(count: int) -> None:
     """Nothing but a `LineView` of so many rows."""
-    from tracetui.ui.line_view import LineView
+    from tracetui.ui.widgets.line_view import LineView
 
     class Listing(App[None]):
         BINDINGS: ClassVar = [

@@ -9,9 +9,9 @@ from textual.drivers.linux_driver import LinuxDriver
 
 from tracetui.live import lister
 from tracetui.ui.app import TraceApp, run_app
-from tracetui.ui.frame import footer
-from tracetui.ui.line_view import LineView
 from tracetui.ui.screens import main
+from tracetui.ui.widgets.frame import footer
+from tracetui.ui.widgets.line_view import LineView
 
 SECRET = "SECRET \x1b]0;SECRET\x07 [/]"
 

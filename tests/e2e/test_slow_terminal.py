@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.terminal import PATIENCE, TRACETUI, Terminal
-from tracetui.ui.pace import LARGEST_WINDOW
+from tracetui.ui.terminal.pace import LARGEST_WINDOW
 
 pytestmark = pytest.mark.e2e
 READY = "first error"

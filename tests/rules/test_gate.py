@@ -20,7 +20,7 @@ from textual.screen import Screen
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
-from tracetui.ui.terminal import Wall
+from tracetui.ui.terminal.wall import Wall
 
 
 @pytest.mark.parametrize(

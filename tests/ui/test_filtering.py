@@ -11,8 +11,8 @@ from tests.ui.conftest import Opener, press, settle, text_of
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS, STEPS
-from tracetui.ui.prompt import Prompt
 from tracetui.ui.screens.facets import FacetsScreen
+from tracetui.ui.widgets.prompt import Prompt
 
 RESEARCHER = "paprika/0690e0f0*.json"
 

@@ -21,7 +21,7 @@ from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tracetui.model import RunRef
 from tracetui.text import UNSAFE
 from tracetui.ui.app import TraceApp
-from tracetui.ui.terminal import CLIPBOARD_LIMIT, Wall, pasteable
+from tracetui.ui.terminal.wall import CLIPBOARD_LIMIT, Wall, pasteable
 from tracetui.ui.theme import PALETTES
 
 

@@ -12,8 +12,8 @@ from textual.geometry import Region
 from textual.pilot import Pilot
 
 from tracetui.text import Clean, truncate
-from tracetui.ui.line_view import LineView
 from tracetui.ui.theme import PALETTES, Look
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, Piece
 
 

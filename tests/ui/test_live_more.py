@@ -20,8 +20,8 @@ from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.ui.app import TraceApp
-from tracetui.ui.frame import Vitals, header
-from tracetui.ui.line_view import LineView
+from tracetui.ui.widgets.frame import Vitals, header
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import UNICODE
 from tracetui.views.liveness import State
 

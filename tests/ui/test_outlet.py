@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tracetui.ui.outlet import GIVE_UP_SECONDS, Outlet
+from tracetui.ui.terminal.outlet import GIVE_UP_SECONDS, Outlet
 
 SOON = 10.0
 """A limit, never a wait."""

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.ui.pace import (
+from tracetui.ui.terminal.pace import (
     BYTES_A_SECOND,
     LONGEST_SECONDS,
     SILENT_SECONDS,

@@ -26,7 +26,7 @@ LATER: Final = (
     *("tracetui.diff", "tracetui.views.diff", "tracetui.live.comparing.differ", "tracetui.live.following.tail"),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.store.signature", "tracetui.live.surveying.jobs"),
-    *("tracetui.ui.filtering", "tracetui.ui.screens.triage", "tracetui.ui.screens.single"),
+    *("tracetui.ui.controllers.filtering", "tracetui.ui.screens.triage", "tracetui.ui.screens.single"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.providers"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""

@@ -32,11 +32,11 @@ from tracetui.text import clean, clean_lines
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
-from tracetui.ui.judging import Verdicts
-from tracetui.ui.pace import Pace
+from tracetui.ui.controllers.judging import Verdicts
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.screens.main import MainScreen
-from tracetui.ui.terminal import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
+from tracetui.ui.terminal.pace import Pace
+from tracetui.ui.terminal.wall import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
 from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views import masking
 from tracetui.views.arrange import Arrangement
@@ -129,7 +129,7 @@ class TraceApp(App[int]):
         chosen = super().get_driver_class()
         if chosen.__name__ != "LinuxDriver":
             return chosen
-        from tracetui.ui.driver import QuickDriver
+        from tracetui.ui.terminal.driver import QuickDriver
 
         return QuickDriver
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tracetui.diff.result import Diff, Row
 from tracetui.text import Clean
-from tracetui.ui.line_view import LineView
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.diff import Paired, PairRows, summary
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Piece

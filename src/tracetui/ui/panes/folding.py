@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-from tracetui.ui.line_view import LineView
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import detail
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
-from tracetui.ui.line_view import LineView
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import runs
 from tracetui.views.arrange import Arrangement, Going, Item, arrange, told_going
 from tracetui.views.rows import Line, ListRows, Piece

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped, wrap
-from tracetui.ui.frame import GOING
-from tracetui.ui.line_view import LineView
+from tracetui.ui.widgets.frame import GOING
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import headline, spans, walk
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.liveness import Liveness, State

@@ -9,8 +9,8 @@ from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group
 from tracetui.text import Clean
-from tracetui.ui.line_view import LineView
 from tracetui.ui.panes.steps import Steps
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
 from tracetui.views.cause import cause_rows, example_of
 from tracetui.views.masking import clean, one_line

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from textual import events, on
 
 from tracetui.ui import layout
+from tracetui.ui.actions.diff import DiffActions
 from tracetui.ui.commands import Command
-from tracetui.ui.diff_actions import DiffActions
-from tracetui.ui.frame import footer
-from tracetui.ui.line_view import LineView
 from tracetui.ui.panes.diff_change import Change
 from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.widgets.frame import footer
+from tracetui.ui.widgets.line_view import LineView
 
 
 class ComparedScreen(FramedScreen):

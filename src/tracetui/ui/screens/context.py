@@ -12,9 +12,9 @@ from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, quote_key
 from tracetui.text import Clean
 from tracetui.ui.commands import CHANGE, Command
-from tracetui.ui.lines import Box
 from tracetui.ui.panes.diff_change import Change, context_words
 from tracetui.ui.screens.compared import ComparedScreen
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff import name_of
 from tracetui.views.diff_look import Look
 from tracetui.views.masking import clean, one_line

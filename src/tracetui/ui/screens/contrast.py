@@ -10,8 +10,8 @@ from tracetui.model import RunRef
 from tracetui.store.contrast import Contrast
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import FINDINGS, Command
-from tracetui.ui.line_view import LineView
 from tracetui.ui.screens.single import SingleScreen
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.cause import contrast_rows, example_of
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece

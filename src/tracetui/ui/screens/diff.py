@@ -16,13 +16,13 @@ from tracetui.model import Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import layout
 from tracetui.ui.commands import CHANGE, PAIRS, SIDES, Command
-from tracetui.ui.frame import short_path
-from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import Box
 from tracetui.ui.panes.diff_change import Change
 from tracetui.ui.panes.diff_pairs import Pairs
 from tracetui.ui.panes.diff_sides import Sides
 from tracetui.ui.screens.compared import ComparedScreen
+from tracetui.ui.widgets.frame import short_path
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff import name_of, place_of, sentence
 from tracetui.views.diff_look import Look
 from tracetui.views.glyphs import status_glyph

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from tracetui.store.query.complete import Facet
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import FACETS, Command, shown
-from tracetui.ui.line_view import LineView
 from tracetui.ui.screens.single import SingleScreen
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.facets import Choice, FacetRows, picked_query
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece

@@ -14,9 +14,9 @@ from textual.screen import Screen
 from tracetui.live.mail import Mail
 from tracetui.text import Clean
 from tracetui.ui.commands import Command, Keys, shown, typed
-from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import LineBar
-from tracetui.ui.prompt import Prompt
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import LineBar
+from tracetui.ui.widgets.prompt import Prompt
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 

@@ -10,7 +10,7 @@ from textual.screen import ModalScreen
 
 from tracetui.text import Clean
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, shown
-from tracetui.ui.line_view import LineView
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, ListRows, Piece
 
 

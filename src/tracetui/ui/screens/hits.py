@@ -9,10 +9,10 @@ from tracetui.live.mail import Mail
 from tracetui.model import RunRef
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import HITS, Command
-from tracetui.ui.line_view import LineView
+from tracetui.ui.controllers.surveying import Search
 from tracetui.ui.panes.detail import Sought
 from tracetui.ui.screens.single import SingleScreen
-from tracetui.ui.surveying import Search
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.hits import Hit, HitRows
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, Piece

@@ -15,29 +15,29 @@ from tracetui.model import RunRef, RunSummary
 from tracetui.store.address import Address
 from tracetui.store.store import Store
 from tracetui.ui import destination, layout
-from tracetui.ui.actions import Actions
-from tracetui.ui.arranging import Arranging
-from tracetui.ui.assessing import Assessing
+from tracetui.ui.actions.main import Actions
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
-from tracetui.ui.comparing import Comparing
-from tracetui.ui.frame import footer, header, sentence
-from tracetui.ui.judging import Judging, JudgingScreen, Subject
-from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import Box, LineBar
-from tracetui.ui.live import Live
+from tracetui.ui.controllers.arranging import Arranging
+from tracetui.ui.controllers.assessing import Assessing
+from tracetui.ui.controllers.comparing import Comparing
+from tracetui.ui.controllers.judging import Judging, JudgingScreen, Subject
+from tracetui.ui.controllers.live import Live
+from tracetui.ui.controllers.surveying import Surveying
+from tracetui.ui.controllers.taking import Taking
 from tracetui.ui.panes.detail import Detail, Sought
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps, broken
-from tracetui.ui.prompt import FILTER
-from tracetui.ui.surveying import Surveying
-from tracetui.ui.taking import Taking
+from tracetui.ui.widgets.frame import footer, header, sentence
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.ui.widgets.prompt import FILTER
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.runs import Tied
 
 if TYPE_CHECKING:
-    from tracetui.ui.filtering import Filtering
+    from tracetui.ui.controllers.filtering import Filtering
 
 
 class MainScreen(JudgingScreen):
@@ -87,7 +87,7 @@ class MainScreen(JudgingScreen):
     @cached_property
     def filtering(self) -> Filtering:
         """The filter; what it takes is loaded when it is first asked for."""
-        from tracetui.ui.filtering import Filtering
+        from tracetui.ui.controllers.filtering import Filtering
 
         return Filtering(self)
 

@@ -9,8 +9,8 @@ from tracetui.live.mail import Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import REPLAYS, Command
-from tracetui.ui.line_view import LineView
 from tracetui.ui.screens.single import SingleScreen
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.diff import name_of
 from tracetui.views.masking import clean
 from tracetui.views.replays import ReplayRows

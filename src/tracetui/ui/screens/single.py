@@ -9,12 +9,12 @@ from textual.app import ComposeResult
 
 from tracetui.model import RunRef
 from tracetui.text import Clean
+from tracetui.ui.actions.common import SIDEWAYS, CommonActions
 from tracetui.ui.commands import Command
-from tracetui.ui.common import SIDEWAYS, CommonActions
-from tracetui.ui.frame import footer
-from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import Box
 from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.widgets.frame import footer
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.rows import Line, Piece
 
 

@@ -12,8 +12,8 @@ from tracetui.live.surveying.surveyed import Job, Survey
 from tracetui.store.statistics import By
 from tracetui.text import Clean, grouped
 from tracetui.ui.commands import STATISTICS, Command
-from tracetui.ui.line_view import LineView
 from tracetui.ui.screens.single import SingleScreen
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece
 from tracetui.views.statistics import StatisticRows, heading

@@ -16,13 +16,13 @@ from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, grouped
 from tracetui.ui import layout
+from tracetui.ui.actions.triage import TriageActions
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
-from tracetui.ui.frame import footer, short_path
-from tracetui.ui.judging import Judging, JudgingScreen, Subject
-from tracetui.ui.line_view import LineView
-from tracetui.ui.lines import Box
+from tracetui.ui.controllers.judging import Judging, JudgingScreen, Subject
 from tracetui.ui.panes.triage import Cause, Failure, Queue
-from tracetui.ui.triage_actions import TriageActions
+from tracetui.ui.widgets.frame import footer, short_path
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box
 from tracetui.views.bars import amount
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece

@@ -19,10 +19,10 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.text import Clean
-from tracetui.ui.drawing import invert, mark, skip, to_strip
-from tracetui.ui.lines import LineWidget
-from tracetui.ui.minimap import NO_MARK, Minimap
-from tracetui.ui.title import position, title_line
+from tracetui.ui.widgets.drawing import invert, mark, skip, to_strip
+from tracetui.ui.widgets.lines import LineWidget
+from tracetui.ui.widgets.minimap import NO_MARK, Minimap
+from tracetui.ui.widgets.title import position, title_line
 from tracetui.views.glyphs import ASCII
 from tracetui.views.masking import styled
 from tracetui.views.rows import Line, ListRows, Piece, Rows

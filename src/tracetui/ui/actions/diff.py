@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tracetui.ui.actions.common import SIDEWAYS, CommonActions
 from tracetui.ui.commands import CHANGE
-from tracetui.ui.common import SIDEWAYS, CommonActions
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views.diff_look import CHANGES, CONTEXT, PREVIOUS
 

@@ -11,7 +11,7 @@ from tracetui.store.known import Known
 from tracetui.store.query import Completion, QueryError
 from tracetui.text import Clean, cells, clean, grouped, one_line
 from tracetui.ui.commands import RUNS, STEPS
-from tracetui.ui.prompt import FILTER
+from tracetui.ui.widgets.prompt import FILTER
 from tracetui.views.rows import Line, Piece, fit
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Literal, cast
 
 from tracetui.model import RunRef, Status, quote_key
+from tracetui.ui.actions.common import SIDEWAYS, CommonActions
 from tracetui.ui.commands import DETAIL, FACTS, RUNS, STEPS
-from tracetui.ui.common import SIDEWAYS, CommonActions
 from tracetui.views import walk
 from tracetui.views.arrange import GROUPS, SORTS
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.mail import Mail, Watching
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.text import Clean
-from tracetui.ui.arranging import SHARE
 from tracetui.ui.commands import RUNS, Command
-from tracetui.ui.frame import GOING, Vitals
-from tracetui.ui.lines import LineBar
-from tracetui.ui.terminal import notification
+from tracetui.ui.controllers.arranging import SHARE
+from tracetui.ui.terminal.wall import notification
+from tracetui.ui.widgets.frame import GOING, Vitals
+from tracetui.ui.widgets.lines import LineBar
 from tracetui.views.arrange import moment
 from tracetui.views.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
 from tracetui.views.masking import one_line

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from tracetui.text import size
 
 if TYPE_CHECKING:
-    from tracetui.ui.line_view import LineView
     from tracetui.ui.screens.framed import FramedScreen
+    from tracetui.ui.widgets.line_view import LineView
 
 SIDEWAYS = 8
 """Columns that a key scrolls."""

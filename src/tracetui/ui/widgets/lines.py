@@ -12,8 +12,8 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.text import Clean
-from tracetui.ui.drawing import named_keys, to_strip
 from tracetui.ui.theme import Look
+from tracetui.ui.widgets.drawing import named_keys, to_strip
 from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, Piece, fill, fit, width_of
 

@@ -28,9 +28,9 @@ from textual.drivers.linux_driver import LinuxDriver
 from textual.message import Message
 from textual.messages import InBandWindowResize
 
-from tracetui.ui.outlet import Outlet
-from tracetui.ui.pace import Probe
-from tracetui.ui.sgr import Shortener
+from tracetui.ui.terminal.outlet import Outlet
+from tracetui.ui.terminal.pace import Probe
+from tracetui.ui.terminal.sgr import Shortener
 
 HOLD_BYTES: Final = 4096
 """More than this not yet taken by the terminal: painting waits."""

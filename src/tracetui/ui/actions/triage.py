@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tracetui.store.triage import Group
+from tracetui.ui.actions.common import SIDEWAYS, CommonActions
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE
-from tracetui.ui.common import SIDEWAYS, CommonActions
 from tracetui.views.triage import Member
 
 if TYPE_CHECKING:
