@@ -268,7 +268,7 @@ class Reading:
             status=Status.OK if doc.steps else Status.UNKNOWN,
             status_source=StatusSource.DERIVED,
             started_at=opening.started_at,
-            preview=opening.prompt,
+            preview=opening.prompt[:PREVIEW],
             note=note,
             at=_at(doc, path),
         )

@@ -8,12 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tracetui.formats.atif.fields import is_copied, mapping, text_in, whole, word
+from tracetui.formats.atif.fields import PREVIEW, is_copied, mapping, text_in, whole, word
 from tracetui.formats.atif.parts import CONTINUED
 from tracetui.formats.atif.reading import Reading, Told
 from tracetui.formats.atif.spans import AGENT
 from tracetui.formats.atif.words import Opening
-from tracetui.formats.labels import source_in, tags_in
+from tracetui.formats.labels import source_in, tags_in, task_key
 from tracetui.formats.scalars import number
 from tracetui.model import Header, RunBody, Total, Usage
 from tracetui.sources.base import File
@@ -45,7 +45,8 @@ def header_of(root: dict[str, Any], opening: Opening, file: File) -> Header:
         and (isinstance(root.get("final_metrics"), dict) or word(root.get(CONTINUED)) is not None),
         started_at=opening.started_at,
         time_zone=opening.zone,
-        prompt=opening.prompt,
+        repeats=task_key(name or "", opening.prompt),
+        prompt=opening.prompt[:PREVIEW],
         tags=tags_in(root, extra, agent.get("extra")),
         source=source_in(extra, agent.get("extra")),
     )

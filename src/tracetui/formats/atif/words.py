@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tracetui.formats.atif.fields import PREVIEW, is_copied, mapping, moment, text_in, word
+from tracetui.formats.atif.fields import is_copied, mapping, moment, text_in, word
 
 
 class Opening(NamedTuple):
     """What the first steps tell; copied ones do not count."""
 
     prompt: str = ""
+    """The whole of it."""
     started_at: float | None = None
     zone: str | None = "UTC"
     model: str | None = None
@@ -29,8 +30,8 @@ def opening_of(steps: Iterable[Any], model: str | None = None) -> Opening:
             when, zone = told
         text = text_in(step.get("message")).strip() if not prompt and step.get("source") == "user" else ""
         if text and not is_wrapped(text):
-            prompt = text[:PREVIEW]
-        wrapped = wrapped or text[:PREVIEW]
+            prompt = text
+        wrapped = wrapped or text
         model = model or word(step.get("model_name"))
         if prompt and when is not None and model:
             break

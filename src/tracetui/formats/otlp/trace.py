@@ -10,7 +10,7 @@ from zlib import crc32
 import msgspec
 import orjson
 
-from tracetui.formats.labels import tags_in
+from tracetui.formats.labels import tags_in, task_key
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import messages
@@ -69,6 +69,8 @@ class Trace(msgspec.Struct):
     """The span that has none above it."""
     root_body: tuple[Any, Any] = (None, None)
     """What went into that, and what came of it."""
+    task: str | None = None
+    """Key of its name and of what went into it."""
     agent: Earliest = _NOTHING
     model: Earliest = _NOTHING
     prompt: Earliest = _NOTHING
@@ -180,7 +182,9 @@ class Trace(msgspec.Struct):
         if span.parent_id is None and self.root.may_be(start):
             self.root = self.root.or_this(start, span)
             self.tags = _tags(kept)
-            self.root_body = (None, None) if self.lean else _body_of(read)
+            asked = _asked(read)
+            self.task = None if asked is None else task_key(span.name, _bytes(asked))
+            self.root_body = (None, None) if self.lean else (asked, _answered(read))
         if span.status is Status.ERROR:
             self._fail(span, read.end)
 
@@ -253,6 +257,7 @@ def header_of(trace: Trace) -> Header:
         ended=root is not None,
         by_start=True,
         duration_ms=root.duration_ms if root is not None else None,
+        repeats=trace.task,
         error=_cause(trace, root),
         prompt=(trace.prompt.value or "")[:PREVIEW],
         tags=trace.tags,
@@ -297,13 +302,16 @@ def _tags(kept: dict[str, Any]) -> tuple[str, ...]:
     )
 
 
-def _body_of(read: Read) -> tuple[Any, Any]:
-    """What went into a span and what came of it, by its values or its messages."""
-    asked, answered = given_to(read.kept), made_by(read.kept)
-    return (
-        asked[1] if asked else messages.prompt_of(read.given),
-        answered[1] if answered else read.made.text,
-    )
+def _asked(read: Read) -> Any:
+    """What went into a span, by its values or its messages."""
+    asked = given_to(read.kept)
+    return asked[1] if asked else messages.prompt_of(read.given)
+
+
+def _answered(read: Read) -> Any:
+    """What came of it."""
+    answered = made_by(read.kept)
+    return answered[1] if answered else read.made.text
 
 
 def _plain(found: tuple[str, Any] | None) -> str | None:
