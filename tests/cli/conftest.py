@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import Cli, write_traces
+from tracetui.formats import homes
+from tracetui.store import prices
 
 
 @pytest.fixture
@@ -15,6 +17,7 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     write_traces(tmp_path / "traces")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    monkeypatch.delenv("PAPRIKA_TRACE_DIR", raising=False)
-    monkeypatch.delenv("XDG_STATE_HOME", raising=False)
+    for name in ("PAPRIKA_TRACE_DIR", "XDG_STATE_HOME", *homes.variables()):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv(prices.SWITCH, "off")  # they change with the library
     return Cli(capsysbinary)

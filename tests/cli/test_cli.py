@@ -46,7 +46,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["ls", "empty"], 1, "no trace in empty (looked for: Paprika"),
         (["ls", "empty"], 1, "`tracetui demo`"),
         (["empty"], 1, "no trace in empty"),
-        (["ls"], 1, "`tracetui doctor`"),
+        (["ls"], 2, "no PATH was named, and there is no ~/.paprika/traces; `tracetui --help`"),
         (["ls", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/notes.txt"], 1, "no format claims it"),
@@ -312,3 +312,27 @@ def test_a_wrong_query_is_wrong_usage_and_points_at_the_column(cli: Cli) -> None
         "  status:error dur>soon\n"
         "                   ^\n"
     )
+
+
+def test_where_no_place_is_named_it_says_what_traces_there_are(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    projects, sessions = tmp_path / "home/.claude/projects/p", tmp_path / "elsewhere/sessions"
+    for folder in (projects, sessions):
+        folder.mkdir(parents=True)
+    (projects / "a.jsonl").write_text("{}")
+    (projects / "b.jsonl").write_text("{}")
+    (tmp_path / "home/.claude/history.jsonl").write_text("{}")
+
+    for arguments in ((), ("ls",), ("show", "0690"), ("doctor",)):
+        result = cli(*arguments)
+        assert (result.status, result.out) == (2, b"")
+        assert f"{tmp_path}/home/.claude/projects  (Claude Code session, 2 files)" in result.err
+        assert "elsewhere" not in result.err
+
+    (sessions / "rollout.jsonl").write_text("{}")
+    monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
+    monkeypatch.setenv("PAPRIKA_TRACE_DIR", "gone")
+    told = cli("ls").err
+    assert "there is no $PAPRIKA_TRACE_DIR (gone)" in told
+    assert f"{sessions}  (Codex rollout, 1 file)" in told

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
@@ -132,11 +131,23 @@ def add_redact(parser: argparse.ArgumentParser) -> None:
 
 
 def roots(args: argparse.Namespace) -> list[str]:
-    """The places to look in: those named, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``."""
-    named = [*getattr(args, "paths", ()), *args.trace_dir]
-    if named:
-        return named
-    return [os.environ.get("PAPRIKA_TRACE_DIR") or os.path.join(os.path.expanduser("~"), ".paprika", "traces")]
+    """The places to look in: those named, else ``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``.
+
+    Raises `UsageError`, with what else is found on this machine, if none was named and that is not there.
+    """
+    places = named(args)
+    if places:
+        return places
+    from tracetui.cli.default import default_place, homes, is_there, nowhere
+
+    if not is_there(default_place()):
+        raise nowhere(homes())
+    return [default_place()]
+
+
+def named(args: argparse.Namespace) -> list[str]:
+    """The places that were named: PATH… and --trace-dir."""
+    return [*getattr(args, "paths", ()), *args.trace_dir]
 
 
 def _module(name: str) -> ModuleType:
@@ -146,4 +157,17 @@ def _module(name: str) -> ModuleType:
 def _commands_help() -> str:
     """Names every command, and loads each: only for who asks for help."""
     lines = [f"  {name:<12} {_module(name).HELP}" for name in COMMANDS]
-    return "commands (each has its own --help):\n" + "\n".join(lines) + "\n\n" + EXAMPLES
+    return "commands (each has its own --help):\n" + "\n".join(lines) + "\n\n" + EXAMPLES + _environment_help()
+
+
+def _environment_help() -> str:
+    """The environment variables, those that the formats know among them."""
+    from tracetui.formats.homes import variables
+
+    told = {
+        "PAPRIKA_TRACE_DIR": "what is opened where no PATH is named",
+        ", ".join(variables()): "where other programs keep their traces, which are offered where that is not there",
+        "TRACETUI_PRICES=off": "estimate no cost (estimates need: pip install tracetui[prices])",
+        "NO_COLOR": "draw with the terminal's own colours",
+    }
+    return "\nenvironment:\n" + "\n".join(f"  {name}\n      {words}" for name, words in told.items()) + "\n"

@@ -143,7 +143,7 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     folder, wanted = in_folder(source, text)
     if folder:
         return address.find(wanted, listing_of(source, [folder], forced, deep=False).runs, folder)
-    places = [text] if source.is_folder(text) else roots(args)
+    places = [text] if source.is_folder(text) else _places_for(text, args)
     listing = listing_of(source, places, forced, deep=False)
     if not listing.runs:
         if places != [text] and os.sep in text:
@@ -152,6 +152,16 @@ def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSumm
     if places == [text]:
         return address.pick(listing.runs, None, text), ()
     return address.find(text, listing.runs, ", ".join(places))
+
+
+def _places_for(text: str, args: argparse.Namespace) -> list[str]:
+    """Where a run is looked for that was named by its id."""
+    try:
+        return roots(args)
+    except UsageError:
+        if os.sep in text:
+            raise NothingReadable(f"there is no file {text}") from None
+        raise
 
 
 def in_folder(source: Source, text: str) -> tuple[str, str]:

@@ -11,7 +11,8 @@ between calls (what it must remember while following a file is in its cursor). d
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final, Protocol, runtime_checkable
 
 import msgspec
@@ -109,4 +110,20 @@ class Composed(Protocol):
 
     def parts_in(self, path: str) -> Sequence[str]:
         """Folders, relative to that of the main file `path`, in which parts of its run are or may come to be."""
+        ...
+
+
+@runtime_checkable
+class Homed(Protocol):
+    """What a format may have besides: the program that writes it keeps its traces in places of its own."""
+
+    home_variables: Sequence[str]
+    """Names of the environment variables that `homes` looks at."""
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        """Folders in which that program keeps nothing but traces, whether or not they are there.
+
+        `environ` is the environment, `home` the user's home folder; nothing else is asked or looked at. They are
+        offered to somebody who names no place (`tracetui.formats.homes`).
+        """
         ...

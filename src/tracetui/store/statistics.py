@@ -19,6 +19,7 @@ import msgspec
 
 from tracetui.model import Operation, Run, Span, Status, Usage
 from tracetui.model.tally import CONTAINERS, NODES
+from tracetui.store import prices
 
 NOBODY: Final = ""
 """Name of the row of what does not say which agent or model it was."""
@@ -49,6 +50,14 @@ class Row(msgspec.Struct, frozen=True):
     total_ms: float | None
     usage: Usage
     """Tokens, and cost in US dollars."""
+    estimated_cost_usd: float | None = None
+    """What those of the calls cost whose trace does not say it, as far as prices are known (`store.prices`)."""
+
+    @property
+    def cost_usd(self) -> float | None:
+        """What all calls cost, some or all of it estimated."""
+        told, guessed = self.usage.cost_usd, self.estimated_cost_usd
+        return told if guessed is None else guessed + (told or 0.0)
 
 
 class Statistics:
@@ -81,12 +90,13 @@ class Statistics:
 class _Kept:
     """What is kept of one name."""
 
-    __slots__ = ("cost", "count", "durations", "errors", "runs", "total", "usage")
+    __slots__ = ("count", "durations", "errors", "estimated", "runs", "total", "usage")
 
     def __init__(self) -> None:
         self.count = self.errors = self.runs = 0
         self.durations = array("d")
         self.total: float | None = None
+        self.estimated: float | None = None
         self.usage = Usage()
 
     def add(self, call: _Call) -> None:
@@ -99,6 +109,9 @@ class _Kept:
                 self.total = (self.total or 0.0) + took
         if call.usage is not None:
             self.usage = self.usage + call.usage
+            cost = prices.of_call(call.model, call.usage, call.at)
+            if cost is not None:
+                self.estimated = (self.estimated or 0.0) + cost
 
     def row(self, name: str) -> Row:
         ordered = sorted(self.durations)
@@ -111,7 +124,35 @@ class _Kept:
             p95_ms=_rank(ordered, 0.95),
             total_ms=self.total,
             usage=self.usage,
+            estimated_cost_usd=self.estimated,
         )
+
+
+class Estimate(msgspec.Struct, frozen=True):
+    """What a run costs by public prices; none of it is in the trace."""
+
+    usd: float
+    models: tuple[str, ...]
+    """Whose calls were priced."""
+    unpriced: tuple[str, ...]
+    """Whose calls have tokens, and no known price."""
+
+
+def estimate_of(run: Run) -> Estimate | None:
+    """What a run costs, call by call; None where its trace tells a cost, or no price is known."""
+    if run.summary.usage is None or run.summary.usage.cost_usd is not None:
+        return None
+    by_model = Statistics(By.MODEL)
+    by_model.add(run)
+    rows = [row for row in by_model.rows() if row.usage]
+    costs = [row.estimated_cost_usd for row in rows if row.estimated_cost_usd is not None]
+    if not costs:
+        return None
+    priced, unpriced = (
+        tuple(row.name for row in rows if row.name and (row.estimated_cost_usd is not None) is known)
+        for known in (True, False)
+    )
+    return Estimate(sum(costs), priced, unpriced)
 
 
 def _rank(ordered: list[float], share: float) -> float | None:
@@ -128,6 +169,8 @@ class _Call(NamedTuple):
     nested: bool = False
     """It is part of another call of that name."""
     usage: Usage | None = None
+    model: str | None = None
+    at: float | None = None
 
 
 def _calls(run: Run, by: By) -> Iterator[_Call]:
@@ -139,7 +182,7 @@ def _calls(run: Run, by: By) -> Iterator[_Call]:
         yield _Call(root or NOBODY, True, whole.status is Status.ERROR, whole.duration_ms, within)
     told = [0, *accumulate(bool(span.usage) for span in run.spans)]
     if not told[-1] and root is not None and whole.usage:
-        yield _Call(root, usage=whole.usage)
+        yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
     above: list[tuple[int, str]] = []
     names: Counter[str] = Counter()
     for i, span in enumerate(run.spans):
@@ -149,13 +192,13 @@ def _calls(run: Run, by: By) -> Iterator[_Call]:
             continue
         end = i + run.sizes[i]
         usage = span.usage if span.operation not in CONTAINERS or told[end] == told[i + 1] else None
-        name = _name(span, by)
+        name, model, at = _name(span, by), span.model or whole.model, span.started_at
         if name is not None:
-            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, names[name] > 0, usage)
+            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, names[name] > 0, usage, model, at)
             above.append((end, name))
             names[name] += 1
         elif usage and (owner := above[-1][1] if above else root) is not None:
-            yield _Call(owner, usage=usage)
+            yield _Call(owner, usage=usage, model=model, at=at)
 
 
 def _name(span: Span, by: By) -> str | None:

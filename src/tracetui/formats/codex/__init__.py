@@ -9,18 +9,20 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.codex.body import body_of
+from tracetui.formats.codex.count import Irregular, count
 from tracetui.formats.codex.quick import skim
 from tracetui.formats.codex.records import KINDS, META, At
 from tracetui.formats.codex.threads import read_all, whole_of
 from tracetui.formats.tail import nothing_in, parse, read_whole
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import summary_of
+from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -34,6 +36,7 @@ class Codex:
 
     name = "codex"
     title = "Codex rollout"
+    home_variables = ("CODEX_HOME",)
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -49,9 +52,9 @@ class Codex:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header = None if deep else skim(file)
+        header, tally = _counted(file) if deep else (skim(file), None)
         if header is not None:
-            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+            yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
             return
         yield self._full(file, ref)
 
@@ -74,11 +77,23 @@ class Codex:
         """Agents begin their threads beside the one that spawned them."""
         return [f"../{os.path.basename(os.path.dirname(path))}"]
 
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        there = PurePath(environ.get("CODEX_HOME") or home / ".codex")
+        return (there / "sessions", there / "archived_sessions")
+
     def _full(self, file: File, ref: RunRef) -> RunSummary:
         run, cursor = read_whole(lambda at: self.read(file, ref, at), file, ref)
         if not cursor.taken and (run.problems or not file.moving):
             raise nothing_in(run, "it does not end")
         return run.summary
+
+
+def _counted(file: File) -> tuple[Header | None, Tally | None]:
+    """Header and numbers of a regular rollout; nothing of one that must be read in full."""
+    try:
+        return count(file)
+    except Irregular:
+        return None, None
 
 
 def _claims(data: bytes, *, first: bool) -> int:

@@ -1,0 +1,77 @@
+"""Where traces are on a machine: what formats say of it, and what of it is there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from pathlib import Path, PurePath
+
+import pytest
+
+from tracetui.formats import homes, registry
+from tracetui.formats.base import Homed
+from tracetui.sources.local import LocalSource
+
+HOMED = [one for one in registry.formats() if isinstance(one, Homed)]
+
+
+class Plugin:
+    """A format of another package, as far as this is about it."""
+
+    name = title = "plugin"
+    home_variables = ("PLUGIN_HOME",)
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        return [PurePath(environ["PLUGIN_HOME"])]
+
+
+def write(path: Path, changed: float) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("{}")
+    os.utime(path, (changed, changed))
+
+
+def test_places_are_counted_where_they_are_there(tmp_path: Path) -> None:
+    write(tmp_path / ".claude/projects/one/a.jsonl", 1000)
+    write(tmp_path / ".claude/projects/two/b.jsonl", 3000)
+    write(tmp_path / ".claude/todos/c.json", 9000)
+    write(tmp_path / ".codex/sessions/2026/01/02/rollout.jsonl", 2000)
+    (tmp_path / ".codex/archived_sessions").mkdir()
+
+    found = homes.found(LocalSource(), {}, tmp_path)
+
+    assert [(one.path, one.files, one.more, one.changed_at) for one in found] == [
+        (str(tmp_path / ".claude/projects"), 2, False, 3000),
+        (str(tmp_path / ".codex/sessions"), 1, False, 2000),
+    ]
+    assert found[0].title == registry.load("claude-code").title
+
+
+@pytest.mark.parametrize("form", HOMED, ids=lambda form: str(getattr(form, "name", form)))
+def test_the_environment_says_where_a_place_is(form: Homed) -> None:
+    home = PurePath("/home/me")
+    usual = form.homes({}, home)
+    assert usual
+    assert form.homes(dict.fromkeys(form.home_variables, ""), home) == usual
+    for name in form.home_variables:
+        moved = form.homes({name: "/elsewhere"}, home)
+        assert moved != usual
+        assert any(path.is_relative_to("/elsewhere") for path in moved)
+
+
+def test_no_more_is_counted_than_somebody_waits_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for number in range(5):
+        write(tmp_path / f".claude/projects/p/{number}.jsonl", 1000)
+    monkeypatch.setattr(homes, "MOST_FILES", 3)
+    (found,) = homes.found(LocalSource(), {}, tmp_path)
+    assert (found.files, found.more, found.counted) == (3, True, "over 3 files")
+
+
+def test_a_plugin_names_places_and_one_that_fails_names_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "plugged/run.log", 1000)
+    monkeypatch.setattr(registry, "formats", lambda: (Plugin(),))
+    assert homes.variables() == ["PLUGIN_HOME"]
+    assert [one.title for one in homes.found(LocalSource(), {"PLUGIN_HOME": str(tmp_path / "plugged")}, tmp_path)] == [
+        "plugin"
+    ]
+    assert homes.found(LocalSource(), {}, tmp_path) == []
