@@ -1,7 +1,7 @@
 """What model calls cost by public prices, where their trace does not say: estimates of the library ``genai-prices``.
 
-The library is an optional extra (``tracetui[prices]``), loaded when the first call is priced. It brings its prices along,
-and nothing is fetched. ``TRACETUI_PRICES=off`` in the environment turns estimates off.
+The library is an optional extra (``tracetui[prices]``), loaded when the first call is priced. It brings its prices
+along, and nothing is fetched. ``TRACETUI_PRICES=off`` in the environment turns estimates off.
 """
 
 from __future__ import annotations
