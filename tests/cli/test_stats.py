@@ -35,6 +35,15 @@ def test_one_run_and_some_runs(cli: Cli) -> None:
     assert sum(row["count"] for row in one["rows"]) > 0
 
 
+def test_a_run_that_is_named_twice_counts_once(cli: Cli) -> None:
+    once = cli("stats", "traces/daily.db", "--json").data
+    assert (
+        cli("stats", "traces/daily.db", "traces", "traces/daily.db#nightly-1", "--json").data["runs"]
+        == (cli("stats", "traces", "--json").data["runs"])
+    )
+    assert cli("stats", "traces/daily.db", "traces/daily.db", "--json").data == once
+
+
 def test_what_is_no_run_is_wrong_usage(cli: Cli) -> None:
     result = cli("stats", "traces/daily.db#nightly-1/1")
     assert (result.status, result.out) == (2, b"")

@@ -80,7 +80,9 @@ async def test_what_cannot_be_written_is_said_and_nothing_is_left(
             await export_to(pilot, str(path))
             await told(app, pilot, words)
             assert "--force" not in line(app, 1)
-        await press(pilot, "x", "escape")
+        await press(pilot, "x")
+        assert f" {tmp_path} " in text_of(app)
+        await press(pilot, "escape")
 
     assert there.read_text() == "mine"
     assert sorted(samples.rglob("*")) == before

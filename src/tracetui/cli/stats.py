@@ -15,7 +15,7 @@ from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.live.load import read_run
-from tracetui.model import Problem, Run
+from tracetui.model import Problem, Run, RunRef
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
@@ -70,7 +70,8 @@ def run(args: argparse.Namespace) -> int:
 def _runs(
     source: Source, places: Sequence[str], args: argparse.Namespace, wanted: Any, problems: list[Problem]
 ) -> Iterator[Run]:
-    """The runs that are meant, each read when it is its turn."""
+    """The runs that are meant, each once and read when it is its turn."""
+    seen: set[RunRef] = set()
     for place in places:
         if source.is_folder(place) or source.is_file(place):
             listing = listing_of(source, [place], only(args), deep=wanted is not None)
@@ -82,7 +83,9 @@ def _runs(
             listing = Listing([summary], [])
         problems.extend(listing.problems)
         for summary in (wanted(listing) if wanted is not None else listing).runs:
-            yield read_run(source, summary.ref)
+            if summary.ref not in seen:
+                seen.add(summary.ref)
+                yield read_run(source, summary.ref)
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracetui.formats import registry
-from tracetui.text import Clean
+from tracetui.text import Clean, grouped
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
@@ -28,6 +28,20 @@ def empty(roots: Sequence[str], stage: str, words: str, have_runs: bool) -> list
         (*_key("tracetui demo", "    opens built-in samples"),),
         (*_key("tracetui doctor", "  says why a file is no trace"),),
         (*_key("q", "                quits"),),
+    ]
+
+
+def no_hits(words: str, files: int) -> list[Line]:
+    """A search that has ended and found nothing."""
+    return [
+        (),
+        (Piece(Clean("Nothing holds "), "text bold"), Piece(one_line(words, 60), "hit")),
+        (),
+        (Piece(Clean(f"Looked through inputs, outputs, messages and errors in {grouped(files)} files;"), "sec"),),
+        (Piece(Clean("where no letter is a capital, upper and lower case are the same."), "sec"),),
+        (),
+        (*_key("&", "    searches for something else"),),
+        (*_key("Esc", "  goes back"),),
     ]
 
 

@@ -28,6 +28,8 @@ class Taking:
 
     def __init__(self, screen: MainScreen) -> None:
         self._screen = screen
+        self._unwritten: dict[str, str] = {}
+        """Where somebody wanted something written that was not: it is offered again."""
 
     # ---- exports
 
@@ -80,16 +82,22 @@ class Taking:
         """Ask where to, and write it there; what is in it is made and written apart from the loop."""
         from tracetui.export.write import write
 
+        def done(path: str, written: int) -> None:
+            self._unwritten.pop(what, None)
+            screen.say(f"wrote {path}, {size(written)}, for you alone; secrets are masked")
+
         def answer(path: str) -> None:
             path = os.path.expanduser(path.strip())
             if path:
+                self._unwritten[what] = path
                 screen.say(f"writing {path}")
                 self._apart(
                     lambda: write(path, pieces(path), roots=self._screen.app.roots),
-                    lambda written: screen.say(f"wrote {path}, {size(written)}, for you alone; secrets are masked"),
+                    lambda written: done(path, written),
                     screen,
                 )
 
+        name = self._unwritten.get(what, name)
         screen.ask_for(f"write {what} to: .md, .html or .json; secrets are masked", name, answer)
 
     def _exact(self, ref: RunRef) -> Run:

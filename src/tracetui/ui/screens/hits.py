@@ -13,9 +13,10 @@ from tracetui.ui.controllers.surveying import Search
 from tracetui.ui.panes.detail import Sought
 from tracetui.ui.screens.single import SingleScreen
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.views import states
 from tracetui.views.hits import Hit, HitRows
 from tracetui.views.masking import one_line
-from tracetui.views.rows import Line, Piece
+from tracetui.views.rows import Line, ListRows, Piece
 
 TABS: Final = {
     "error": ("error", "output"),
@@ -49,7 +50,11 @@ class HitsScreen(SingleScreen):
             self.show_rows()
 
     def show_rows(self) -> None:
-        if self.list.rows is not self._search.rows:
+        survey = self._search.survey
+        if survey is not None and survey.finished and not self._search.rows.hits:
+            lines = states.no_hits(self._search.words, survey.done)
+            self.list.show(ListRows(lines, headings=range(len(lines))))
+        elif self.list.rows is not self._search.rows:
             self.list.show(self._search.rows, key=self._search.cursor)
         else:
             self.list.show(self._search.rows)
