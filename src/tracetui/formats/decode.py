@@ -15,6 +15,8 @@ from tracetui.errors import FormatError
 MAX_LENIENT: Final = 64 << 20
 """Bytes up to which the slow, lenient decoder is tried."""
 
+_DIGITS: Final = 2000
+"""Python reads numbers of at least twice as many digits."""
 _BOMS: Final = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -67,6 +69,21 @@ def decode_value(text: str) -> Any:
         return strict(text.encode())
     except ValueError:
         return text
+
+
+def skippable(line: bytes) -> None:
+    """Raise `ValueError` if there is something in `line` that strict decoding refuses and typed decoding passes over."""
+    if not line.isascii():
+        line.decode()
+    odd = b"\\u" in line and (b"\\ud" in line or b"\\uD" in line)
+    if odd or (len(line) > 2 * _DIGITS and _has_digits(line)):
+        strict(line)
+
+
+def _has_digits(line: bytes) -> bool:
+    """Whether there may be a number of thousands of digits."""
+    found = line[::_DIGITS]
+    return any(47 < byte < 58 and line[i * _DIGITS : (i + 1) * _DIGITS].isdigit() for i, byte in enumerate(found))
 
 
 def _integer(digits: str) -> int | str:
