@@ -118,3 +118,20 @@ def test_a_run_is_counted_again_when_another_of_its_files_grows(tmp_path: Path) 
         with part.open("ab") as writer:
             writer.write(last.replace(b"msg_w1", b"msg_w2").replace(b'"uuid":"', b'"uuid":"new') + b"\n")
         collect(mailbox, lambda mail: any(run.spans == spans + 1 for found in mail.found for run in found.runs))
+
+
+def test_a_part_that_came_before_its_main_file_is_no_run_of_its_own_once_that_is_there(tmp_path: Path) -> None:
+    case = ROOT / "tests" / "formats" / "atif" / "agents" / "input"
+    part, main = "trajectory.wasp.json", "trajectory.json"
+    shutil.copy(case / part, tmp_path)
+    with listing(tmp_path, LocalSource()) as (_, mailbox):
+        mails = collect(mailbox, lambda mail: mail.watching is not None)
+        assert all(found.runs for mail in mails for found in mail.found)
+
+        shutil.copy(case / main, tmp_path / "written")
+        (tmp_path / "written").rename(tmp_path / main)
+        mails = collect(mailbox, lambda mail: any(found.part_of for found in mail.found))
+
+    came = {Path(found.path).name: found for mail in mails for found in mail.found}
+    assert came[main].runs
+    assert (came[part].runs, came[part].part_of) == ((), str(tmp_path / main))

@@ -5,13 +5,15 @@ is delivered later is what was seen later.
 from __future__ import annotations
 
 import gc
+import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cache
 from typing import Final
 
 from tracetui.formats import registry
-from tracetui.formats.base import Format
+from tracetui.formats.base import Composed, Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
 from tracetui.live.hot import Hot
 from tracetui.live.mail import Mailbox, Watching
@@ -60,6 +62,8 @@ class Lister:
         """Files that cannot be read yet, or may be found to stand still."""
         self._unreached: set[str] = set()
         """Files that changed and could not be looked at: how long they have been still is not known."""
+        self._alone: set[str] = set()
+        """Files that are listed, of formats whose runs may be in several files."""
         self._events = events
 
     def rescan(self) -> None:
@@ -118,6 +122,7 @@ class Lister:
             )
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
+                self._is_main(found)
             seen += 1
             if any(not run.deep for run in found.runs):
                 self._shallow.append((entry, found.format or ""))
@@ -209,8 +214,8 @@ class Lister:
     def _look_again(self, changes: Iterable[Change], still: float) -> None:
         """Deliver what these files are now; they have not changed for `still` seconds."""
         found: list[Found] = []
-        whole: list[str] = []
-        """Main files of runs of which another file changed."""
+        also: list[str] = []
+        """Main files of runs of which another file changed, and other files of runs whose main file has come."""
         for change in changes:
             if self._traffic.stopped:
                 return
@@ -223,16 +228,36 @@ class Lister:
             self._unreached.discard(change.path)
             if one is not None:
                 found.append(one)
-                if one.part_of and one.part_of not in whole:
-                    whole.append(one.part_of)
-        if whole:
-            self._look_again((Change(path, self._entry(path)) for path in whole), still)
+                also += [one.part_of] if one.part_of else self._parts_of(one) if self._is_main(one) else ()
+        if also:
+            self._look_again((Change(path, self._entry(path)) for path in dict.fromkeys(also)), still)
         if found:
             with self._mailbox.open() as mail:
                 mail.found.extend(found)
                 crowded = len(mail.found) > CROWD
             while crowded and not self._over and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
+
+    def _is_main(self, found: Found) -> bool:
+        """Whether this file is newly known as one whose run may be in other files as well."""
+        is_main = bool(found.runs) and found.format is not None and _composed(found.format)
+        is_new = is_main and found.path not in self._alone
+        (self._alone.add if is_main else self._alone.discard)(found.path)
+        return is_new
+
+    def _parts_of(self, main: Found) -> list[str]:
+        """Files that stand for themselves in the list, though they are parts of the run of `main`."""
+        fmt, parts = registry.load(main.format or ""), list[str]()
+        assert isinstance(fmt, Composed)
+        for folder in fmt.parts_in(main.path):
+            try:
+                beside = self._source.list(os.path.normpath(os.path.join(os.path.dirname(main.path), folder))).entries
+                for path in self._alone.intersection(entry.path for entry in beside) - {main.path}:
+                    with self._source.open(path) as file:
+                        parts += [path] if fmt.whole_of(file) == main.path else []
+            except OSError:
+                continue  # gone or out of reach: that is told as a change of its own
+        return parts
 
     def _look(self, change: Change, still: float) -> Found | None:
         path, entry = change.path, change.entry
@@ -259,6 +284,12 @@ class Lister:
         else:
             self._agenda.drop(found.path)
         return False
+
+
+@cache
+def _composed(name: str) -> bool:
+    """Whether runs of that format may be in several files."""
+    return isinstance(registry.load(name), Composed)
 
 
 def _age(entry: Entry) -> float:
