@@ -16,7 +16,8 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.codex.body import body_of
-from tracetui.formats.codex.count import Irregular, count
+from tracetui.formats.codex.count import count
+from tracetui.formats.codex.count_state import Irregular
 from tracetui.formats.codex.quick import skim
 from tracetui.formats.codex.records import KINDS, META, At
 from tracetui.formats.codex.threads import read_all, whole_of

@@ -203,6 +203,7 @@ class Context(msgspec.Struct, gc=False):
 class Used(msgspec.Struct, gc=False):
     """What a response cost."""
 
+    type: None = None
     usage: Counts | None = None
     thread_token_usage: Counts | None = None
     started_at_ms: None = None
@@ -232,9 +233,8 @@ class Line(msgspec.Struct, gc=False, tag_field="type"):
     timestamp: str
 
 
-def _line(kind: str, payload: Any) -> type[Line]:
-    found: Any = msgspec.defstruct(kind, [("payload", payload)], bases=(Line,), tag=kind, gc=False)
-    return found
+def _line(kind: str, payload: Any) -> type[msgspec.Struct]:
+    return msgspec.defstruct(kind, [("payload", payload)], bases=(Line,), tag=kind, gc=False)
 
 
 _decode: Final = msgspec.json.Decoder(
