@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.cli.run import Cli
+from tests.cli.run import LONG_AGO, Cli
 
 TEACHER = "traces/ccpa/bump/teacher.ccpa-trace.jsonl"
 STUDENT = "traces/ccpa/bump/student.ccpa-trace.jsonl"
@@ -115,6 +116,7 @@ def test_exit_codes_as_diff_has_them(cli: Cli) -> None:
         ([f"{ORIGINAL}/1", REPLAY], 2, "a part of a run"),
         (["--replays", "traces", ORIGINAL], 2, "leave out the addresses"),
         (["--replays", "empty"], 1, "empty"),
+        (["--repeats", ORIGINAL, REPLAY], 2, "--repeats goes with --replays DIR"),
     ],
 )
 def test_trouble_is_one_sentence(cli: Cli, arguments: list[str], status: int, words: str) -> None:
@@ -182,3 +184,42 @@ def test_a_folder_of_replays_is_judged_for_ci(cli: Cli) -> None:
     Path(ORIGINAL).unlink()
     assert status() == 2
     assert "missing" in cli("diff", "--replays", "traces/paprika").text
+
+
+def write_repetitions(folder: Path) -> list[str]:
+    """Three traces of one task, the last of which went differently; their addresses by time."""
+    folder.mkdir()
+    spans = [
+        {"traceId": f"{i:032x}", "spanId": f"{i:016x}", "name": "job", "startTimeUnixNano": str(i * 10**12)}
+        | {"endTimeUnixNano": str(i * 10**12 + 5 * 10**9)}
+        | {"attributes": [{"key": "input.value", "value": {"stringValue": "count"}}]}
+        | ({"status": {"code": 2, "message": "lost"}} if i == 3 else {})
+        for i in (1, 2, 3)
+    ]
+    lines = [json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n" for span in reversed(spans)]
+    (folder / "t.otlp.jsonl").write_text("".join(lines))
+    os.utime(folder / "t.otlp.jsonl", (LONG_AGO, LONG_AGO))
+    return [f"{folder}/t.otlp.jsonl#{i:032x}" for i in (1, 2, 3)]
+
+
+def test_runs_of_one_task_are_compared_with_the_earliest_if_that_is_asked_for(cli: Cli) -> None:
+    first, second, third = write_repetitions(Path("jobs"))
+
+    assert cli("diff", "--replays", "jobs").out == b""
+    assert cli("diff", "--replays", "jobs", "--repeats", "--exit-code").status == 1
+    pairs = cli("diff", "--replays", "jobs", "--repeats", "--json").data["pairs"]
+    assert {(pair["a"], pair["b"], pair["relation"], pair["same"]) for pair in pairs} == {
+        (first, second, "repeat", True),
+        (first, third, "repeat", False),
+    }
+
+
+def test_a_run_alone_is_compared_with_the_first_of_its_task(cli: Cli) -> None:
+    first, second, third = write_repetitions(Path("jobs"))
+
+    assert f"A  {first}" in cli("diff", third).text
+    assert "repeat of A" in cli("diff", third).text
+    assert cli("diff", second, third, "--json").data["relation"] == "repeat"
+    assert "names no original" in cli("diff", first).err
+    assert {run["repeats"] for run in cli("ls", "jobs", "--json").data["runs"]} != {None}
+    assert cli("show", third, "--json").data["run"]["replay_of_address"] is None

@@ -34,7 +34,8 @@ def replay(ident: str, **more: object) -> RunSummary:
 @pytest.mark.parametrize("width", [80, 120, 200])
 def test_the_original_stands_above_its_replays_in_the_same_columns(width: int) -> None:
     runs = [replay("rag-1-fork"), replay("rag-1-fork-ee8223", status=Status.ERROR), replay("new")]
-    rows = ReplayRows(runs, {runs[0].ref: Told(False), runs[1].ref: Told(True)})
+    told = {runs[0].ref: Told(False), runs[1].ref: Told(True)}
+    rows = ReplayRows(runs, told, lambda ref: "fork")
     check_rows(rows, width)
     names, original = (text_of_line(line) for line in rows.heading(ORIGINAL, width))
     drawn = texts(rows, width)
@@ -51,7 +52,7 @@ def test_the_original_stands_above_its_replays_in_the_same_columns(width: int) -
 @given(HOSTILE, HOSTILE, st.integers(24, 200))
 def test_no_name_breaks_the_heading(ident: str, name: str, width: int) -> None:
     run = replace(ORIGINAL, id=ident, name=name)
-    for line in ReplayRows([], {}).heading(run, width):
+    for line in ReplayRows([], {}, lambda ref: None).heading(run, width):
         check_line(line, width)
 
 

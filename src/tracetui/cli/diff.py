@@ -19,11 +19,12 @@ from tracetui.model.masked import masked
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.pairs import Pair, pairs_of
+from tracetui.store.relations import has_original
 
 HELP = "compare two runs, or a replay with its original"
 EXAMPLES = """\
 A and B are addresses as `tracetui ls` prints them, or run ids. B alone is compared with the run that it
-replays, forks, retries or imitates.
+replays, forks, retries or imitates; else with the earliest run beside it of the same task (same name and input).
 
 examples:
   tracetui diff traces/a91f.json                    a replay with its original
@@ -37,6 +38,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``diff``."""
     parser.add_argument("addresses", nargs="*", metavar="ADDRESS", help="A and B, or B alone; see below")
     parser.add_argument("--replays", metavar="DIR", help="every pair of a folder or file, one line each")
+    parser.add_argument("--repeats", action="store_true", help="with --replays: also runs of one task, with the first")
     parser.add_argument("--json", action="store_true", help="as data: tracetui/diff/1, see docs/json.md")
     parser.add_argument("--strict", action="store_true", help="ids, times and white space count as differences too")
     parser.add_argument("--exit-code", action="store_true", help="0 the same, 1 different, 2 trouble, as diff does")
@@ -57,6 +59,8 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _pair(args: argparse.Namespace) -> int:
+    if args.repeats:
+        raise UsageError("--repeats goes with --replays DIR; two runs of one task are compared as tracetui diff A B")
     if len(args.addresses) not in (1, 2):
         raise UsageError("diff takes one or two runs, or --replays DIR; `tracetui diff --help` shows examples")
     with sources_at(args.addresses, args) as source:
@@ -90,9 +94,9 @@ def _run_at(source: Source, text: str, args: argparse.Namespace) -> RunSummary:
 
 def _original(source: Source, replay: RunSummary, args: argparse.Namespace) -> RunSummary:
     address = replay.ref.address
-    if replay.replay_of is None and replay.replay_of_path is None:
-        raise UsageError(f"{address} names no original; name both runs: tracetui diff A B")
     found = original_of(source, replay, only(args), args.trace_dir)
+    if found is None and not has_original(replay):
+        raise UsageError(f"{address} names no original; name both runs: tracetui diff A B")
     if found is None:
         wanted = replay.replay_of or replay.replay_of_path
         raise NothingReadable(f"the original of {address}, {wanted}, is not there; name both runs, or --trace-dir")
@@ -116,7 +120,7 @@ def _replays(args: argparse.Namespace) -> int:
         listing = listing_of(source, places, only(args), deep=False)
         if not listing.runs:
             raise nothing(places, listing.problems)
-        outcomes = (_outcome(source, pair, args) for pair in pairs_of(listing.runs))
+        outcomes = (_outcome(source, pair, args) for pair in pairs_of(listing.runs, repeats=args.repeats))
         if args.json:
             told = list(outcomes)
             write_bytes(export.replays_document(value for _, value, _ in told))

@@ -25,7 +25,7 @@ from tracetui.sources.local import LocalSource
 from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
-from tracetui.store.relations import Relations
+from tracetui.store.relations import Relations, has_original
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -183,19 +183,19 @@ def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummar
 
 
 def replay_address(source: Source, run: RunSummary, forced: Format | None) -> str | None:
-    """`replay_of_address` of one run: its original is looked for in its own folder."""
-    found = original_of(source, run, forced)
+    """`replay_of_address` of one run: the original that it names is looked for in its own folder."""
+    found = original_of(source, run, forced) if has_original(run) else None
     return None if found is None else found.ref.address
 
 
 def original_of(
     source: Source, run: RunSummary, forced: Format | None, places: Sequence[str] = ()
 ) -> RunSummary | None:
-    """The run that `run` replays, forks, retries or imitates: in its own folder, else below `places`.
+    """The run that `run` replays, forks, retries, imitates or repeats: in its own folder, else below `places`.
 
-    None if it names none, or if none there is certainly meant.
+    None if it names none and is the first of its task, or if none there is certainly meant.
     """
-    if run.replay_of is None and run.replay_of_path is None:
+    if run.repeats is None and not has_original(run):
         return None
     path = run.ref.path
     folder = path if path == STDIN else parent(run.replay_of_path or path)

@@ -47,7 +47,7 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
     a: Run
     b: Run
     relation: str | None
-    """What B is to A: replay, fork, retry, student; None if nothing says so."""
+    """What B is to A: replay, fork, retry, student, repeat; None if nothing says so."""
     by: str
     """What told which step is which, in words."""
     rows: tuple[Row, ...]

@@ -12,7 +12,7 @@ from tracetui.model import RunSummary, Span, Status
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.masking import clean, one_line
-from tracetui.views.rows import Line, Piece, fill, fit, width_of
+from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
 BESIDE: Final = 84
 """Cells from which the steps of both runs stand side by side."""
@@ -42,6 +42,12 @@ _ASIDE: Final = {
 }
 """Kinds of what is usually ignored, in the few cells of a row."""
 _STYLES: Final = {Kind.SAME: "dim", Kind.ONLY_A: "diff.rem", Kind.ONLY_B: "diff.add"}
+PREFIX: Final = "prefix"
+"""Key of the row that the common beginning is folded into."""
+_KEPT: Final = 2
+"""Rows of it that stay in view, just before the first difference."""
+_LEAST: Final = 4
+"""Fewer rows than this are not worth a fold."""
 _MIDDLE: Final = 10
 _MAX_INDENT: Final = 8
 
@@ -54,28 +60,56 @@ class Paired(NamedTuple):
 
 
 class PairRows:
-    """Rows of a comparison, a step each; see `tracetui.views.rows.Rows`."""
+    """Rows of a comparison, a step each; see `tracetui.views.rows.Rows`.
 
-    def __init__(self, diff: Diff, *, glyphs: Glyphs = UNICODE) -> None:
+    What both did alike before they first differed is a fold, `unfolded` or not.
+    """
+
+    def __init__(self, diff: Diff, *, glyphs: Glyphs = UNICODE, unfolded: bool = False) -> None:
         self.diff = diff
         self._glyphs = glyphs
+        self._unfolded = unfolded
+        self._prefix = _common(diff)
+        self._before = self._prefix - 1 if self._prefix and not unfolded else -1 if self._prefix else 0
+        """By how much the number of a pair is greater than that of its row."""
         number = max((abs(span.step or 0) for run in (diff.a, diff.b) for span in run.spans[-1:]), default=0)
         self._number = max(3, min(6, len(str(number))))
 
     def __len__(self) -> int:
-        return len(self.diff.rows)
+        return len(self.diff.rows) - self._before
 
-    def row(self, index: int) -> Row:
-        """The pair of a row."""
-        return self.diff.rows[index]
+    def pair(self, index: int) -> int | None:
+        """Which pair of the comparison a row is; None for the fold."""
+        return None if self._is_fold(index) else index + self._before
+
+    def row_of(self, pair: int) -> int:
+        """The row that a pair is, or is folded into."""
+        return max(0, pair - self._before)
+
+    def _is_fold(self, index: int) -> bool:
+        return self._prefix > 0 and index == 0
+
+    def fold(self, index: int) -> Fold | None:
+        """What opening or folding this row means."""
+        return Fold(PREFIX, self._unfolded) if self._is_fold(index) else None
+
+    def parent(self, index: int) -> int | None:
+        """The row that a row is folded into."""
+        return 0 if 0 < index <= self._prefix and self._unfolded else None
 
     def key(self, index: int) -> Hashable:
-        row = self.diff.rows[index]
+        if self._is_fold(index):
+            return PREFIX
+        row = self.diff.rows[index + self._before]
         return Paired(row.a, row.b)
 
     def index(self, key: Hashable) -> int | None:
-        if not isinstance(key, Paired):
-            return None
+        if key == PREFIX and self._prefix:
+            return 0
+        pair = self._pair_of(key) if isinstance(key, Paired) else None
+        return None if pair is None else self.row_of(pair)
+
+    def _pair_of(self, key: Paired) -> int | None:
         rows = self.diff.rows
         found = (i for i, row in enumerate(rows) if row.b == key.b and row.a == key.a)
         if (exact := next(found, None)) is not None:
@@ -87,45 +121,60 @@ class PairRows:
         return True
 
     def mark(self, index: int) -> str | None:
-        row = self.diff.rows[index]
+        if self._is_fold(index):
+            return None
+        row = self.diff.rows[index + self._before]
         if row.kind is Kind.SAME or row.downstream or row.noise:
             return None
         return _STYLES.get(row.kind, "diff.chg")
 
     def plain(self, index: int) -> str:
-        row = self.diff.rows[index]
+        """Of the fold what is folded away, so that it is found."""
+        if not self._is_fold(index):
+            return self._plain(self.diff.rows[index + self._before])
+        return "" if self._unfolded else "\n".join(map(self._plain, self.diff.rows[: self._prefix]))
+
+    def _plain(self, row: Row) -> str:
         steps = (one for one in (self.diff.span_a(row), self.diff.span_b(row)) if one is not None)
         told = dict.fromkeys(text for span in steps for text in (span.name, span.preview) if text)
         return " ".join((WORDS[row.kind], row.noise, *told, row.path)).strip()
 
     def differing(self) -> list[int]:
         """Rows that differ, so far as is known."""
-        return [i for i, row in enumerate(self.diff.rows) if row.kind is not Kind.SAME]
+        return [self.row_of(i) for i, row in enumerate(self.diff.rows) if row.kind is not Kind.SAME]
 
     # ---- drawing
 
     def line(self, index: int, width: int) -> Line:
-        row = self.diff.rows[index]
+        if self._is_fold(index):
+            return tuple(fit(self._folded(), width))
+        pair = index + self._before
+        row = self.diff.rows[pair]
         dim = row.downstream or bool(row.noise)
-        first = self.diff.first is not None and self.diff.first.row == index
+        first = self.diff.first is not None and self.diff.first.row == pair
         if width < BESIDE:
-            return tuple(fit(self._narrow(row, index, width, first), width))
+            return tuple(fit(self._narrow(row, pair, width, first), width))
         half = (width - _MIDDLE - 2) // 2
         left = self._step(self.diff.span_a(row), self._depth(row, in_b=False), half, dim, first)
-        middle = fill(self._sign(row, index), _MIDDLE)
+        middle = fill(self._sign(row, pair), _MIDDLE)
         right = width - half - _MIDDLE - 2
         other = self._step(self.diff.span_b(row), self._depth(row, in_b=True), right, dim, first)
         blank = Piece(Clean(" "))
         return (*fill(left, half), blank, *middle, blank, *fill(other, right))
 
+    def _folded(self) -> list[Piece]:
+        mark = self._glyphs.unfolded if self._unfolded else self._glyphs.folded
+        told = f" {grouped(self._prefix)} steps went the same way"
+        return [Piece(mark, "sec"), Piece(Clean(told), "dim")]
+
     def _depth(self, row: Row, *, in_b: bool) -> int:
         run, place = (self.diff.b, row.b) if in_b else (self.diff.a, row.a)
         return 0 if place is None else min(2 * run.depths[place], _MAX_INDENT)
 
-    def _sign(self, row: Row, index: int) -> list[Piece]:
+    def _sign(self, row: Row, pair: int) -> list[Piece]:
         """Sign, arrow of what is downstream, and in what the steps differ."""
         glyphs = self._glyphs
-        if index >= self.diff.compared and row.kind is Kind.SAME:
+        if pair >= self.diff.compared and row.kind is Kind.SAME:
             return [Piece(Clean(f"{glyphs.zero} "), "dim")]  # known by its header only
         quiet = row.downstream or bool(row.noise)
         style = "dim" if quiet else _STYLES.get(row.kind, "diff.chg")
@@ -174,7 +223,7 @@ class PairRows:
             pieces.append(Piece(Clean(f" {one_line(span.preview, 200)}"), "dim"))
         return pieces
 
-    def _narrow(self, row: Row, index: int, width: int, first: bool) -> list[Piece]:
+    def _narrow(self, row: Row, pair: int, width: int, first: bool) -> list[Piece]:
         """One column: sign, numbers in both, what it is, and where it differs."""
         diff, dim = self.diff, row.downstream or bool(row.noise)
         span = diff.span_b(row) or diff.span_a(row)
@@ -182,13 +231,22 @@ class PairRows:
         both = (diff.span_a(row), diff.span_b(row))
         numbers = " ".join(pad(Clean("") if one is None else self._numbered(one), self._number) for one in both)
         indent = " " * self._depth(row, in_b=row.b is not None)
-        lead = [*fill(self._sign(row, index), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
+        lead = [*fill(self._sign(row, pair), _MIDDLE), Piece(Clean(f"{numbers} {indent}"), "dim")]
         named = self._named(span, dim, first)
         if not row.path:
             return [*lead, *named]
         path = Piece(Clean(f"  {one_line(row.path, 60)}"), "dim" if dim else "diff.chg")
         name = width_of((*lead, *named[:3]))
         return [*fit([*lead, *named], max(name, width - width_of((path,)))), path]
+
+
+def _common(diff: Diff) -> int:
+    """How many pairs at the start are folded: what went the same way, but for the last ones."""
+    if diff.first is None:
+        return 0
+    same = next((i for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME), 0)
+    common = min(same, diff.first.row) - _KEPT
+    return common if common >= _LEAST else 0
 
 
 # ---- the whole comparison

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Protocol
 
 from tracetui.model import RunRef, RunSummary
@@ -26,9 +26,14 @@ class ReplayRows:
     """See `tracetui.views.rows.Rows`. The key of a row is the replay's reference."""
 
     def __init__(
-        self, runs: Sequence[RunSummary], verdicts: Mapping[RunRef, Told | None], *, glyphs: Glyphs = UNICODE
+        self,
+        runs: Sequence[RunSummary],
+        verdicts: Mapping[RunRef, Told | None],
+        relation: Callable[[RunRef], str | None],
+        *,
+        glyphs: Glyphs = UNICODE,
     ) -> None:
-        self._runs, self._verdicts, self._glyphs = runs, verdicts, glyphs
+        self._runs, self._verdicts, self._relation, self._glyphs = runs, verdicts, relation, glyphs
         self._index = {run.ref: i for i, run in enumerate(runs)}
 
     def __len__(self) -> int:
@@ -51,7 +56,7 @@ class ReplayRows:
         run = self._runs[index]
         told = self._verdicts.get(run.ref)
         words = "" if told is None else "same" if told.same else told.words
-        return f"{run.id} {run.name} {run.relation or ''} {run.status.value} {words}"
+        return f"{run.id} {run.name} {self._relation(run.ref) or ''} {run.status.value} {words}"
 
     def heading(self, original: RunSummary, width: int) -> list[Line]:
         """The names of the columns, and the original in them."""
@@ -72,7 +77,7 @@ class ReplayRows:
             verdict = (Piece(Clean(f"{glyphs.same} went the same way"), "status.ok"),)
         else:
             verdict = (Piece(Clean(f"{glyphs.changed} "), "diff.chg bold"), Piece(told.words, "diff.chg"))
-        return tuple(fit([*self._head(run, run.relation or "", width), *verdict], width))
+        return tuple(fit([*self._head(run, self._relation(run.ref) or "", width), *verdict], width))
 
     def _head(self, run: RunSummary, relation: str, width: int) -> list[Piece]:
         """What is said of a run itself."""

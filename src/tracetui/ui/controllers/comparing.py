@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.comparing.compared import Calls, Compare, Survey, Verdict
 from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, RunRef, RunSummary
-from tracetui.store.pairs import has_original
+from tracetui.store.relations import has_original
 from tracetui.text import Clean
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.framed import FramedScreen
@@ -56,8 +56,8 @@ class Comparing:
         if ref is None or ref == self._ahead or ref not in store.runs or store.opened(ref) is None:
             return
         self._ahead = ref
-        replays = store.relations.replays(ref)
-        other = store.relations.original(ref) or (replays[0] if len(replays) == 1 else None)
+        again = store.relations.again(ref)
+        other = store.relations.original(ref) or (again[0] if len(again) == 1 else None)
         if other is not None and store.opened(other) is None:
             screen.app.engine.differ.read_ahead(other)
 
@@ -71,19 +71,23 @@ class Comparing:
     # ---- what the list tells
 
     def ties(self, run: RunSummary, glyphs: Glyphs) -> Tied:
-        """How a run of the list is tied to others: marked, a replay that diverged, an original with replays."""
+        """How a run of the list is tied to others: marked, a replay that diverged, an original with replays.
+
+        What repeats a task keeps what is told of it, and has but a sign: there may be a thousand of them.
+        """
         mark = self._letter(run.ref)
         screen = self._screen
         if screen.app.stage:  # relations are found anew with every file that arrives
             return Tied(mark)
         relations = screen.store.relations
-        if has_original(run):
-            original = relations.original(run.ref)
-            if original is None:
-                return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+        original = relations.original(run.ref)
+        if original is not None:
             known = self.verdicts.get((original, run.ref))
-            return Tied(mark, after=_short(known, glyphs) if known is not None else ())
-        replays = relations.replays(run.ref)
+            repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay} "), "dim"),)
+            return Tied(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
+        if has_original(run):
+            return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+        replays = relations.again(run.ref)
         if not replays:
             return Tied(mark)
         known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
@@ -104,7 +108,10 @@ class Comparing:
         """The commands that lead somewhere from a run: ``D`` needs another run."""
         screen = self._screen
         run = screen.store.runs.get(ref) if ref is not None else None
-        if run is None or has_original(run) or screen.store.relations.replays(run.ref):
+        if run is None or has_original(run):
+            return commands
+        relations = screen.store.relations
+        if relations.original(run.ref) is not None or relations.again(run.ref):
             return commands
         return [command for command in commands if command.action != "diff_original"]
 
@@ -158,7 +165,7 @@ class Comparing:
         screen = self._screen
         run = screen.store.runs[ref]
         relations = screen.store.relations
-        original, replays = relations.original(run.ref), relations.replays(run.ref)
+        original, replays = relations.original(run.ref), relations.again(run.ref)
         if original is not None:
             self.open(original, run.ref)
         elif has_original(run):
@@ -179,7 +186,7 @@ class Comparing:
 
         app, store = self._screen.app, self._screen.store
         known = [run for ref in (a, b) if (run := store.opened(ref)) is not None and self._is_new(run)]
-        relation = store.runs[b].relation if b in store.runs and store.relations.original(b) == a else None
+        relation = store.relations.relation(b) if store.relations.original(b) == a else None
         app.open_screen(DiffScreen(Compare(a, b, relation), known, app.commands))
 
     def _is_new(self, run: Run) -> bool:

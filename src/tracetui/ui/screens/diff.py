@@ -117,7 +117,7 @@ class DiffScreen(ComparedScreen):
         if diff is None or row is None:
             return
         first = diff.first
-        path = first.path if first is not None and first.row == self.pairs.position else row.path
+        path = first.path if first is not None and first.row == self.pairs.place else row.path
         subject = (Piece(Clean(place_of(diff, row)), "sec"),)
         self.change.show_look(look, subject, path=path, last=self._last)
         self._last = False
@@ -156,8 +156,7 @@ class DiffScreen(ComparedScreen):
         there = (i for i, row in enumerate(diff.rows) if target in _ids(diff, i))
         found = next(there, None)
         if found is not None:
-            self.pairs.chosen = True
-            self.pairs.move_to(found)
+            self.pairs.go_to(found)
         return found is not None
 
     def step_out(self) -> bool:
@@ -178,7 +177,7 @@ class DiffScreen(ComparedScreen):
 
     @on(LineView.Moved, "#pairs")
     def _pair_moved(self) -> None:
-        self.pairs.chosen = True
+        self.pairs.chosen |= self.pairs.cursor != self.pairs.led
         self._look()
         self.refresh_frame()
 

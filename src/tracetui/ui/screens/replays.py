@@ -37,9 +37,8 @@ class ReplaysScreen(SingleScreen):
         self._compare([ref for ref in self._replays if (self.original.ref, ref) not in known])
 
     def _compare(self, refs: Sequence[RunRef]) -> None:
-        runs = self.app.store.runs
-        relations = {ref: runs[ref].relation if ref in runs else None for ref in refs}
-        self.app.engine.differ.survey([Survey(self.original.ref, ref, relations[ref]) for ref in refs])
+        relation = self.app.store.relations.relation
+        self.app.engine.differ.survey([Survey(self.original.ref, ref, relation(ref)) for ref in refs])
 
     def receive(self, mail: Mail) -> None:
         if any(isinstance(ask, Survey) for ask in mail.diffs):
@@ -49,7 +48,7 @@ class ReplaysScreen(SingleScreen):
         store, comparing = self.app.store, self.app.main.comparing
         runs = [store.runs[ref] for ref in self._replays if ref in store.runs]
         verdicts = {one.ref: comparing.verdicts.get((self.original.ref, one.ref)) for one in runs}
-        rows = ReplayRows(runs, verdicts, glyphs=self.app.look.glyphs)
+        rows = ReplayRows(runs, verdicts, store.relations.relation, glyphs=self.app.look.glyphs)
         title = (Piece(Clean(f"of {name_of(self.original)} {clean(self.original.name, 60)}"), "sec"),)
         self.list.show(rows, title=title, heading=lambda width: rows.heading(self.original, width))
         self.refresh_frame()
