@@ -1,0 +1,233 @@
+"""Members of a zip archive, through any `File`: no path, nothing unpacked to disk, nothing written.
+
+Python's own `zipfile` cannot read Zstandard (method 93) before 3.14. Archives come from strangers: whatever a field
+claims is checked against what is there, and a member may not become larger than `MAX_MEMBER`. Names are only names.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable, Iterable, Iterator
+from itertools import pairwise
+from struct import Struct
+from typing import Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.sources.base import File
+
+MAGIC: Final = b"PK\3\4"
+"""How an archive begins that has a member."""
+MAX_MEMBER: Final = 512 << 20
+"""Bytes of a member; a larger one is not read."""
+MAX_DIRECTORY: Final = 64 << 20
+"""Bytes of the list of members."""
+MAX_MEMBERS: Final = 200_000
+STORED, DEFLATED, ZSTANDARD = 0, 8, 93
+
+_END: Final = Struct("<4s4H2LH")
+_LOCATOR: Final = Struct("<4sLQL")
+_END_64: Final = Struct("<4sQ2H2L4Q")
+_ENTRY: Final = Struct("<4s6H3L5H2L")
+_LOCAL: Final = Struct("<4s5H3L2H")
+_COMMENT: Final = 65_535
+_ENCRYPTED: Final = 1
+_UTF_8: Final = 1 << 11
+_LARGE: Final = 0xFFFFFFFF
+_WINDOW: Final = 128 << 20
+"""Bytes that Zstandard may look back."""
+_ALLOWANCE: Final = 1 << 16
+"""Bytes of a member's own header and name that are read with it."""
+
+
+class Member(msgspec.Struct, frozen=True, gc=False):
+    """A member, as the list of members tells of it."""
+
+    name: str
+    method: int
+    check: int
+    """Checksum (CRC-32) of its bytes."""
+    packed: int
+    size: int
+    offset: int
+    flags: int = 0
+
+
+class Archive:
+    """The members of one archive, as they are now."""
+
+    def __init__(self, file: File) -> None:
+        """Reads the list of members. Raises `FormatError` if there is none, or `OSError`."""
+        self._file = file
+        self.damage: str | None = None
+        """Why the list was put together from the members themselves; None where the archive has one."""
+        try:
+            found = list(_directory(file))
+        except FormatError as fault:
+            found = list(_salvaged(file))
+            if not found:
+                raise
+            self.damage = f"{fault.reason}: read from the members themselves"
+        self.members = {member.name: member for member in found}
+        """By name; of several of the same name the last one counts."""
+        self._overlapping = _overlapping(self.members.values())
+
+    def read(self, name: str) -> bytes:
+        """All bytes of a member. Raises `FormatError` if there is none of that name, or it cannot be read."""
+        member = self.members.get(name)
+        if member is None:
+            raise FormatError("there is no such member in the archive", name)
+        if member.size > MAX_MEMBER:
+            raise FormatError(f"not read: {member.size} bytes, more than {MAX_MEMBER >> 20} MiB", name)
+        if member.offset in self._overlapping:
+            raise FormatError("not read: other members are in the same place", name)
+        return _unpacked(member, _packed(self._file, member))
+
+
+def _directory(file: File) -> Iterator[Member]:
+    """The list of members at the end of an archive. Raises `FormatError`."""
+    count, size, offset = _end(file)
+    if size > MAX_DIRECTORY or count > MAX_MEMBERS:
+        raise FormatError(f"an archive of {count} members, more than can be read")
+    data = file.read(offset, size)
+    place = 0
+    for _ in range(count):
+        if data[place : place + 4] != b"PK\1\2" or place + _ENTRY.size > len(data):
+            raise FormatError("the list of members is broken", f"byte {offset + place}")
+        (_, _, _, flags, method, _, _, check, packed, unpacked, named, extra, comment, *_, at) = _ENTRY.unpack_from(
+            data, place
+        )
+        place += _ENTRY.size
+        name = _name(data[place : place + named], flags)
+        more = data[place + named : place + named + extra]
+        unpacked, packed, at = _large(more, unpacked, packed, at)
+        place += named + extra + comment
+        yield Member(name, method, check, packed, unpacked, at, flags)
+
+
+def _end(file: File) -> tuple[int, int, int]:
+    """Number of members, size and place of the list of them. Raises `FormatError`."""
+    whole = file.stat.size
+    begin = max(0, whole - _END.size - _COMMENT - _LOCATOR.size)
+    tail = file.read(begin, whole - begin)
+    at = tail.rfind(b"PK\5\6")
+    if at < 0 or len(tail) < at + _END.size:
+        raise FormatError("cut off: the archive has no list of its members")
+    _, _, _, _, count, size, offset, _ = _END.unpack_from(tail, at)
+    if _LARGE in (size, offset) or count == 0xFFFF:
+        count, size, offset = _end_64(file, tail, at) or (count, size, offset)
+    if offset + size > begin + at:
+        raise FormatError("the list of members is not where it should be")
+    return count, size, offset
+
+
+def _end_64(file: File, tail: bytes, at: int) -> tuple[int, int, int] | None:
+    if at < _LOCATOR.size or tail[at - _LOCATOR.size : at - _LOCATOR.size + 4] != b"PK\6\7":
+        return None
+    where = _LOCATOR.unpack_from(tail, at - _LOCATOR.size)[2]
+    data = file.read(where, _END_64.size) if where < file.stat.size else b""
+    if len(data) < _END_64.size or data[:4] != b"PK\6\6":
+        raise FormatError("the list of members is not where it should be")
+    *_, count, size, offset = _END_64.unpack(data)
+    return count, size, offset
+
+
+def _large(extra: bytes, *fields: int) -> list[int]:
+    """Fields that take more than 32 bits stand elsewhere (zip64), in this order."""
+    found = list(fields)
+    place = 0
+    while place + 4 <= len(extra):
+        kind, size = int.from_bytes(extra[place : place + 2], "little"), extra[place + 2] | extra[place + 3] << 8
+        place += 4
+        if kind == 1:
+            values = iter(extra[i : i + 8] for i in range(place, place + size, 8))
+            for number, field in enumerate(fields):
+                if field == _LARGE and len(value := next(values, b"")) == 8:
+                    found[number] = int.from_bytes(value, "little")
+            break
+        place += size
+    return found
+
+
+def _salvaged(file: File) -> Iterator[Member]:
+    """The members that stand one after the other from the beginning, for an archive that lost its list of them."""
+    place = 0
+    for _ in range(MAX_MEMBERS):
+        head = file.read(place, _LOCAL.size + _ALLOWANCE)
+        if head[:4] != MAGIC or len(head) < _LOCAL.size:
+            return
+        _, _, flags, method, _, _, check, packed, unpacked, named, extra = _LOCAL.unpack_from(head)
+        name = head[_LOCAL.size : _LOCAL.size + named]
+        unpacked, packed = _large(head[_LOCAL.size + named : _LOCAL.size + named + extra], unpacked, packed)
+        end = place + _LOCAL.size + named + extra + packed
+        if end > file.stat.size or len(name) < named or flags & 8:  # its size is told after it
+            return
+        yield Member(_name(name, flags), method, check, packed, unpacked, place, flags)
+        place = end
+
+
+def _overlapping(members: Iterable[Member]) -> frozenset[int]:
+    """Where members begin that share bytes with another: a small archive may claim to be huge that way."""
+    ordered = sorted(members, key=lambda member: member.offset)
+    pairs = ((a, b) for a, b in pairwise(ordered) if a.offset + _LOCAL.size + a.packed > b.offset)
+    return frozenset(member.offset for pair in pairs for member in pair)
+
+
+def _packed(file: File, member: Member) -> bytes:
+    """The bytes of a member as they are in the file: those after its own header."""
+    if member.offset + member.packed > file.stat.size:
+        raise FormatError("cut off: the archive ends before it does", member.name)
+    data = file.read(member.offset, _LOCAL.size + member.packed + _ALLOWANCE)
+    if data[:4] != MAGIC or len(data) < _LOCAL.size:
+        raise FormatError("it is not where the archive says", member.name)
+    named, extra = _LOCAL.unpack_from(data)[-2:]
+    begin = _LOCAL.size + named + extra
+    if begin + member.packed > len(data):  # names and notes of many kB
+        return file.read(member.offset + begin, member.packed)
+    return data[begin : begin + member.packed]
+
+
+def _unpacked(member: Member, packed: bytes) -> bytes:
+    if member.flags & _ENCRYPTED:
+        raise FormatError("not read: it is encrypted", member.name)
+    unpack = _METHODS.get(member.method)
+    if unpack is None:
+        raise FormatError(f"not read: packed in a way that is not known here ({member.method})", member.name)
+    data = unpack(packed, member)
+    if len(data) != member.size or zlib.crc32(data) != member.check:
+        raise FormatError("broken: its bytes are not those that were written", member.name)
+    return data
+
+
+def _stored(packed: bytes, member: Member) -> bytes:
+    return packed
+
+
+def _deflated(packed: bytes, member: Member) -> bytes:
+    try:
+        return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, member.size + 1)  # no more than it claims
+    except zlib.error as fault:
+        raise FormatError(f"broken: cannot be unpacked ({fault})", member.name) from fault
+
+
+def _zstandard(packed: bytes, member: Member) -> bytes:
+    """Of one frame or several, one after the other."""
+    from zstandard import ZstdDecompressor, ZstdError  # 10 ms, and most archives are packed in another way
+
+    try:
+        with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
+            return stream.read(member.size + 1)
+    except ZstdError as fault:
+        raise FormatError(f"broken: cannot be unpacked ({fault})", member.name) from fault
+
+
+_METHODS: Final[dict[int, Callable[[bytes, Member], bytes]]] = {
+    STORED: _stored,
+    DEFLATED: _deflated,
+    ZSTANDARD: _zstandard,
+}
+
+
+def _name(data: bytes, flags: int) -> str:
+    return data.decode("utf-8" if flags & _UTF_8 else "cp437", "replace")
