@@ -43,7 +43,7 @@ def test_events_as_data() -> None:
     assert data(RunReset(address)) == {"event": "reset", "run": address}
     assert data(RunEnded(run.summary)) == {"event": "end", "run": address, "status": "error"}
     problem = {"path": "p", "where": "line 3", "reason": "no"}
-    assert data(ProblemMet(Problem(**problem))) == {"event": "problem", **problem}
+    assert data(ProblemMet(Problem("p", "line 3", "no"))) == {"event": "problem", **problem}
 
 
 def test_a_line_a_step() -> None:

@@ -130,15 +130,15 @@ def test_a_step_without_the_model_is_no_call_of_it(case: Path) -> None:
 
 
 @with_case(["turns"])
-def test_an_unknown_source_is_a_row_of_its_own_and_told_once(case: Path) -> None:
+def test_an_unknown_source_is_a_row_of_its_own_and_no_problem(case: Path) -> None:
     path = case / "trajectory.json"
     document = loaded(path)
     document["steps"].append({"step_id": 11, "source": "weather", "message": "It stops."})
     write(path, document)
     run = read(path)
     rows = [one for one in run.spans if one.name == "weather"]
-    assert [(one.operation, one.note) for one in rows] == [(Operation.META, "unknown kind")] * 2
-    assert [problem.where for problem in run.problems] == ["steps[8]"]
+    assert [one.operation for one in rows] == [Operation.UNKNOWN] * 2
+    assert run.problems == ()
 
 
 # -------------------------------------------------------------------------------------------------------- the numbers

@@ -11,7 +11,7 @@ import pytest
 from tracetui import testing
 from tracetui.formats.base import NO, START, Chunk, Cursor, Format
 from tracetui.formats.paprika import Paprika
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
 CASE = Path(__file__).parent / "paprika" / "failed"
@@ -62,6 +62,15 @@ class Trusting(Paprika):
         )
 
 
+class Placeless(Paprika):
+    """Takes every step for one of an unknown kind, and does not say how long it is."""
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        chunk = super().read(file, ref, cursor)
+        spans = [msgspec.structs.replace(span, operation=Operation.UNKNOWN, at="somewhere") for span in chunk.spans]
+        return msgspec.structs.replace(chunk, spans=spans)
+
+
 class Eager(Stuck):
     """Reads a cut file as an empty run, and never again."""
 
@@ -88,6 +97,7 @@ def pieces(fmt: Format, case: Path) -> None:
         (Blind(), testing.check_sniff),
         (Miscounting(), testing.check_summaries),
         (Guessing(), testing.check_summaries),
+        (Placeless(), testing.check_ledger),
         (Dropping(), testing.check_expected),
         (Dropping(), testing.check_nothing_lost),
         (Choosy(), testing.check_unknown_fields),

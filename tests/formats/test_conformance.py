@@ -19,7 +19,11 @@ HERE = Path(__file__).parent
 def there_are(name: str) -> list[Path]:
     """The cases of a format; none while its module is not there."""
     module = registry.BUILT_IN[name].partition(":")[0]
-    return testing.cases(HERE / name) if find_spec(module) else []
+    if not find_spec(module):
+        return []
+    found = testing.cases(HERE / name.replace("-", "_"))
+    assert found, f"{name} has no cases"
+    return found
 
 
 CASES = [pytest.param(name, case, id=f"{name}-{case.name}") for name in registry.BUILT_IN for case in there_are(name)]
@@ -38,6 +42,11 @@ def test_sniff_claims_its_own_files_and_nobody_claims_them_more_surely(name: str
 @every_case
 def test_both_stages_of_summarize_agree_with_the_whole_run(name: str, case: Path) -> None:
     testing.check_summaries(load(name), case)
+
+
+@every_case
+def test_what_is_not_understood_is_counted(name: str, case: Path) -> None:
+    testing.check_ledger(load(name), case)
 
 
 @every_case

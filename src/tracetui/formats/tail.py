@@ -85,6 +85,11 @@ class Ahead(msgspec.Struct, frozen=True):
     """Problems of it were reported."""
 
 
+def waiting(*ahead: Ahead | None) -> int:
+    """Bytes of last lines of which nothing was made yet."""
+    return sum(one.size for one in ahead if one is not None and not one.taken and not one.told)
+
+
 class Place(msgspec.Struct, frozen=True):
     """Where a read stopped: all lines before `offset` are taken into `session`, which nobody changes any more."""
 
@@ -205,7 +210,7 @@ def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: 
     header, body = reader.told(session, file)
     return Chunk(
         spans=list(spans.values()),
-        header=header,
+        header=msgspec.structs.replace(header, unfinished=waiting(ahead)),
         body=body,
         problems=problems,
         cursor=Place(stat, kept, offset, number, edges, check, ahead, done and settled(stat)),
@@ -217,7 +222,8 @@ def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: 
 def _take(session: Session, line: Line) -> None:
     """Take in a finished line; a blank one is nothing."""
     if line.skipped:
-        session.problem(line.number, f"a line of {len(line.data) + line.skipped} bytes is too long to be read")
+        size = len(line.data) + line.skipped
+        _lose(session, line, f"a line of {size} bytes is too long to be read", torn=False)
         return
     data = line.data
     if not data or data.isspace():
@@ -226,9 +232,18 @@ def _take(session: Session, line: Line) -> None:
         record, note = parse(data)
     except FormatError as error:
         at = f" ({error.where} of the line)" if error.where else ""
-        session.problem(line.number, f"{error.reason}{at}")
+        _lose(session, line, f"{error.reason}{at}")
         return
     session.take(record, line, note)
+
+
+def _lose(session: Session, line: Line, reason: str, *, torn: bool = True) -> None:
+    """Report a line of which nothing can be shown."""
+    told = len(session.problems)
+    session.problem(line.number, reason)
+    size = len(line.data) + line.skipped
+    lost = [msgspec.structs.replace(one, lost=size, torn=torn) for one in session.problems[told:]]
+    session.problems[told:] = lost
 
 
 def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
@@ -241,7 +256,7 @@ def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
     if record is not None:
         session.take(record, line)
     elif before.ended and not line.data.isspace():
-        session.problem(line.number, "cut off: the line does not end, and it comes after the end of the session")
+        _lose(session, line, "cut off: the line does not end, and it comes after the end of the session")
     told = bool(session.problems)
     return session, Ahead(len(line.data), _hash(line.data), record is not None, told)
 

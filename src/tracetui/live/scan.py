@@ -12,7 +12,8 @@ from tracetui.formats import registry
 from tracetui.formats.base import Composed, Format
 from tracetui.live import stray
 from tracetui.live.load import problem_of
-from tracetui.model import Problem, RunSummary
+from tracetui.model import Ledger, Problem, RunSummary
+from tracetui.model.ledger import ledger
 from tracetui.sources.base import FOLLOWED, Entry, File, LinkLost, Source
 
 FIRST_RUNS: Final = 24
@@ -36,11 +37,25 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """Path of the main file of the run that this file is a part of: the run is listed there, and this one ignored."""
     whole: bool = True
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
+    size: int = 0
+    """Bytes of the file, where a format has claimed it."""
 
     @property
     def kind(self) -> str:
         """``listed``, ``problem`` or ``ignored``."""
         return "listed" if self.runs else "problem" if self.problems else "ignored"
+
+    @property
+    def ledger(self) -> Ledger:
+        """What was made of the bytes of the file and of others that its runs are in; of an ignored one nothing."""
+        if self.kind == "ignored" or self.format is None:
+            return Ledger()
+        runs = sum((ledger(run.size, run.unread, run.writer) for run in self.runs), Ledger())
+        size = max(self.size, runs.size or 0)
+        lost = sum(run.unread.size for run in self.runs if run.unread is not None)
+        lost += sum(problem.lost or 0 for problem in self.problems)
+        torn = runs.torn + sum(problem.torn for problem in self.problems)
+        return Ledger(size, min(size, lost) if self.runs else size, runs.kinds, torn, runs.writers)
 
 
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
@@ -136,7 +151,8 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
         problems.append(problem_of(file.path, error))
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
-    return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems))
+    size = file.stat.size
+    return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
 
 
 def _unclaimed(file: File) -> Found:

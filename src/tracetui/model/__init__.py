@@ -1,5 +1,6 @@
 """The model: what every format is translated into. It knows no format, no file and no screen."""
 
+from tracetui.model.ledger import Ledger, Unread
 from tracetui.model.message import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 from tracetui.model.run import (
     Criterion,
@@ -39,6 +40,7 @@ __all__ = [
     "Error",
     "FirstError",
     "Header",
+    "Ledger",
     "Limit",
     "Link",
     "Message",
@@ -59,6 +61,7 @@ __all__ = [
     "ToolCall",
     "ToolResult",
     "Total",
+    "Unread",
     "Usage",
     "quote_key",
     "status_of",

@@ -44,6 +44,7 @@ class RunBuilder:
         self._spans: dict[str, Span] = {}
         self._new: dict[str, None] = {}
         self._problems: list[Problem] = []
+        self._torn = self._lost = 0
         self._header: Header | None = None
         self._body = RunBody()
         self._order_anew()
@@ -68,7 +69,10 @@ class RunBuilder:
             self._new[span.id] = None
         self._header = header or self._header
         self._body = body or self._body
-        self._problems.extend(problems)
+        for problem in problems:
+            self._problems.append(problem)
+            self._torn += problem.torn
+            self._lost += problem.lost or 0
         return changed or known != (len(self._problems), self._header, self._body)
 
     def summary(self, *, modified_at: float = 0.0, moving: bool = False, failure: Problem | None = None) -> RunSummary:
@@ -108,6 +112,7 @@ class RunBuilder:
     def _summary(self, problems: int, modified_at: float, moving: bool) -> RunSummary:
         tally = self._tally.of(self._tree.spans)
         tally.problems = problems
+        tally.torn, tally.unread = self._torn, tally.unread + self._lost
         header = self._header or Header(id=self._ref.key or self._ref.path, name=self._ref.path, ended=False)
         return summary_of(self._ref, header, tally, modified_at=modified_at, moving=moving)
 

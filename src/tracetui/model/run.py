@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from tracetui.model.ledger import Unread
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
 
 
@@ -37,6 +38,10 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
     path: str
     where: str
     reason: str
+    lost: int | None = None
+    """Bytes of the file that nothing is shown of because of it; None where all that was said is shown all the same."""
+    torn: bool = False
+    """It is a line (or a document) that is cut off or broken: the writer, not the reader, is at fault."""
 
 
 class FirstError(msgspec.Struct, frozen=True, gc=False):
@@ -109,6 +114,10 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Where the trace says that it comes from: a framework, a data set, a place."""
     writer: str | None = None
     """Version of the program that wrote it, as the trace says it (the last one, where several wrote)."""
+    size: int | None = None
+    """Bytes of the run's files, or of its part of a file that holds several; None where that cannot be told."""
+    unfinished: int = 0
+    """Bytes of last lines that are no record yet: they are torn once nobody writes any more."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -158,6 +167,10 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Where the trace says that it comes from."""
     writer: str | None = None
     """Version of the program that wrote it."""
+    size: int | None = None
+    """Bytes of what was read of it."""
+    unread: Unread | None = None
+    """What of it was not understood; None for nothing, as nearly always, and before the deep pass."""
     modified_at: float = 0.0
     """Modification time of the file: the order until start times are known, and for runs without one."""
     deep: bool = False

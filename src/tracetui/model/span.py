@@ -201,4 +201,5 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     note: str = ""
     """A short fact that belongs beside the name: ``cached``, ``→ account_support``, ``inherited``, ``max_tokens``."""
     at: Any = None
-    """Where the body is. Only the format that made the span knows what this is."""
+    """Where the body is. Only the format that made the span knows what this is; but that of an `Operation.UNKNOWN` is
+    ``(offset, size)`` or has a `size`, in bytes, so that they can be counted."""

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.model.ledger import Unread, size_of, unread
 from tracetui.model.run import FirstError, Header, RunRef, RunSummary
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 
@@ -45,10 +46,17 @@ class Tally(msgspec.Struct, kw_only=True):
     tools: set[str] = set()
     models: set[str] = set()
     nodes: set[str] = set()
+    unknown: dict[str, int] = {}
+    """Records of unknown kinds, by kind."""
+    torn: int = 0
+    """Lines that are cut off or broken."""
+    unread: int = 0
+    """Bytes of both."""
 
     def copy(self) -> Tally:
         """A tally that goes on from here without changing this one."""
-        return msgspec.structs.replace(self, tools=set(self.tools), models=set(self.models), nodes=set(self.nodes))
+        names = {"tools": set(self.tools), "models": set(self.models), "nodes": set(self.nodes)}
+        return msgspec.structs.replace(self, unknown=dict(self.unknown), **names)
 
     def add(self, span: Span) -> None:
         """Count one span."""
@@ -63,6 +71,10 @@ class Tally(msgspec.Struct, kw_only=True):
             keep(self.tools, span.name)
         elif operation in NODES:
             keep(self.nodes, span.name)
+        elif operation is Operation.UNKNOWN:
+            self.unread += size_of(span.at) or 0
+            kind = span.name[:NAME_LENGTH]
+            self.unknown[kind] = self.unknown.get(kind, 0) + 1
         if span.model is not None:
             keep(self.models, span.model)
         if operation not in CONTAINERS:
@@ -106,7 +118,8 @@ def _weight(span: Span) -> tuple[Any, ...]:
     """What of a span counts by its place among the others, or cannot be taken back."""
     failure = (span.error, span.name, span.operation) if span.status is Status.ERROR else None
     named = span.operation is Operation.EXECUTE_TOOL, span.operation in NODES
-    names = (*named, span.name if any(named) else None, span.model)
+    unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
+    names = (*named, span.name if any(named) else None, span.model, unknown)
     return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)
 
 
@@ -216,9 +229,16 @@ def summary_of(
         tags=header.tags and _one(header.tags),
         source=_shared(header.source),
         writer=_shared(header.writer),
+        size=header.size,
+        unread=None if tally is None else _unread(header, tally, moving=moving),
         modified_at=modified_at,
         deep=tally is not None,
     )
+
+
+def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
+    cut = 0 if moving else header.unfinished
+    return unread(tally.unknown, tally.torn + (cut > 0), tally.unread + cut)
 
 
 def _shared(text: str | None) -> str | None:

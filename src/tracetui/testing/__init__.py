@@ -27,7 +27,9 @@ import msgspec
 from tracetui.errors import FormatError, PluginError
 from tracetui.formats import registry
 from tracetui.formats.base import CERTAIN, NO, Format
-from tracetui.model import Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, Unread
+from tracetui.model.ledger import kinds_of, size_of
+from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
 from tracetui.testing import growth, hostile
 from tracetui.testing.normal import Shown, leaves, plain, plain_run, relative
@@ -40,6 +42,7 @@ __all__ = [
     "check_format",
     "check_growth",
     "check_hostile",
+    "check_ledger",
     "check_nothing_lost",
     "check_pieces",
     "check_sniff",
@@ -61,6 +64,7 @@ def check_format(fmt: Format, cases_dir: str | os.PathLike[str], *, seed: int = 
     for case in found:
         check_sniff(fmt, case)
         check_summaries(fmt, case)
+        check_ledger(fmt, case)
         check_expected(fmt, case)
         check_nothing_lost(fmt, case)
         check_unknown_fields(fmt, case)
@@ -93,6 +97,14 @@ def check_summaries(fmt: Format, case: Path) -> None:
     with copied(case) as root:
         for path in claimed(fmt, root):
             _check_stages(fmt, path)
+
+
+def check_ledger(fmt: Format, case: Path) -> None:
+    """Records of unknown kinds are counted with their bytes, and no more bytes are lost than there are."""
+    with copied(case) as root:
+        for path in claimed(fmt, root):
+            for ref in _refs(fmt, path):
+                _check_unread(read_run(fmt, ref))
 
 
 def check_expected(fmt: Format, case: Path) -> None:
@@ -217,6 +229,15 @@ def _check_stages(fmt: Format, path: str) -> None:
         full = msgspec.structs.replace(read_run(fmt, second.ref).summary, modified_at=second.modified_at)
         _same(plain(second), plain(full), f"{path}: summarize(deep=True) and the whole run")
         _check_quick(first, second, path)
+
+
+def _check_unread(run: Run) -> None:
+    where, size, found = run.summary.ref.address, run.summary.size, run.summary.unread or Unread()
+    unknown = [span for span in run.spans if span.operation is Operation.UNKNOWN]
+    for span in unknown if size is not None else ():
+        assert size_of(span.at), f"{where}: the place of {span.id}, which is of an unknown kind, does not tell its size"
+    assert found.kinds == kinds_of((span.name[:NAME_LENGTH], 1) for span in unknown), f"{where}: {found.kinds}"
+    assert size is None or found.size <= size, f"{where}: {found.size} of {size} bytes are lost"
 
 
 def _check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:

@@ -20,7 +20,7 @@ from tracetui.formats.atif.words import opening_of
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.whole import whole
-from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Header, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -50,7 +50,10 @@ class Atif:
         if header is not None:
             yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
             return
-        reading = Reading(file, file.read_all(), placed=False)
+        data = file.read_all()
+        reading = Reading(file, data, placed=False)
+        if any(span.operation is Operation.UNKNOWN for span in reading.spans):  # how many bytes they have is to be told
+            reading = Reading(file, data)
         builder = RunBuilder(ref, lambda span: Body())
         builder.add(reading.spans, header=_header(reading, file), problems=reading.problems)
         yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)

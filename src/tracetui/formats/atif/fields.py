@@ -35,6 +35,11 @@ class At(msgspec.Struct, frozen=True, gc=False):
     whole: bool = False
     """It is told by a trajectory, not by a step."""
 
+    @property
+    def size(self) -> int:
+        """Its bytes, 0 where there is no `place`."""
+        return 0 if self.place is None else self.place[1]
+
 
 class Record(msgspec.Struct, frozen=True):
     """A decoded value and where it is in its file."""

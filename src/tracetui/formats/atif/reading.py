@@ -28,7 +28,6 @@ from tracetui.sources.base import File, reason_of
 
 MOST: Final = 1000
 """Files of one run."""
-_SOURCES: Final = frozenset({"user", "system", AGENT})
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -93,7 +92,8 @@ class Reading:
         self._seen = {file.name}
         self._parts: dict[str, Whole | None] = {}
         self._missing: list[tuple[str, str]] = []
-        self._unknown: set[str] = set()
+        self.size = len(data)
+        """Bytes of all files."""
         self._agents = self._continued = 0
         if note:
             self.problems.append(Problem(file.path, "", f"read leniently: {note}"))
@@ -157,7 +157,6 @@ class Reading:
         for place, record in enumerate(doc.steps):
             step = mapping(record.value)
             told.steps += 1
-            self._kind(record.value, place, scope)
             if is_copied(step):
                 told.copied += 1
                 copied = copied or self._copied(doc, scope)
@@ -188,17 +187,9 @@ class Reading:
         for name in (STEPS, AGENTS):
             if doc.root.get(name) is not None:
                 self._problem(scope.path, name, "not read: not a list, or not of objects, or nested too deeply")
-
-    def _kind(self, step: Any, place: int, scope: Scope) -> None:
-        """Tell once of each source that is none of the known ones; its steps are rows of their own."""
-        source = step.get("source") if isinstance(step, dict) else None
-        kind = source if isinstance(source, str) else "?" if isinstance(step, dict) else "not an object"
-        if kind not in _SOURCES and kind not in self._unknown:
-            self._unknown.add(kind)
-            reason = {"?": "a step without a source", "not an object": kind}.get(
-                kind, f"unknown kind {kind[:PREVIEW]!r}"
-            )
-            self._problem(scope.path, f"steps[{place}]", f"{reason}, shown as it is")
+        odd = next((place for place, record in enumerate(doc.steps) if not isinstance(record.value, dict)), None)
+        if odd is not None:
+            self._problem(scope.path, f"steps[{odd}]", "not an object, shown as it is")
 
     def _copied(self, doc: Document, scope: Scope) -> str:
         """The row below which a trajectory's copies of earlier steps are."""
@@ -298,6 +289,7 @@ class Reading:
                 self._file.other(found, other.stat)  # the run moves while a part of it does
                 data = other.read_all()
                 self._parts[found] = whole(other, data)
+                self.size += len(data)
             doc, note = document(data, placed=self._placed)
         except (OSError, FormatError) as error:
             self._problem(found, getattr(error, "where", ""), getattr(error, "reason", "") or reason_of(error))

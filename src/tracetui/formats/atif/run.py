@@ -14,7 +14,7 @@ from tracetui.formats.atif.reading import Reading, Told
 from tracetui.formats.atif.spans import AGENT
 from tracetui.formats.atif.words import Opening
 from tracetui.formats.labels import source_in, tags_in, task_key
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import layout, number, version
 from tracetui.model import Header, RunBody, Total, Usage
 from tracetui.sources.base import File
 
@@ -49,6 +49,7 @@ def header_of(root: dict[str, Any], opening: Opening, file: File) -> Header:
         prompt=opening.prompt[:PREVIEW],
         tags=tags_in(root, extra, agent.get("extra")),
         source=source_in(extra, agent.get("extra")),
+        writer=version(agent.get("version")) or layout(root.get("schema_version")),
     )
 
 
@@ -57,7 +58,8 @@ def counted(header: Header, reading: Reading) -> Header:
     duration = None
     if header.started_at is not None and reading.last is not None and reading.last > header.started_at:
         duration = (reading.last - header.started_at) * 1000
-    return replace(header, duration_ms=duration, usage=reading.usage if reading.declared else None)
+    used = reading.usage if reading.declared else None
+    return replace(header, duration_ms=duration, usage=used, size=reading.size)
 
 
 def run_body(reading: Reading) -> RunBody:

@@ -129,10 +129,10 @@ def _heard(step: dict[str, Any], ident: str, at: At, scope: Scope) -> Span:
     known = source in _HEARD
     managed = word(mapping(mapping(step.get("extra")).get("context_management")).get("type"))
     return Span(
-        name=(source or "step")[:PREVIEW],
-        operation=Operation.MESSAGE if known else Operation.META,
+        name=(source or "?")[:PREVIEW],
+        operation=Operation.MESSAGE if known else Operation.UNKNOWN,
         preview=text.strip()[:PREVIEW],
-        note=(managed or "")[:PREVIEW] if known else "unknown kind",
+        note=(managed or "")[:PREVIEW] if known else "",
         **_base(step, ident, at, scope),
         **_outcome(step, text),
     )

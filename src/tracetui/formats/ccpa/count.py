@@ -148,7 +148,7 @@ class _Counter:
             record = None
         if isinstance(record, dict):
             self.take(line + b"\n")
-        elif self.session.end is not None:
+        else:
             raise Irregular
 
     def tallied(self) -> Tally:

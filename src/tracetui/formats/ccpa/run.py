@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from tracetui.formats.ccpa.records import end_word, first_string, moment, whole
 from tracetui.formats.ccpa.session import Session
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import layout, number
 from tracetui.model import Error, FirstError, Header, RunBody, Status, StatusSource, Usage
 from tracetui.model.status import plain_word, status_of
 from tracetui.sources.base import File
@@ -44,6 +44,8 @@ def header_of(session: Session, file: File, *, failed: bool | None) -> Header:
         relation=relation,
         error=_cause(word, failed),
         prompt=session.prompt or "",
+        writer=layout(start.get("v")),
+        size=file.stat.size,
     )
 
 

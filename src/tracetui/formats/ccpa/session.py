@@ -234,9 +234,6 @@ def _end(session: Session, record: dict[str, Any], line: int, at: At) -> None:
 
 
 def _other(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    kind = kind_of(record)
-    reason = "a record without a kind" if kind == "?" else f"unknown kind {kind[:PREVIEW]!r}"
-    session.problem(line, f"{reason}: shown as it is")
     session.add(other_span(record, line, at))
 
 

@@ -12,6 +12,7 @@ import msgspec
 
 from tracetui.formats.calls import argument
 from tracetui.formats.ccpa.records import (
+    KINDS,
     PREVIEW,
     At,
     blocks_of,
@@ -199,7 +200,9 @@ def skill_span(record: dict[str, Any], line: int, at: At) -> Span:
 
 def other_span(record: dict[str, Any], line: int, at: At) -> Span:
     """A record of a kind that is not known, or that is out of place: kept whole."""
-    return Span(id=f"l{line}", name=kind_of(record)[:PREVIEW], step=whole(record.get("turn")), at=at)
+    kind = kind_of(record)
+    operation = Operation.OTHER if kind in KINDS else Operation.UNKNOWN
+    return Span(id=f"l{line}", name=kind[:PREVIEW], operation=operation, step=whole(record.get("turn")), at=at)
 
 
 def _said(blocks: list[Any]) -> str:

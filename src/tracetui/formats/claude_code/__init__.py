@@ -7,7 +7,8 @@ ends: it can always be gone on with, so that only its file tells whether it is r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import PurePath
 from typing import Final
 
 from tracetui.errors import FormatError
@@ -33,10 +34,11 @@ _FEW: Final = 200
 
 
 class ClaudeCode:
-    """The format; see `tracetui.formats.base.Format` and `Composed`."""
+    """The format; see `tracetui.formats.base.Format`, `Composed` and `Homed`."""
 
     name = "claude-code"
     title = "Claude Code session"
+    home_variables = ("CLAUDE_CONFIG_DIR",)
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -53,11 +55,11 @@ class ClaudeCode:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        facts, tally = _counted(file) if deep else (_skim(file), None)
+        facts, tally, size = _counted(file) if deep else (_skim(file), None, None)
         if facts is None:
             yield self._full(file, ref)
             return
-        header = header_of(facts, file, whole=deep or file.stat.size <= len(file.head))
+        header = header_of(facts, file, whole=deep or file.stat.size <= len(file.head), size=size)
         yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
@@ -82,6 +84,9 @@ class ClaudeCode:
     def parts_in(self, path: str) -> Sequence[str]:
         stem = path.rpartition("/")[2].removesuffix(".jsonl")
         return (f"{stem}/subagents",)
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        return (PurePath(environ.get("CLAUDE_CONFIG_DIR") or home / ".claude", "projects"),)
 
     def _full(self, file: File, ref: RunRef) -> RunSummary:
         run, _ = read_whole(lambda at: self.read(file, ref, at), file, ref)
@@ -119,12 +124,12 @@ def _record(data: bytes) -> Record:
         return {}
 
 
-def _counted(file: File) -> tuple[Facts | None, Tally | None]:
-    """Facts and numbers of a regular session; nothing of one that must be read in full."""
+def _counted(file: File) -> tuple[Facts | None, Tally | None, int | None]:
+    """Facts and numbers of a regular session, and its size; nothing of one that must be read in full."""
     try:
         return count(file)
     except Irregular:
-        return None, None
+        return None, None, None
 
 
 def _skim(file: File) -> Facts | None:
@@ -140,7 +145,7 @@ def _skim(file: File) -> Facts | None:
             if _is_known(facts):
                 break
     if end < size:
-        facts.last = _last(file)
+        facts.last, facts.version = _last(file)
     return facts if _is_known(facts) else None
 
 
@@ -154,15 +159,19 @@ def _is_known(facts: Facts) -> bool:
     return facts.uuid is not None and "sessionId" in facts.named
 
 
-def _last(file: File) -> float | None:
-    """The time of the last record that has one, if it is at the very end of the file."""
+def _last(file: File) -> tuple[float | None, str | None]:
+    """The last time and the last version that a record has, as far as they are at the very end of the file."""
     start = max(0, file.stat.size - HEAD_SIZE)
     tail = file.read(start, file.stat.size - start)
+    when: float | None = None
+    version: str | None = None
     for data in reversed(tail.split(b"\n")[1 if start else 0 :]):
-        when = moment(_record(data).get("timestamp")) if data else None
-        if when is not None:
-            return when
-    return None
+        record = _record(data) if data else {}
+        when = moment(record.get("timestamp")) if when is None else when
+        version = version or text(record.get("version"))
+        if when is not None and version is not None:
+            break
+    return when, version
 
 
 def _tells(session: File, agent: str) -> bool:

@@ -39,9 +39,10 @@ from tracetui.formats.claude_code.spans import (
     hook_span,
     label_of,
     message_span,
-    other_span,
+    meta_span,
     response_goes_on,
     response_span,
+    unknown_span,
     unsettled,
 )
 from tracetui.formats.layers import Layers
@@ -96,8 +97,6 @@ class Conversation:
         self.started: tuple[str, ...] = ()
         """These agents."""
         self.trail = Trail()
-        self.kinds: frozenset[str] = frozenset()
-        """Unknown kinds that were reported."""
 
     def copy(self) -> Conversation:
         """A conversation that goes on from here without changing this one; nothing is left to collect in it."""
@@ -233,18 +232,13 @@ class Conversation:
         """Records that are no part of what was said and done: one row for those that follow each other."""
         kind = kind_of(record)
         if kind not in KINDS:
-            if kind not in self.kinds:
-                self.kinds |= {kind}
-                shown = "a record without a kind" if kind == "?" else f"unknown kind {kind[:PREVIEW]!r}"
-                self.problem(place.number, f"{shown}: shown as it is")
-            self._below(other_span(record, f"{self.prefix}l{place.number}", self._at(place), "unknown kind"))
+            self._below(unknown_span(record, f"{self.prefix}l{place.number}", self._at(place)))
             return
-        label = label_of(record)
         before = self.group
         if before is None or len(before.at.lines) >= GROUP:
-            span = other_span(record, f"{self.prefix}l{place.number}", self._at(place))
-            self.group = self._below(replace(span, name="meta", operation=Operation.META, preview=label))
+            self.group = self._below(meta_span(record, f"{self.prefix}l{place.number}", self._at(place)))
         else:
+            label = label_of(record)
             shown = before.preview if label in before.preview else f"{before.preview}, {label}"[:PREVIEW]
             at = replace(before.at, lines=(*before.at.lines, place.extent))
             self.group = self._below(replace(before, preview=shown, at=at))

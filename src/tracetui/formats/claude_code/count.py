@@ -62,10 +62,13 @@ class _Response:
         self.failure: Error | None = None
 
 
-def count(file: File) -> tuple[Facts, Tally]:
-    """What the header of a session is made of, and the numbers of its spans, also of sub-agents. Raises `Irregular`."""
+def count(file: File) -> tuple[Facts, Tally, int]:
+    """What the header of a session is made of, and the numbers of its spans, also of sub-agents; bytes of all files.
+
+    Raises `Irregular`.
+    """
     try:
-        main = _read(file, "")
+        main, size = _read(file, ""), file.stat.size
         parts = parts_of(file)
         known = {part.agent for part in parts}
         if any(beside(file, sorted(main.started.keys() - known))):
@@ -74,6 +77,7 @@ def count(file: File) -> tuple[Facts, Tally]:
         for part in parts:
             with file.other(part.path, part.stat) as other:
                 found.append((part, meta_of(file, part)[0], _read(other, part.agent)))
+                size += other.stat.size
     except (ValueError, RecursionError, OSError):  # what is read leniently, or not at all
         raise Irregular from None
     if main.facts.first is None or main.facts.uuid is None or len(known) != len(parts):
@@ -88,7 +92,7 @@ def count(file: File) -> tuple[Facts, Tally]:
         _add(tally, one.tally)
     tally.errors = len(failed)
     tally.first_error = min(failed, key=lambda item: item[0])[1] if failed else None
-    return main.facts, tally
+    return main.facts, tally, size
 
 
 def _add(tally: Tally, part: Tally) -> None:
@@ -190,6 +194,7 @@ class _Counter:
                 facts.first = moment(record.timestamp)
                 if facts.first is None:
                     raise Irregular
+        facts.version = record.version or facts.version
         if record.session_id and "sessionId" not in facts.named:
             facts.named["sessionId"] = record.session_id
         if record.cwd and "cwd" not in facts.named:

@@ -57,6 +57,8 @@ class Facts:
         self.latest: dict[str, Any] = {}
         self.agent: str | None = None
         """The sub-agent whose own file this is."""
+        self.version: str | None = None
+        """Of the Claude Code that wrote last."""
         self.model: str | None = None
         self.prompt: str | None = None
         """The beginning of the first prompt that somebody wrote."""
@@ -89,6 +91,7 @@ class Facts:
         for name in _NAMES:
             if name not in self.named and (value := shared(record.get(name))) is not None:
                 self.named[name] = value
+        self.version = shared(record.get("version")) or self.version
         when, kind = moment(record.get("timestamp")), kind_of(record)
         if self.first is None and not isinstance(record.get("forkedFrom"), dict):
             self.first = when

@@ -36,6 +36,8 @@ class Mark(msgspec.Struct, frozen=True):
     """Where a read stopped, in all files of the run."""
 
     main: tail.Place
+    header: Header
+    """As the session itself told it last."""
     held: tuple[Held, ...] = ()
 
 
@@ -50,17 +52,19 @@ def read_on(file: File, mark: Mark | None) -> Chunk:
     chunk = tail.read_on(MAIN, file, None if mark is None else mark.main)
     before = None if chunk.reset else mark
     if before is not None and not chunk.done:
-        return replace(chunk, cursor=replace(before, main=chunk.cursor))
+        return replace(chunk, cursor=replace(before, main=chunk.cursor, header=chunk.header or before.header))
     session = chunk.cursor.session
     reading = _Parts(file, session, () if before is None else before.held)
     if not reading.meet() or (chunk.done and not reading.read(chunk.spans, deadline)):
         return replace(read_on(file, None), reset=True)
+    told = chunk.header or (MAIN.told(session, file)[0] if before is None else before.header)
     first, second = (reading.met, chunk.spans) if before is None else (chunk.spans, reading.met)
     return replace(
         chunk,
         spans=[*first, *second, *reading.spans],
+        header=reading.header(chunk, told) if chunk.header is not None or reading.moved else None,
         problems=[*chunk.problems, *reading.problems],
-        cursor=Mark(chunk.cursor, tuple(reading.held.values())),
+        cursor=Mark(chunk.cursor, told, tuple(reading.held.values())),
         done=chunk.done and reading.done,
     )
 
@@ -78,6 +82,8 @@ class _Parts:
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
         self.done = True
+        self.moved = False
+        """Something of them was read."""
 
     def meet(self) -> bool:
         """See which sub-agents there are; False if one is gone."""
@@ -127,6 +133,7 @@ class _Parts:
         if chunk.reset:
             return False
         self.done &= chunk.done
+        self.moved = self.moved or chunk.cursor is not held.place
         self.held[part.path] = replace(held, place=chunk.cursor)
         elsewhere = bool(self.original) and part.path.startswith(f"{self.original}/")
         self.spans += (self._once(span, elsewhere=elsewhere) for span in chunk.spans)
@@ -147,6 +154,12 @@ class _Parts:
             if elsewhere or (made is not None and made.operation is Operation.CHAT):
                 return replace(span, usage=None, note=COPIED)
         return span
+
+    def header(self, chunk: Chunk, told: Header) -> Header:
+        """The header of the run, by that of the session itself and all files."""
+        places = [chunk.cursor, *(held.place for held in self.held.values() if held.place is not None)]
+        size, cut = sum(place.stat.size for place in places), tail.waiting(*(place.ahead for place in places))
+        return replace(told, size=size, unfinished=cut)
 
     # ---- what started them
 

@@ -77,6 +77,11 @@ class At(msgspec.Struct, frozen=True, gc=False):
     facts: tuple[tuple[str, Any], ...] = ()
     """What is known of a span that no record stands for."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of its lines."""
+        return sum(size for _, size in (*self.lines, *self.answers))
+
 
 def text(value: Any) -> str | None:
     """`value` if it is text with something in it."""

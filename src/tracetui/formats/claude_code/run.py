@@ -9,6 +9,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.claude_code.facts import Facts
 from tracetui.formats.claude_code.records import between, moment, text
 from tracetui.formats.labels import folder_of
+from tracetui.formats.scalars import version
 from tracetui.formats.tail import parse
 from tracetui.model import Header, RunBody, Status, StatusSource
 from tracetui.sources.base import Entry, File
@@ -19,8 +20,8 @@ _MOST: Final = 2_000
 """Sessions of a folder among which the original of a fork is looked for, the latest first."""
 
 
-def header_of(facts: Facts, file: File, *, whole: bool = True) -> Header:
-    """The header as far as it is known. Without `whole` only the beginning of the file was read.
+def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None = None) -> Header:
+    """The header as far as it is known. Without `whole` only the beginning of the file was read; `size`: of all files.
 
     No record says how a session ended: it can always be gone on with. But where the last call of the model failed for
     good, as the record of it says, so did the session.
@@ -46,6 +47,8 @@ def header_of(facts: Facts, file: File, *, whole: bool = True) -> Header:
         parent=facts.named.get("sessionId") if facts.agent is not None else None,
         prompt=facts.prompt or (facts.command or "" if whole else ""),
         source=facts.named.get("cwd", "")[:120] or None,
+        writer=version(facts.version),
+        size=size,
     )
 
 

@@ -248,9 +248,22 @@ def hook_span(record: Record, ident: str, at: At) -> Span:
     )
 
 
-def other_span(record: Record, ident: str, at: At, note: str = "") -> Span:
-    """A record of a kind that is not known, or that is out of place: kept whole."""
-    return Span(id=ident, name=label_of(record), started_at=moment(record.get("timestamp")), note=note, at=at)
+def meta_span(record: Record, ident: str, at: At) -> Span:
+    """What the program notes about itself."""
+    return Span(
+        id=ident,
+        name="meta",
+        operation=Operation.META,
+        started_at=moment(record.get("timestamp")),
+        preview=label_of(record),
+        at=at,
+    )
+
+
+def unknown_span(record: Record, ident: str, at: At) -> Span:
+    """A record of a kind that is not known: kept whole."""
+    name, when = kind_of(record)[:PREVIEW], moment(record.get("timestamp"))
+    return Span(id=ident, name=name, operation=Operation.UNKNOWN, started_at=when, at=at)
 
 
 def label_of(record: Record) -> str:

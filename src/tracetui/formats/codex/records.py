@@ -32,6 +32,11 @@ class At(msgspec.Struct, frozen=True, gc=False):
     path: str | None = None
     """The file, where it is not that of the run."""
 
+    @property
+    def size(self) -> int:
+        """Bytes of its lines."""
+        return sum(self.places[1::3])
+
 
 class Record(NamedTuple):
     """One record: what kind it is, and what it says."""
@@ -63,7 +68,9 @@ def record_of(value: dict[str, Any]) -> Record:
         return _record(ITEM, {key: item for key, item in bare.items() if key != "timestamp"}, _stamp(value))
     if isinstance(value.get("id"), str) and "timestamp" in value:
         return _record(META, value, _stamp(value))
-    return Record("?", value, _EMPTY, "", "?")
+    kind = value.get("record_type")
+    name = kind if isinstance(kind, str) and kind else "?"
+    return Record(name, value, _EMPTY, "", name)
 
 
 def _record(kind: str, payload: dict[str, Any], outer: dict[str, Any]) -> Record:

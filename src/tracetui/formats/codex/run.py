@@ -9,6 +9,7 @@ from tracetui.formats.codex.records import PREVIEW, child, moment, string, witho
 from tracetui.formats.codex.state import State
 from tracetui.formats.codex.turns import outcome_of_turn
 from tracetui.formats.labels import folder_of
+from tracetui.formats.scalars import version
 from tracetui.model import Header, RunBody, Status, StatusSource
 from tracetui.sources.base import File
 
@@ -43,6 +44,7 @@ def header_of(session: State, file: File) -> Header:
         prompt=session.prompt or "",
         tags=(branch[:PREVIEW],) if branch is not None else (),
         source=(string(meta.get("cwd")) or "")[:PREVIEW] or None,
+        writer=version(meta.get("cli_version")),
     )
 
 

@@ -13,7 +13,7 @@ import msgspec
 from tracetui.formats.codex.outcome import Outcome
 from tracetui.formats.codex.records import PREVIEW, At, Record
 from tracetui.formats.codex.usage import Meter
-from tracetui.formats.codex.words import KNOWN, row_preview
+from tracetui.formats.codex.words import is_known, row_preview
 from tracetui.formats.layers import Layers
 from tracetui.formats.scalars import number
 from tracetui.model import Error, Operation, Problem, Span, Usage
@@ -117,7 +117,8 @@ class State(msgspec.Struct):
     """Tokens of this thread itself."""
     spliced: bool = False
     """It goes on from the history of another thread, whose spans are there too."""
-    unknown: frozenset[str] = frozenset()
+    before: int = 0
+    """Bytes of that history."""
     spans: dict[str, Span] = {}
     problems: list[Problem] = []
 
@@ -164,10 +165,8 @@ class State(msgspec.Struct):
             self.between[span.id] = span
 
     def row(self, mark: Mark, operation: Operation = Operation.META, name: str | None = None, **fields: Any) -> Span:
-        """A record that stands for itself; one that nobody knows is reported, each kind once."""
+        """A record that stands for itself, known or not."""
         record = mark.record
-        if record.name not in KNOWN and record.name not in self.unknown and len(self.unknown) < MOST:
-            self.unknown |= {record.name}
-            kind = "a record without a kind" if record.name == "?" else f"unknown kind {record.name[:PREVIEW]!r}"
-            self.problem(mark.line, f"{kind}: shown as it is")
+        if operation is Operation.META and not is_known(record):
+            operation = Operation.UNKNOWN
         return self.new(mark, name or record.name, operation, **({"preview": row_preview(record)} | fields))

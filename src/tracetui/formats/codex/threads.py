@@ -21,7 +21,7 @@ from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.turns import leave
 from tracetui.formats.lines import BLOCK, Line, lines
-from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on
+from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on, waiting
 from tracetui.model import Header, Operation, RunBody, Span
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
@@ -48,12 +48,28 @@ class Reading(msgspec.Struct, frozen=True):
     """How far all threads of a run were read."""
 
     own: Place
+    header: Header | None = None
+    """As the thread itself told it last."""
     parts: dict[str, Part] = {}
 
     @property
     def taken(self) -> bool:
         """Whether there was any record."""
         return bool(self.own.session.records or (self.own.ahead is not None and self.own.ahead.taken))
+
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        before: int = self.own.session.before
+        return before + sum(place.stat.size for place in self._places())
+
+    @property
+    def unfinished(self) -> int:
+        """Bytes of last lines that are no record yet."""
+        return waiting(*(place.ahead for place in self._places()))
+
+    def _places(self) -> list[Place]:
+        return [self.own, *(part.place for part in self.parts.values() if part.place is not None)]
 
 
 # ---- where threads are
@@ -179,7 +195,7 @@ def read_all(file: File, reading: Reading | None) -> Chunk:
         reading, again = None, True  # the first line, which says how the run begins, may be there only now
     chunk = read_on(_OWN, file, reading.own if reading is not None else START)
     parts = dict(reading.parts) if reading is not None and not chunk.reset else {}
-    spans, problems, done = list(chunk.spans), list(chunk.problems), chunk.done
+    spans, problems, done, moved = list(chunk.spans), list(chunk.problems), chunk.done, False
     for thread, call, note in _agents(chunk.cursor.session, parts):
         part = parts.get(thread) or (_part(file, thread, call, note) if done else None)
         if part is None or not done:
@@ -189,18 +205,20 @@ def read_all(file: File, reading: Reading | None) -> Chunk:
             continue
         if more.reset:
             return msgspec.structs.replace(read_all(file, None), reset=True)
+        moved = moved or more.cursor is not part.place
         parts[thread] = msgspec.structs.replace(part, place=more.cursor)
         spans += more.spans
         problems += more.problems
         done = more.done
-    header, body = chunk.header, chunk.body
-    if spans and chunk.cursor.session.meta is not None:
-        header, body = _told(chunk.cursor.session, file)
+    told = chunk.header or (None if reading is None else reading.header)
+    cursor, header = Reading(chunk.cursor, told, parts), told if moved else chunk.header
     if header is not None and header.usage is not None:
         used = [part.place.session.usage for part in parts.values() if part.place is not None and not part.note]
         header = msgspec.structs.replace(header, usage=sum(used, header.usage))
-    cursor, reset = Reading(chunk.cursor, parts), chunk.reset or again
-    return Chunk(spans=spans, header=header, body=body, problems=problems, cursor=cursor, reset=reset, done=done)
+    if header is not None:
+        header = msgspec.structs.replace(header, size=cursor.size, unfinished=cursor.unfinished)
+    reset = chunk.reset or again
+    return Chunk(spans=spans, header=header, body=chunk.body, problems=problems, cursor=cursor, reset=reset, done=done)
 
 
 def _read_part(file: File, thread: str, part: Part) -> Chunk | None:
@@ -326,6 +344,7 @@ def _read_history(session: Session, other: File, base: dict[str, Any]) -> bool:
     end, last = whole(base.get("end_byte_offset")), whole(base.get("end_ordinal_exclusive"))
     size = other.stat.size
     for line in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
+        session.before += line.next_offset - line.offset
         try:
             value = None if line.skipped else parse(line.data)[0]
         except FormatError:
@@ -348,4 +367,4 @@ def _take_over(session: Session, history: Session) -> None:
     session.inherited = dict.fromkeys(history.threads, "inherited")
     session.turns, session.meter = history.turns, history.meter
     session.model = history.model
-    session.unknown = history.unknown
+    session.before += history.before

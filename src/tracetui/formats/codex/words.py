@@ -76,7 +76,7 @@ KNOWN: Final = frozenset(
         "token_usage_record",
     }
     | {"EnteredReviewMode", "ExitedReviewMode", "ContextCompaction", "HookPrompt", "session_configured", "item_started"}
-    | {"task_complete", "turn_aborted", "task_started", "Sleep", "SubAgentActivity"}
+    | {"task_complete", "turn_aborted", "task_started", "Sleep", "SubAgentActivity", "state"}
 )
 """Records that stand for themselves: shown as they are, and nothing to report."""
 _CONTEXT: Final = re.compile(r"<([A-Za-z_][\w-]{0,60})>")
@@ -96,6 +96,13 @@ _ARGUMENTS: Final = (
     "task_name",
 )
 """Arguments that tell one call from the next, the most telling first."""
+
+
+def is_known(record: Record) -> bool:
+    """Whether this version knows records of that kind."""
+    name = record.name
+    known = name in KNOWN or name in CALLS or name in DONE_CALLS or name in SAID or name in HEARD or name in _ITEMS
+    return known or name in ("message", "reasoning") or name.endswith("_output") or _SUFFIX.sub("", name) in _STEMS
 
 
 def tool_of(record: Record) -> tuple[str, str] | None:

@@ -83,7 +83,8 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         items = items_by_parent(runs)
         routes = last_routes(connection, schema) if deep else {}
         headers = {
-            run.id: header_of(run, errors.get(run.id), items.get(run.id, ()), routes.get(run.id)) for run in runs
+            run.id: header_of(run, errors.get(run.id), items.get(run.id, ()), routes.get(run.id), schema.version)
+            for run in runs
         }
         counted = tallies(connection, schema, file.path, runs, headers) if deep else {}
         modified_at, moving = file.stat.mtime, file.moving
@@ -137,7 +138,7 @@ def _read_on(connection: Connection, path: str, ref: RunRef, cursor: Reading | N
         except Anew:
             pass
     first = _piece(connection, schema, path, Reading(run, Position.start(run)))
-    header = first.header or header_of(run, None, ())
+    header = first.header or header_of(run, None, (), writer=schema.version)
     return msgspec.structs.replace(first, header=header, reset=cursor is not None)
 
 
@@ -199,4 +200,4 @@ def _whole(connection: Connection, schema: Schema, run: RunRow, counts: Counts) 
     error = first_errors(connection, schema, [run]).get(run.id)
     items = items_by_parent(children_of(connection, schema, [run.id])).get(run.id, ())
     body = run_body(connection, schema, run, error, (counts.steps, counts.failed))
-    return header_of(run, error, items, counts.decision), body
+    return header_of(run, error, items, counts.decision, schema.version), body

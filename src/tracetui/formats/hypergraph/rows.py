@@ -19,6 +19,7 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.scalars import layout
 
 RUN_TABLES: Final = ("runs", "workflows")
 BASELINE: Final = "__retained_state__"
@@ -127,6 +128,8 @@ class Schema(msgspec.Struct, frozen=True):
     values: str | None
     unique: bool
     """True if (run, superstep, node) tells one step from another, as every known schema promises."""
+    version: str | None = None
+    """The schema's own number, ``schema 6``; the first one has none."""
 
     @property
     def run_select(self) -> str:
@@ -179,7 +182,15 @@ def schema_of(connection: Connection) -> Schema:
         inputs=next((name for name in INPUTS if name in columns[runs]), None),
         values=next((name for name in VALUES if name in steps), None),
         unique=_is_unique(connection, _present(STEP_COLUMNS, steps)),
+        version=_version_of(connection, columns.get("_schema_version", ())),
     )
+
+
+def _version_of(connection: Connection, columns: tuple[str, ...]) -> str | None:
+    if "version" not in columns:
+        return None
+    (version,) = connection.execute("SELECT max(version) FROM _schema_version").fetchone()
+    return layout(version)
 
 
 _KNOWN: Final = frozenset(

@@ -75,7 +75,7 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
     problems = [] if note is None else [Problem(file.path, "", f"read leniently: {note}")]
     return Chunk(
         spans=spans,
-        header=_header(root, file.name, spans),
+        header=msgspec.structs.replace(_header(root, file.name, spans), size=file.stat.size),
         body=_run_body(root, spans),
         problems=problems,
         cursor=whole(file, file.read_all()),

@@ -38,8 +38,10 @@ _SAFE_ERROR: Final = re.compile(r"([A-Za-z_][\w.]*) \[HG_[A-Z_]+\]: ")
 """How schema 6 writes an error: type, diagnostic code, and a text without values."""
 
 
-def header_of(run: RunRow, error: FirstError | None, items: Sequence[RunRow], decision: Any = None) -> Header:
-    """The header of a run.
+def header_of(
+    run: RunRow, error: FirstError | None, items: Sequence[RunRow], decision: Any = None, writer: str | None = None
+) -> Header:
+    """The header of a run in a database that `writer` says the schema of.
 
     `items` are the runs that it mapped over, `decision` is where its last route went (the list stage leaves that out).
     """
@@ -64,6 +66,7 @@ def header_of(run: RunRow, error: FirstError | None, items: Sequence[RunRow], de
         prompt=prompt_of(run.inputs),
         outcome=outcome_of(items, decision),
         label=label_of(run),
+        writer=writer,
     )
 
 

@@ -19,7 +19,7 @@ from tracetui.formats.latticeflow.files import Document
 from tracetui.formats.latticeflow.outline import outline
 from tracetui.formats.latticeflow.records import Place
 from tracetui.formats.latticeflow.spans import At, weave
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
@@ -88,6 +88,8 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
         if header is not None:
             return summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
     chunk = _chunk(file, document, None, placed=False)
+    if deep and any(span.operation is Operation.UNKNOWN for span in chunk.spans):
+        chunk = _chunk(file, document, None)  # how many bytes they have is to be told
     if not deep and chunk.header is not None:
         return summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
     builder = RunBuilder(ref, lambda span: bodies.body(file, span.at))
@@ -105,7 +107,7 @@ def _chunk(file: File, document: Document, mark: Mark | None, *, placed: bool = 
         problems.insert(0, Problem(file.path, document.where, f"read leniently: {document.note}"))
     return Chunk(
         spans=woven.spans,
-        header=runs.header(known, sorted_out, woven),
+        header=msgspec.structs.replace(runs.header(known, sorted_out, woven), size=document.place.size),
         body=runs.run_body(document, known, sorted_out, woven) if placed else None,
         problems=problems,
         cursor=mark,

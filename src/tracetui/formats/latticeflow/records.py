@@ -41,6 +41,10 @@ EVENT_KINDS: Final = frozenset(
 )
 
 
+CUSTOM_TASK: Final = "custom_task_message"
+"""An item of a custom task that does not say whether it is its input or its output."""
+
+
 class Item(msgspec.Struct, gc=False):
     """One item of a conversation. None: not there, or null."""
 
@@ -182,7 +186,7 @@ def item_kind(found: Item) -> str:
             return "function_call"
     if found.content is None:
         return ""
-    return "message" if found.status is not None or found.role is not None else "custom_task_message"
+    return "message" if found.status is not None or found.role is not None else CUSTOM_TASK
 
 
 def event_kind(found: Event) -> str:

@@ -64,6 +64,7 @@ def quick_header(document: Document, known: About) -> Header | None:
     if prompt is None:
         return None
     made = _header(known, prompt, agent=None, model=None, started=None)
+    made = msgspec.structs.replace(made, size=document.place.size)
     has_all = made.agent is not None and made.model is not None and made.started_at is not None
     return made if has_all or not document.has_events else None
 

@@ -23,6 +23,11 @@ class At(msgspec.Struct, frozen=True):
     also: tuple[tuple[str, Place], ...] = ()
     links: tuple[Link, ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Bytes of its own record; 0 where it has no place of its own."""
+        return 0 if self.place.path else self.place.size
+
 
 class Woven(msgspec.Struct):
     """The spans of a trace, and what they tell about the run."""
@@ -251,7 +256,8 @@ class _Weaver:
             how = "ends a second time" if event.level in self.outline.begins else "ends, but never begins"
             self._problem(f"events[{event.index}]", f"span {(event.level or '')[:80]!r} {how}")
             return {"name": "span end", "note": "no begin", **facts.standing(facts.SILENT)}
-        return {"name": event.kind[:PREVIEW] or "event", "note": "unknown event", **facts.standing(facts.SILENT)}
+        name = event.kind[:PREVIEW] or "?"
+        return {"name": name, "operation": Operation.UNKNOWN, **facts.standing(facts.SILENT)}
 
     def _item(self, item: ItemAt) -> None:
         own = self._names.claim(item.record.id, f"item-{item.index}")
@@ -269,8 +275,11 @@ class _Weaver:
             made = {"name": "tool output", "note": "no call", **facts.outcome(None, item.record.status)}
         elif item.kind == "message":
             made = facts.of_message(item.record, item.role)
+        elif item.kind in records.ITEM_KINDS or item.kind == records.CUSTOM_TASK:
+            made = facts.of_message(item.record, item.kind.removesuffix("_message").replace("_", " "))
         else:
-            made = facts.of_message(item.record, item.kind.removesuffix("_message").replace("_", " ") or "item")
+            made = facts.of_message(item.record, item.kind) | {"name": item.kind[:PREVIEW] or "?"}
+            made["operation"] = Operation.UNKNOWN
         at = At(item.place, False, item.role, also)
         self.spans.append(Span(id=own, parent_id=self._item_parent(), step=self._turns or None, at=at, **made))
 

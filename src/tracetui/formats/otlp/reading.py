@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 
+import msgspec
+
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
 from tracetui.formats.decode import decode
@@ -62,16 +64,10 @@ def read_trace(file: File, key: str, cursor: Cursor) -> Chunk:
     reader = Reader(lambda file: Trace(file.path, key), _told, wanted=_wanted(key))
     place = cursor if isinstance(cursor, Place) else None
     chunk = read_on(reader, file, place)
+    if chunk.header is not None:  # of which trace an unfinished line is nobody knows: it is told of the file
+        chunk = msgspec.structs.replace(chunk, header=msgspec.structs.replace(chunk.header, unfinished=0))
     if cursor is not None and place is None:  # it was a document
-        return Chunk(
-            spans=chunk.spans,
-            header=chunk.header,
-            body=chunk.body,
-            problems=chunk.problems,
-            cursor=chunk.cursor,
-            reset=True,
-            done=chunk.done,
-        )
+        return msgspec.structs.replace(chunk, reset=True)
     return chunk
 
 
@@ -127,7 +123,7 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
     """Every trace of a file, in the order in which they come, and what of it cannot be read."""
     traces: dict[str, Trace] = {}
     problems: list[Problem] = []
-    others = 0
+    others = lost = 0
     for line in _records(file):
         where = f"line {line.number}"
         try:
@@ -135,7 +131,8 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
         except FormatError as error:
             if line.whole or not file.moving:  # else it is being written
                 at = f" ({error.where} of the line)" if error.where else ""
-                problems.append(Problem(file.path, where, f"{error.reason}{at}"))
+                size = len(line.data) + line.skipped
+                problems.append(Problem(file.path, where, f"{error.reason}{at}", size, not line.skipped))
             continue
         if note:
             problems.append(Problem(file.path, where, f"read leniently: {note}"))
@@ -143,13 +140,13 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
             problems += [Problem(file.path, where, reason) for reason in dict.fromkeys(damage_in(value))]
         if named(value, *REQUEST) is None:
             if named(value, *OTHERS) is not None:
-                others += 1
+                others, lost = others + 1, lost + len(line.data)
             else:
-                problems.append(Problem(file.path, where, "no spans are in it"))
+                problems.append(Problem(file.path, where, "no spans are in it", len(line.data)))
         _take(traces, value, line, file.path)
     if others:
         reason = f"{others} exports of logs or metrics are not read"
-        problems.append(Problem(file.path, "logs and metrics", reason))
+        problems.append(Problem(file.path, "logs and metrics", reason, lost))
     return traces, problems
 
 

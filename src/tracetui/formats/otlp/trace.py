@@ -30,6 +30,7 @@ from tracetui.formats.otlp.records import (
 )
 from tracetui.formats.otlp.spans import Read, span_of
 from tracetui.formats.otlp.words import AGENTS, decoded, first, given_to, made_by
+from tracetui.formats.scalars import version
 from tracetui.model import FirstError, Header, Operation, Problem, RunBody, Span, Status
 from tracetui.model.tally import CONTAINERS
 
@@ -77,6 +78,8 @@ class Trace(msgspec.Struct):
     system: Earliest = _NOTHING
     service: Earliest = _NOTHING
     source: Earliest = _NOTHING
+    sdk: str | None = None
+    """Version of the library that wrote last."""
     tags: tuple[str, ...] = ()
     answer: Earliest = _NOTHING
     """What was said last, by the time at which it ended, backwards."""
@@ -213,7 +216,9 @@ class Trace(msgspec.Struct):
 
     def _surround(self, read: Read, told: Told, request: Any) -> None:
         """What stands around it: the program that it ran in, the library that made it."""
-        service = word(self._once_around("resource", told.resource, about_resource).get("service.name"))
+        resource = self._once_around("resource", told.resource, about_resource)
+        self.sdk = version(resource.get("telemetry.sdk.version")) or self.sdk
+        service = word(resource.get("service.name"))
         if service is not None and not service.startswith("unknown_service"):
             self.service = self.service.or_this(read.start, service)
         scope = self._once_around("scope", told.scope, about_scope)
@@ -262,6 +267,7 @@ def header_of(trace: Trace) -> Header:
         prompt=(trace.prompt.value or "")[:PREVIEW],
         tags=trace.tags,
         source=(trace.source.value or trace.service.value or "")[:PREVIEW] or None,
+        writer=trace.sdk,
     )
 
 

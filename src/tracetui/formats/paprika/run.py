@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from datetime import UTC, datetime
 from pathlib import PurePath
 from typing import Any, Final
@@ -13,11 +14,12 @@ from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.paprika.fields import Raw, mapping, number, string, value_of
 from tracetui.formats.paprika.messages import messages_in
 from tracetui.formats.paprika.record import Execution, Facts, Record, Skim, Totals
+from tracetui.formats.scalars import layout
 from tracetui.model import Error, FirstError, Header, Operation, Status, StatusSource, Usage, status_of
 from tracetui.model import text_of as message_text
 from tracetui.model.build import NO_USAGE, Tally
 from tracetui.model.status import WORDS
-from tracetui.model.tally import kept
+from tracetui.model.tally import NAME_LENGTH, kept
 
 CALLS: Final = frozenset({"llm_call", "tool_call"})
 POLICY: Final = "policy_violation"
@@ -62,6 +64,7 @@ def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
         prompt=main_text(facts.input),
         tags=tags_in(*said) if said else (),
         source=source_in(*said) if said else None,
+        writer=layout(facts.schema_version),
     )
 
 
@@ -183,7 +186,7 @@ def span_id(place: int) -> str:
 
 def name_of(step: Skim) -> str:
     """Name of a step: its model, tool or policy, else its type."""
-    kind = step.step_type or "step"
+    kind = step.step_type or "?"
     if kind == "llm_call":
         return step.model or step.provider or kind
     return (step.tool_name if kind == "tool_call" else step.policy_name if kind == POLICY else None) or kind
@@ -191,7 +194,7 @@ def name_of(step: Skim) -> str:
 
 def operation_of(step: Skim) -> Operation:
     """What kind of work a step is."""
-    return _OPERATIONS.get(step.step_type or "", Operation.OTHER)
+    return _OPERATIONS.get(step.step_type or "", Operation.UNKNOWN)
 
 
 def model_of(step: Skim) -> str | None:
@@ -256,11 +259,15 @@ def failed(step: Skim) -> bool:
 
 
 def tally_of(record: Record, header: Header) -> Tally:
-    """What the steps add up to: the same as counting their spans one by one, without making them."""
+    """What the steps add up to: the same as counting their spans one by one, without making them.
+
+    How many bytes steps of unknown types have is only told of a record that knows its `places`.
+    """
     steps = record.steps
-    violations = llm_calls = tool_calls = 0
+    violations = llm_calls = tool_calls = unread = 0
     tools, models = set(), set()
-    for step in steps:
+    unknown: Counter[str] = Counter()
+    for place, step in enumerate(steps):
         kind = step.step_type
         if kind == "llm_call":
             llm_calls += 1
@@ -270,6 +277,9 @@ def tally_of(record: Record, header: Header) -> Tally:
             tools.add(step.tool_name or kind)
         elif kind == POLICY:
             violations += 1
+        else:
+            unknown[name_of(step)[:NAME_LENGTH]] += 1
+            unread += sum(one.size for one in record.places[place]) if record.places else 0
     errors = [place for place, step in enumerate(steps) if step.error is not None or step.status is not None]
     if errors or violations or record.facts.error is not None:
         broken = failing_step(record.facts, steps)
@@ -284,6 +294,8 @@ def tally_of(record: Record, header: Header) -> Tally:
         problems=len(record.problems),
         tools=kept(tools),
         models=kept(filter(None, models)),
+        unknown=dict(unknown),
+        unread=unread,
     )
     if header.error is None:
         tally.first_error = _first_error(steps, errors)

@@ -36,6 +36,11 @@ class At(msgspec.Struct, frozen=True, gc=False):
     places: tuple[Place, ...]
     values: tuple[dict[str, Any], ...] = ()
 
+    @property
+    def size(self) -> int:
+        """Bytes of the records, 0 where only their values are known."""
+        return sum(place.size for place in self.places)
+
 
 def spans_of(record: Record, version: Stat, start: int, stop: int) -> list[Span]:
     """The spans of the steps from position `start` up to `stop`."""

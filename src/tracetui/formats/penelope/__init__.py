@@ -97,7 +97,7 @@ def _chunk(data: bytes, path: str, *, slices: bool) -> Chunk:
     result = Result(root)
     timings = timings_of(result.stats)
     spans = [span for turn in turns for span in spans_of(turn, timings)]
-    header = _timed(_header(result, path, spans), turns)
+    header = msgspec.structs.replace(_timed(_header(result, path, spans), turns), size=len(data))
     return Chunk(
         spans=spans,
         header=header,

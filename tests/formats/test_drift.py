@@ -1,0 +1,198 @@
+"""Formats grow: what this version does not know is shown, counted to the byte, and no problem."""
+
+from __future__ import annotations
+
+import json
+import os
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from tests.shared import settled
+from tracetui.formats import registry
+from tracetui.live.scan import scan
+from tracetui.model import Ledger, Operation, RunSummary
+from tracetui.model.ledger import ledger
+from tracetui.sources.local import LocalSource
+from tracetui.testing import read_run
+from tracetui.testing.reading import MTIME
+
+HERE = Path(__file__).parent
+TORN = b'{"gale": "of the nor'
+
+
+class Lines(NamedTuple):
+    """A format of JSON lines: a case, and how a record of another kind looks."""
+
+    name: str
+    case: str
+    make: Callable[[str], dict[str, Any]]
+
+
+class Listed(NamedTuple):
+    """A format of one document: a case, the list that holds the records, and how one of another kind looks."""
+
+    name: str
+    case: str
+    field: str
+    make: Callable[[str], dict[str, Any]]
+
+
+LINES = [
+    Lines("claude-code", "claude_code/plain", lambda kind: {"type": kind, "uuid": kind, "note": {"a": [1, "ü"]}}),
+    Lines(
+        "codex", "codex/turns", lambda kind: {"timestamp": "2026-08-01T07:00:00Z", "type": kind, "payload": {"n": 1}}
+    ),
+    Lines("codex", "codex/turns", lambda kind: {"type": "event_msg", "payload": {"type": kind, "ü": 1}}),
+    Lines("ccpa", "ccpa/pair", lambda kind: {"v": 3, "kind": kind, "strength": 9}),
+]
+LISTED = [
+    Listed("atif", "atif/turns", "steps", lambda kind: {"step_id": 99, "source": kind, "message": "ü"}),
+    Listed("latticeflow", "latticeflow/events", "events", lambda kind: {"type": kind, "id": kind, "strength": 9}),
+    Listed("latticeflow", "latticeflow/items", "items", lambda kind: {"type": kind, "id": kind, "strength": 9}),
+    Listed("paprika", "paprika/failed", "steps", lambda kind: {"step_type": kind, "step_index": 99, "strength": "ü"}),
+]
+of_lines = pytest.mark.parametrize("drift", LINES, ids=lambda drift: drift.name)
+of_list = pytest.mark.parametrize("drift", LISTED, ids=lambda drift: f"{drift.name}-{drift.field}")
+
+
+def encoded(value: Any) -> bytes:
+    return json.dumps(value, ensure_ascii=False).encode()
+
+
+def put(path: Path, data: bytes) -> None:
+    """Write a file that nobody writes any more."""
+    path.write_bytes(data)
+    os.utime(path, (MTIME, MTIME))
+
+
+def copied(tmp_path: Path, case: str) -> Path:
+    return settled(HERE / case / "input", tmp_path / case)
+
+
+def told(folder: Path) -> list[RunSummary]:
+    return [run for found in scan(LocalSource(), [str(folder)], deep=True) for run in found.runs]
+
+
+def of_file(path: Path) -> RunSummary:
+    """The run that is listed under a file; the full read and the summary count the same."""
+    (found,) = (run for run in told(path.parent) if run.ref.path == str(path))
+    run = read_run(registry.load(found.ref.format), found.ref)
+    assert msgspec.structs.replace(run.summary, modified_at=found.modified_at) == found
+    unknown = [span for span in run.spans if span.operation is Operation.UNKNOWN]
+    assert all(run.load(span).raw for span in unknown)
+    assert sum(count for _, count in (found.unread.kinds if found.unread else ())) == len(unknown)
+    return found
+
+
+def counted(run: RunSummary) -> Ledger:
+    return ledger(run.size, run.unread, run.writer)
+
+
+def largest(folder: Path, name: str) -> Path:
+    paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix in (".jsonl", ".json")]
+    return max((path for path in paths if "subagents" not in path.parts), key=lambda path: path.stat().st_size)
+
+
+def bytes_of(path: Path) -> int:
+    """Bytes of a session and of the files of its sub-agents, which are in the folder of its name."""
+    return path.stat().st_size + sum(one.stat().st_size for one in path.with_suffix("").rglob("*.jsonl"))
+
+
+@of_lines
+def test_lines_of_other_kinds_are_counted_and_no_problem(tmp_path: Path, drift: Lines) -> None:
+    path = largest(copied(tmp_path, drift.case), drift.name)
+    before = of_file(path)
+    assert before.unread is None
+    lines = path.read_bytes().splitlines(keepends=True)
+    strange = [encoded(drift.make(kind)) for kind in ("gale", "mist", "gale")]
+    put(path, b"".join((*lines[:3], *(line + b"\n" for line in strange), *lines[3:])))
+    found = of_file(path)
+    assert found.problems == before.problems
+    ledger = counted(found)
+    assert (ledger.kinds, ledger.torn) == ((("gale", 2), ("mist", 1)), 0)
+    assert (ledger.size, ledger.lost) == (bytes_of(path), sum(map(len, strange)))
+    assert ledger.share == pytest.approx(1 - sum(map(len, strange)) / bytes_of(path))
+    assert (found.steps, found.llm_calls, found.tool_calls) == (before.steps, before.llm_calls, before.tool_calls)
+
+
+@of_lines
+def test_torn_lines_are_counted_and_a_problem(tmp_path: Path, drift: Lines) -> None:
+    path = largest(copied(tmp_path, drift.case), drift.name)
+    before = of_file(path)
+    lines = path.read_bytes().splitlines(keepends=True)
+    put(path, b"".join((*lines[:3], TORN + b"\n", *lines[3:-1], TORN + b"\n", lines[-1])))
+    found = of_file(path)
+    assert found.problems == before.problems + 2
+    assert (counted(found).torn, counted(found).lost) == (2, 2 * len(TORN))
+    assert counted(found).kinds == ()
+
+
+@of_lines
+def test_a_last_line_that_nobody_finishes_is_torn_once_the_file_is_still(tmp_path: Path, drift: Lines) -> None:
+    path = largest(copied(tmp_path, drift.case), drift.name)
+    lines = path.read_bytes().splitlines(keepends=True)
+    put(path, b"".join((*lines[:-1], TORN)))
+    found = of_file(path)
+    assert (counted(found).torn, counted(found).lost) == (1, len(TORN))
+
+
+@of_lines
+def test_other_fields_lose_nothing(tmp_path: Path, drift: Lines) -> None:
+    path = largest(copied(tmp_path, drift.case), drift.name)
+    lines = path.read_bytes().splitlines()
+    records = [json.loads(line) for line in lines if line.strip()]
+    put(path, b"".join(encoded({**record, "gale": "of the north"}) + b"\n" for record in records))
+    assert of_file(path).unread is None
+
+
+@of_list
+def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift: Listed) -> None:
+    path = largest(copied(tmp_path, drift.case), drift.name)
+    before = of_file(path)
+    old = before.unread.kinds if before.unread is not None else ()
+    document = json.loads(path.read_bytes())
+    holder = document["trace"] if drift.field not in document else document
+    strange = [drift.make(kind) for kind in ("gale", "mist", "gale")]
+    holder[drift.field][1:1] = strange
+    put(path, encoded({**document, "gust": 1}))
+    found = of_file(path)
+    ledger = counted(found)
+    assert found.problems == before.problems
+    assert ledger.kinds == tuple(sorted([*old, ("gale", 2), ("mist", 1)]))
+    lost = sum(len(encoded(one)) for one in strange)
+    there = (one for one in holder[drift.field] if one not in strange and one.get("source") in dict(old))
+    lost += sum(len(encoded(one)) for one in there)
+    assert (ledger.size, ledger.lost) == (path.stat().st_size, lost)
+
+
+def test_a_table_and_a_column_more_lose_nothing(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "hypergraph/v6")
+    path = next(one for one in folder.iterdir() if one.read_bytes()[:6] == b"SQLite")
+    with sqlite3.connect(path) as database:
+        database.execute("CREATE TABLE gale (strength)")
+        database.execute("ALTER TABLE steps ADD COLUMN gale DEFAULT 'north'")
+    database.close()
+    runs = told(folder)
+    assert runs
+    assert {run.unread for run in runs} == {None}
+    assert {run.writer for run in runs} == {"schema 6"}
+
+
+def test_torn_lines_of_otlp_are_told_of_the_file(tmp_path: Path) -> None:
+    folder = copied(tmp_path, "otlp/dialects")
+    path = max(folder.rglob("*.jsonl"), key=lambda one: one.stat().st_size)
+    (before,) = (found for found in scan(LocalSource(), [str(folder)], deep=True) if found.path == str(path))
+    put(path, TORN + b"\n" + path.read_bytes())
+    (found,) = (found for found in scan(LocalSource(), [str(folder)], deep=True) if found.path == str(path))
+    assert found.runs == tuple(
+        msgspec.structs.replace(run, modified_at=one.modified_at)
+        for run, one in zip(before.runs, found.runs, strict=True)
+    )
+    assert found.ledger.torn == before.ledger.torn + 1
+    assert found.ledger.lost == before.ledger.lost + len(TORN)
+    assert found.ledger.size == path.stat().st_size
