@@ -1,0 +1,61 @@
+"""opencode: the sessions in its database, one that was exported, and the files in which it kept them before 1.2.
+
+Facts: files of opencode 1.18.33, its public source, and public files of older versions. Whatever the store, a session
+has messages and a message has parts; a sub-agent is a session of its own.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.opencode import db, export, store
+from tracetui.formats.opencode.rows import TABLES
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.sources.base import SQLITE_MAGIC, File
+
+
+class Opencode:
+    """The format; see `tracetui.formats.base.Format` and `Composed`."""
+
+    name = "opencode"
+    title = "opencode session"
+
+    def sniff(self, file: File) -> int:
+        if _is_database(file):
+            return CERTAIN if file.tables >= TABLES else NO
+        return export.sniff(file.head) or store.sniff(file)
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        if _is_database(file):
+            return db.summarize(file, self.name, deep=deep)
+        return export.summarize(file, self.name) if _is_export(file) else store.summarize(file, self.name)
+
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        """A database in pieces, all else at once."""
+        if _is_database(file):
+            return db.read(file, ref, cursor)
+        return export.read(file, cursor) if _is_export(file) else store.read(file, cursor)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        if _is_database(file):
+            return db.body(file, span)
+        return export.body(file, span) if _is_export(file) else store.body(file, span)
+
+    def whole_of(self, file: File) -> str | None:
+        """Messages, parts and sub-agents that have files of their own are told with their session."""
+        return None if _is_database(file) or _is_export(file) else store.whole_of(file)
+
+    def parts_in(self, path: str) -> Sequence[str]:
+        """Where the messages of a session are, its sub-agents, and the parts of all messages."""
+        stem = re.split(r"[/\\]", path)[-1].removesuffix(".json")
+        return () if stem.endswith(".db") else ("", f"../../message/{stem}", "../../part")
+
+
+def _is_database(file: File) -> bool:
+    return file.head.startswith(SQLITE_MAGIC)
+
+
+def _is_export(file: File) -> bool:
+    return export.sniff(file.head) > NO

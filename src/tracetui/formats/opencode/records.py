@@ -1,0 +1,202 @@
+"""Sessions, messages and parts of opencode, as each of its stores holds them; no field can be trusted.
+
+A message is a record of who spoke, and its parts are what was said and done: texts, thoughts, calls, steps, patches.
+"""
+
+from __future__ import annotations
+
+from sys import intern
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode
+from tracetui.formats.scalars import number
+from tracetui.model import Usage
+
+PREVIEW: Final = 120
+"""Characters of a preview, as the model asks for."""
+_SHARED: Final = 64
+_MOST: Final = 1 << 53
+"""What JavaScript, which counted, holds exactly."""
+_LATEST: Final = 1e14
+"""Milliseconds since the epoch of times that are believed: up to the year 5138."""
+_EMPTY: Final[dict[str, Any]] = {}
+
+Record = dict[str, Any]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of a message."""
+
+    id: str
+    data: Record
+    own: Record = {}
+    """What its row says besides, under the names of the columns; and data that is no object."""
+    place: tuple[Any, ...] = ()
+    """Where it is in its store."""
+
+    @property
+    def kind(self) -> str:
+        """What kind of part it is, as it says itself."""
+        return word(self.data.get("type")) or "part"
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message with its parts, in their order."""
+
+    id: str
+    data: Record
+    parts: tuple[Part, ...] = ()
+    own: Record = {}
+    place: tuple[Any, ...] = ()
+
+
+class Info(msgspec.Struct, frozen=True):
+    """What a store says of a session itself."""
+
+    id: str
+    parent: str | None = None
+    title: str = ""
+    directory: str | None = None
+    version: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    created: float | None = None
+    """Milliseconds since the epoch, as all times of opencode are."""
+    updated: float | None = None
+    revert: Record = {}
+    tokens: Record = {}
+    """Totals that it declares, as a step declares its tokens."""
+    cost: Any = None
+    branch: str | None = None
+    place: tuple[Any, ...] = ()
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is: the session, its message, the part of it; and what of that it shows."""
+
+    session: tuple[Any, ...] = ()
+    message: tuple[Any, ...] | None = None
+    """None: the span is made of the session itself, or of nothing."""
+    part: tuple[Any, ...] | None = None
+    part_id: str = ""
+    step: int = 0
+    """Which of the steps of a message."""
+    shows: str = ""
+    """``session`` or ``revert``, of the session itself."""
+
+
+def info_of(told: Record, ident: str, place: tuple[Any, ...] = ()) -> Info:
+    """What the object that opencode itself calls the info of a session says."""
+    times = child(told, "time")
+    return Info(
+        id=ident,
+        parent=word(told.get("parentID")),
+        title=string(told.get("title")) or "",
+        directory=word(told.get("directory")),
+        version=word(told.get("version")),
+        agent=word(told.get("agent")),
+        model=model_of(told),
+        created=moment(times.get("created")),
+        updated=moment(times.get("updated")),
+        revert=child(told, "revert"),
+        tokens=child(told, "tokens"),
+        cost=told.get("cost"),
+        place=place,
+    )
+
+
+def model_of(told: Record) -> str | None:
+    """The model that a message or a session names, in each of the ways in which they do."""
+    named = told.get("model")
+    if isinstance(named, dict):
+        return word(named.get("modelID")) or word(named.get("id"))
+    return word(told.get("modelID")) or word(named)
+
+
+def record_of(value: Any) -> tuple[Record, Record, str | None]:
+    """(The object that a column or file holds, what it holds if that is none, what is wrong with it)."""
+    try:
+        found = msgspec.json.decode(value)
+        note = None
+    except (TypeError, ValueError, RecursionError):
+        if not isinstance(value, str | bytes):
+            return {}, {} if value is None else {"data": value}, "it holds no JSON"
+        try:
+            data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+            found, note = decode(data)
+        except FormatError as error:
+            shown = value if isinstance(value, str) else value.decode("utf-8", "replace")
+            return {}, {"data": shown}, error.reason
+    if not isinstance(found, dict):
+        return {}, {"data": found}, "it is no JSON object"
+    return found, {}, None if note is None else f"read leniently: {note}"
+
+
+def usage_of(tokens: Record, cost: Any) -> Usage | None:
+    """The tokens of a step: opencode leaves cached tokens out of the input, and thoughts out of the output."""
+    cache = child(tokens, "cache")
+    fresh, said, thought = (whole(tokens.get(name)) for name in ("input", "output", "reasoning"))
+    read, written = whole(cache.get("read")), whole(cache.get("write"))
+    used = Usage(
+        input_tokens=_sum(fresh, read, written),
+        output_tokens=_sum(said, thought),
+        cache_read_tokens=read,
+        cache_creation_tokens=written,
+        reasoning_tokens=thought,
+        cost_usd=number(cost),
+    )
+    return used or None
+
+
+def _sum(*counts: int | None) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if known else None
+
+
+def string(value: Any) -> str | None:
+    """`value` if it is text, even empty text."""
+    return value if isinstance(value, str) else None
+
+
+def word(value: Any) -> str | None:
+    """`value` if it is text with something in it; short ones that many spans have are kept once."""
+    if not isinstance(value, str) or not value:
+        return None
+    return intern(value) if len(value) <= _SHARED else value
+
+
+def child(value: Any, name: str) -> Record:
+    """The object in field `name` of `value`; an empty one for anything else."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else _EMPTY
+
+
+def whole(value: Any) -> int | None:
+    """`value` if it is a whole number that JavaScript holds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MOST:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def moment(value: Any) -> float | None:
+    """A time in milliseconds since the epoch."""
+    found = number(value)
+    return found if found is not None and 0 < found < _LATEST else None
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    """The same in seconds."""
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def since(begin: float | None, end: float | None) -> float | None:
+    """Milliseconds from `begin` to `end`, None where one is not told or they are the wrong way round."""
+    return None if begin is None or end is None or end < begin else end - begin
+
+
+def without(record: Record, *names: str) -> Record:
+    """`record` without the fields of those names."""
+    return {key: value for key, value in record.items() if key not in names}

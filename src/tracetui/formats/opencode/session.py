@@ -1,0 +1,299 @@
+"""Sessions as one run: turns begin with a prompt, sub-agents are below the call that started them.
+
+All spans are told each time something came. What has not changed is the same object as before, so that it is seen at
+once what has.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.formats.opencode.records import PREVIEW, At, Info, seconds, since, string
+from tracetui.formats.opencode.spans import Told
+from tracetui.model import Operation, Problem, Span, Status, StatusSource
+
+COPIED: Final = "copied"
+"""Note of what a forked session took over from its original: that one paid for it."""
+REVERTED: Final = "reverted"
+FORK: Final = re.compile(r"^(.*) \(fork #(\d{1,6})\)$", re.DOTALL)
+"""How opencode calls a fork; one of a fork counts on."""
+
+
+class Session(msgspec.Struct, frozen=True):
+    """One session with its messages, in their order."""
+
+    info: Info
+    told: tuple[Told, ...] = ()
+    problems: tuple[Problem, ...] = ()
+
+
+class Tree(msgspec.Struct, frozen=True):
+    """The sessions of a run: its own first, each other after the one that started it."""
+
+    sessions: dict[str, Session]
+    original: str | None = None
+    """The session that this one was forked from."""
+
+    @property
+    def root(self) -> Session:
+        """The run's own session."""
+        return next(iter(self.sessions.values()))
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What could not be read in any of them."""
+        return [problem for session in self.sessions.values() for problem in session.problems]
+
+
+class Place(NamedTuple):
+    """Where the spans of a message stand."""
+
+    parent: str | None
+    step: int | None = None
+    copied: bool = False
+    reverted: bool = False
+    since: str = ""
+    """The part from which on they were reverted."""
+    settled: bool = False
+    """The conversation went on: nothing in it is running any more."""
+
+
+class Memory:
+    """What was told before, so that the same is told as the same object."""
+
+    def __init__(self) -> None:
+        self.placed: dict[str, tuple[Told, Place, tuple[Span, ...]]] = {}
+        self.made: dict[str, tuple[Info | None, Span]] = {}
+        """Spans that no message tells, and the session whose body is theirs."""
+
+
+class Turn(msgspec.Struct):
+    """A turn while it is told."""
+
+    prompt: Told
+    place: Place
+    at: int
+    """Where in the list its span is to be."""
+    last: Told | None = None
+    """The last response in it."""
+
+
+class Teller:
+    """Tells all spans of a run."""
+
+    def __init__(self, tree: Tree, before: Memory) -> None:
+        self.tree, self.memory = tree, Memory()
+        self.spans: list[Span] = []
+        self._before = before
+        self._above: dict[str, tuple[str | None, bool]] = {tree.root.info.id: (None, False)}
+        """By session: the span below which it is, and whether it is told as a copy."""
+        for session in tree.sessions.values():
+            above, copied = self._above.setdefault(session.info.id, self._guess(session.info))
+            if session is not tree.root:
+                self.make(agent_span(session, above, copied=copied), session.info)
+            _Walk(self, session, copied=copied)
+
+    def put(self, told: Told, place: Place) -> None:
+        """Tell a message."""
+        key = told.spans[0].id
+        known = self._before.placed.get(key)
+        spans = known[2] if known is not None and known[0] is told and known[1] == place else placed(told, place)
+        self.memory.placed[key] = told, place, spans
+        self.spans += spans
+
+    def make(self, span: Span, info: Info | None = None, at: int | None = None) -> None:
+        """Tell a span that no message tells; its body is that of the session `info`."""
+        known = self._before.made.get(span.id)
+        if known is not None and known == (info, span):
+            span = known[1]
+        self.memory.made[span.id] = info, span
+        if at is None:
+            self.spans.append(span)
+        else:
+            self.spans[at] = span
+
+    def start(self, named: str, call: str, by: Session, *, copied: bool) -> None:
+        """A call started a session. A fork copies the call, and what it names is then the sub-agent of its original."""
+        child = self.tree.sessions.get(named)
+        if child is not None and named not in self._above:
+            self._above[named] = call, copied or child.info.parent != by.info.id
+
+    def _guess(self, info: Info) -> tuple[str | None, bool]:
+        """Where a session is that no call names: in the last turn of its parent that had begun by then."""
+        parent = self.tree.sessions.get(info.parent or "")
+        if parent is None or parent.info.id not in self._above:
+            return None, False
+        turns = [told for told in parent.told if told.is_prompt and (told.created or 0) <= (info.created or 0)]
+        top = None if parent is self.tree.root else parent.info.id
+        return (turn_id(turns[-1].id) if turns else top), self._above[parent.info.id][1]
+
+
+class _Walk:
+    """Tells one session, message after message."""
+
+    def __init__(self, teller: Teller, session: Session, *, copied: bool) -> None:
+        self._teller, self._session, self._copied = teller, session, copied
+        self._is_root = session is teller.tree.root
+        self._top = None if self._is_root else session.info.id
+        self._turns: list[Turn] = []
+        self._of: dict[str, Turn] = {}
+        """By message: the turn that it began, or that goes on with it."""
+        self._turn: Turn | None = None
+        self._steps = 0
+        self._reverted = False
+        info = session.info
+        forked = self._is_root and (teller.tree.original is not None or FORK.match(info.title) is not None)
+        self._forked_at = info.created if forked else None
+        answers = [place for place, told in enumerate(session.told) if told.role == "assistant"]
+        for place, told in enumerate(session.told):
+            self._tell(told, settled=bool(answers) and place < answers[-1])
+        for turn in self._turns:
+            self._close(turn)
+
+    def _tell(self, told: Told, *, settled: bool) -> None:
+        revert = self._session.info.revert if told.id == self._session.info.revert.get("messageID") else {}
+        part = string(revert.get("partID")) or ""
+        if revert and not part:
+            self._revert()
+        old = self._forked_at is not None and told.created is not None and told.created < self._forked_at
+        here = Place(self._top, None, self._copied or old, self._reverted, part, settled)
+        if told.is_prompt:
+            self._begin(told, here)
+        turn = self._of.get(told.parent or "", self._turn) if told.role == "assistant" else self._turn
+        if turn is not None:
+            here = here._replace(parent=turn_id(turn.prompt.id), step=turn.place.step)
+            self._of[told.id] = turn
+            turn.last = told if told.role == "assistant" else turn.last
+        self._teller.put(told, here)
+        for named, call in told.tasks:
+            self._teller.start(named, call, self._session, copied=here.copied)
+        if part:
+            self._revert()
+
+    def _begin(self, told: Told, here: Place) -> None:
+        """A prompt begins a turn, which is a step of the run unless it was taken back."""
+        if self._is_root and not self._reverted:
+            self._steps += 1
+            here = here._replace(step=self._steps)
+        self._turn = Turn(told, here, len(self._teller.spans))
+        self._turns.append(self._turn)
+        self._teller.spans.append(Span(id="", name=""))  # until it is known how it ended
+
+    def _revert(self) -> None:
+        """From here on everything was taken back: it is below a row of its own."""
+        info = self._session.info
+        ident = f"{info.id}:reverted"
+        at = At(info.place, shows="revert")
+        row = Span(id=ident, name=REVERTED, operation=Operation.META, parent_id=self._top, at=at)
+        self._teller.make(row, info)
+        self._top, self._reverted, self._turn, self._of = ident, True, None, {}
+
+    def _close(self, turn: Turn) -> None:
+        """Tell a turn by the last response in it."""
+        last, place = turn.last, turn.place
+        is_last = turn is self._turns[-1]
+        status, source, name, error = Status.UNKNOWN, None, None, None
+        if last is not None and last.end is not None:
+            status, source, name, error = last.end
+        elif is_last and not place.settled and not place.copied:
+            status, source = Status.RUNNING, StatusSource.DERIVED
+        span = Span(
+            id=turn_id(turn.prompt.id),
+            name="turn",
+            operation=Operation.TURN,
+            parent_id=place.parent,
+            step=place.step,
+            is_step=place.step is not None,
+            status=status,
+            status_word=name,
+            status_source=source,
+            error=error,
+            started_at=seconds(turn.prompt.created),
+            duration_ms=None if last is None else since(turn.prompt.created, last.ended_at),
+            note=note_of(place),
+            at=At(self._session.info.place),
+        )
+        self._teller.make(span, at=turn.at)
+
+
+def turn_id(prompt: str) -> str:
+    """Id of the turn that a prompt begins."""
+    return f"{prompt}:turn"
+
+
+def agent_span(session: Session, above: str | None, *, copied: bool) -> Span:
+    """All that a sub-agent did."""
+    info, last = session.info, session.told[-1] if session.told else None
+    status, source, name, error = Status.UNKNOWN, None, None, None
+    if last is not None and last.end is not None:
+        status, source, name, error = last.end
+    ends = [told.ended_at for told in session.told if told.ended_at is not None]
+    return Span(
+        id=info.id,
+        name=(info.agent or "agent")[:PREVIEW],
+        operation=Operation.INVOKE_AGENT,
+        parent_id=above,
+        status=status,
+        status_word=name,
+        status_source=source,
+        error=error,
+        started_at=seconds(info.created),
+        duration_ms=since(info.created, max(ends, default=None)),
+        preview=info.title[:PREVIEW],
+        note=COPIED if copied else "",
+        at=At(info.place, shows="session"),
+    )
+
+
+def note_of(place: Place, own: str = "") -> str:
+    """The note of a span that stands there."""
+    notes = [COPIED] if place.copied else []
+    notes += [REVERTED] if place.reverted else []
+    return ", ".join([*notes, own] if own else notes)
+
+
+def placed(told: Told, place: Place) -> tuple[Span, ...]:
+    """The spans of a message where they stand."""
+    spans = []
+    for span in told.spans:
+        taken_back = place.reverted or (bool(place.since) and span.at.part_id >= place.since)
+        running = span.status is Status.RUNNING and place.settled
+        spans.append(
+            replace(
+                span,
+                parent_id=place.parent if span.parent_id is None else span.parent_id,
+                step=place.step,
+                note=note_of(place._replace(reverted=taken_back), span.note),
+                usage=None if place.copied else span.usage,
+                status=Status.UNKNOWN if running else span.status,
+                status_source=None if running else span.status_source,
+            )
+        )
+    return tuple(spans)
+
+
+def changed(before: Sequence[Span], now: Sequence[Span]) -> list[Span] | None:
+    """What of `now` is new or another than before; None where a span is gone, or stands elsewhere among its siblings.
+
+    Whoever knows `before`, and puts each span that is new after its siblings, has `now` then.
+    """
+    known = {span.id: span for span in before}
+    given = [span for span in now if known.get(span.id) is not span]
+    if not given:
+        return [] if len(now) == len(known) else None
+    ranks = {ident: rank for rank, ident in enumerate(known)}
+    last: dict[str | None, int] = {}
+    found = 0
+    for span in now:
+        rank = ranks.get(span.id, len(ranks))
+        is_known = rank < len(ranks)
+        found += is_known
+        if rank < last.get(span.parent_id, 0) or (is_known and known[span.id].parent_id != span.parent_id):
+            return None
+        last[span.parent_id] = rank
+    return given if found == len(known) else None

@@ -1,0 +1,385 @@
+"""From one message to its spans: a response for each of its steps, the calls that it asked for below that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.formats.calls import argument, as_json
+from tracetui.formats.opencode.records import (
+    PREVIEW,
+    At,
+    Message,
+    Part,
+    Record,
+    child,
+    model_of,
+    moment,
+    seconds,
+    since,
+    string,
+    usage_of,
+    whole,
+    word,
+)
+from tracetui.model import Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.model.status import status_of
+
+MESSAGE_LIMIT: Final = 500
+"""Characters of an error in a header; the body holds all of it."""
+STEP: Final = "step-start"
+FINISH: Final = "step-finish"
+COMPACTION: Final = "compaction"
+_SAID: Final = frozenset({"text", "reasoning", "file", STEP, FINISH})
+"""Parts of a response that are told with it."""
+_ASKED: Final = frozenset({"text", "file", "agent", "subtask"})
+"""Parts of what somebody asked."""
+_NOTES: Final = frozenset({"patch", "snapshot", COMPACTION, "agent", "subtask"})
+"""Parts that are known, and stand for themselves."""
+_QUIET: Final = frozenset({"stop", "tool-calls"})
+"""Reasons to finish that go without saying."""
+_ABORTED: Final = "MessageAbortedError"
+_Outcome = tuple[Status, StatusSource | None, str | None, Error | None]
+
+
+class Told(msgspec.Struct, frozen=True):
+    """One message as spans that don't know where they stand, and what it says of the session."""
+
+    id: str
+    role: str
+    spans: tuple[Span, ...]
+    created: float | None = None
+    parent: str | None = None
+    """The message that it answers."""
+    is_prompt: bool = False
+    """Somebody asked something: a turn begins."""
+    said: str = ""
+    """What was asked or answered, without what the program put there."""
+    model: str | None = None
+    agent: str | None = None
+    end: _Outcome | None = None
+    """How a response ended; None while it goes on."""
+    ended_at: float | None = None
+    tasks: tuple[tuple[str, str], ...] = ()
+    """(Session, span of the call) of the sub-agents that it started."""
+    usage: Usage = Usage()
+    """What all of its steps used."""
+
+
+def tell(message: Message, session: tuple[Any, ...] = ()) -> Told:
+    """The spans of a message of the session at that place."""
+    role = word(message.data.get("role")) or "message"
+    if role == "assistant":
+        return _response(message, session)
+    if role == "user":
+        return _asked(message, session)
+    at = At(session, message.place)
+    span = Span(id=message.id, name=role[:PREVIEW], operation=Operation.UNKNOWN, at=at, **_when(message))
+    return Told(message.id, role, (span, *(_row(part, message, at, message.id) for part in message.parts)))
+
+
+def end_of(data: Record) -> _Outcome | None:
+    """How a response ended, by the record of it alone; None while it goes on."""
+    failure = data.get("error")
+    finish = word(data.get("finish"))
+    if failure is not None and failure is not False:
+        error = error_of(failure)
+        if error.type == _ABORTED:
+            return Status.CANCELLED, StatusSource.EXPLICIT, error.type, None
+        return Status.ERROR, StatusSource.EXPLICIT, error.type and error.type[:PREVIEW], error
+    if finish is None and moment(child(data, "time").get("completed")) is None:
+        return None
+    return Status.OK, StatusSource.DERIVED, finish and finish[:PREVIEW], None
+
+
+def error_of(told: Any) -> Error:
+    """What an error says of itself: ``{name, data: {message}}``, or a text."""
+    inner = child(told, "data")
+    kind = word(told.get("name")) if isinstance(told, dict) else None
+    message = string(inner.get("message")) or string(told.get("message") if isinstance(told, dict) else told)
+    return Error(_cut(message or kind or as_json(told)), kind and kind[:PREVIEW])
+
+
+# ---- what was asked
+
+
+def _asked(message: Message, session: tuple[Any, ...]) -> Told:
+    """What stands in the user's name: a prompt, what the program adds to it, or that it compacts the session."""
+    at = At(session, message.place)
+    real = [part for part in message.parts if part.kind in _ASKED and not is_synthetic(part)]
+    said = "\n".join(text for part in real if part.kind == "text" and (text := string(part.data.get("text"))))
+    compacts = not real and any(part.kind == COMPACTION for part in message.parts)
+    first = next((text for part in message.parts if (text := string(part.data.get("text")))), "")
+    spans = [
+        Span(
+            id=message.id,
+            name=COMPACTION if compacts else "user",
+            operation=Operation.META if compacts else Operation.MESSAGE,
+            status=Status.OK,
+            status_source=StatusSource.DERIVED,
+            preview=(said or _asked_for(real) or first)[:PREVIEW],
+            note="" if real or compacts or not message.parts else "synthetic",
+            at=at,
+            **_when(message),
+        )
+    ]
+    kept = _ASKED | {COMPACTION} if compacts else _ASKED
+    spans += [_row(part, message, at, message.id) for part in message.parts if part.kind not in kept]
+    return Told(
+        message.id,
+        "user",
+        tuple(spans),
+        created=_created(message),
+        is_prompt=bool(real),
+        said=said or _asked_for(real),
+        model=model_of(message.data),
+        agent=word(message.data.get("agent")),
+    )
+
+
+def is_synthetic(part: Part) -> bool:
+    """Whether the program put a part there, not the user."""
+    return part.data.get("synthetic") is True or part.data.get("ignored") is True
+
+
+def _asked_for(parts: Sequence[Part]) -> str:
+    """What was asked for without a word: a task for a sub-agent, an agent by name, a file."""
+    names = ("prompt", "description", "name", "filename", "url")
+    return next((text for part in parts for name in names if (text := string(part.data.get(name)))), "")
+
+
+# ---- what was answered
+
+
+def _response(message: Message, session: tuple[Any, ...]) -> Told:
+    data, steps = message.data, steps_of(message.parts)
+    end = end_of(data)
+    used = _used(data, steps)
+    spans: list[Span] = []
+    tasks: list[tuple[str, str]] = []
+    for place, parts in enumerate(steps):
+        last = place == len(steps) - 1
+        at = At(session, message.place, step=place)
+        span = _step(message, parts, at, end if last else _step_end(parts), alone=len(steps) == 1)
+        spans.append(replace(span, usage=used[place]))
+        for part in parts:
+            if part.kind == "tool":
+                call = _call(part, message, at, span.id)
+                spans.append(call)
+                if (named := child(child(part.data, "state"), "metadata").get("sessionId")) and isinstance(named, str):
+                    tasks.append((named, call.id))
+            elif part.kind not in _SAID:
+                spans.append(_row(part, message, at, span.id))
+    texts = [string(part.data.get("text")) for part in message.parts if part.kind == "text"]
+    return Told(
+        message.id,
+        "assistant",
+        tuple(spans),
+        created=_created(message),
+        parent=word(data.get("parentID")),
+        said="\n".join(filter(None, texts)),
+        model=model_of(data),
+        agent=word(data.get("agent")) or word(data.get("mode")),
+        end=end,
+        ended_at=_ended(message),
+        tasks=tuple(tasks),
+        usage=sum((one for one in used if one is not None), Usage()),
+    )
+
+
+def steps_of(parts: Sequence[Part]) -> list[list[Part]]:
+    """The parts of a response by its steps: one each, in old messages several."""
+    steps: list[list[Part]] = [[]]
+    begun = False
+    for part in parts:
+        if part.kind == STEP:
+            if begun:
+                steps.append([])
+            begun = True
+        steps[-1].append(part)
+    return steps
+
+
+def _used(data: Record, steps: Sequence[Sequence[Part]]) -> list[Usage | None]:
+    """What each step used, as it says at its end; where none does, what the message says of all."""
+    used: list[Usage | None] = []
+    for parts in steps:
+        told = [usage_of(child(part.data, "tokens"), part.data.get("cost")) for part in parts if part.kind == FINISH]
+        used.append(sum((one for one in told if one is not None), Usage()) or None)
+    if not any(used):
+        whole_of = usage_of(child(data, "tokens"), data.get("cost"))
+        if whole_of is not None and (end_of(data) is not None or any(msgspec.structs.astuple(whole_of))):
+            used[0] = whole_of  # before it has ended all counts are zero, which says nothing
+    return used
+
+
+def _step_end(parts: Sequence[Part]) -> _Outcome:
+    """How a step ended after which another one came."""
+    reason = next((word(part.data.get("reason")) for part in parts if part.kind == FINISH), None)
+    return Status.OK, StatusSource.DERIVED, reason and reason[:PREVIEW], None
+
+
+def _step(message: Message, parts: Sequence[Part], at: At, end: _Outcome | None, *, alone: bool) -> Span:
+    data = message.data
+    status, source, name, error = end or (Status.RUNNING, StatusSource.DERIVED, None, None)
+    begun = _created(message)
+    length = since(begun, moment(child(data, "time").get("completed")))
+    if not alone:
+        times = [found for part in parts for found in _times(part) if found is not None]
+        begun = min(times, default=None) if at.step else begun
+        length = since(begun, max(times, default=None))
+    model = model_of(data)
+    notes = ["summary"] if data.get("summary") is True else []
+    notes += [name] if name is not None and name not in _QUIET and status is Status.OK else []
+    return Span(
+        id=message.id if not at.step else parts[0].id,
+        name=model or "assistant",
+        operation=Operation.CHAT,
+        status=status,
+        status_word=name,
+        status_source=source,
+        error=error,
+        started_at=seconds(begun),
+        duration_ms=length,
+        model=model,
+        preview=_said(parts)[:PREVIEW],
+        note=", ".join(notes),
+        at=at,
+    )
+
+
+def _said(parts: Sequence[Part]) -> str:
+    """The first text, else the first thought."""
+    for kind in ("text", "reasoning"):
+        for part in parts:
+            if part.kind == kind and (text := string(part.data.get("text"))):
+                return text
+    return ""
+
+
+def _call(part: Part, message: Message, at: At, above: str) -> Span:
+    """A call of a tool, with how it went."""
+    state = child(part.data, "state")
+    times = child(state, "time")
+    begun = moment(times.get("start"))
+    status, source, name, error = outcome_of(state)
+    given = state.get("input")
+    if isinstance(given, dict) and isinstance(given.get("filePath"), str):
+        given = {"file_path": given["filePath"]} | given
+    return Span(
+        id=part.id,
+        name=(word(part.data.get("tool")) or "tool")[:PREVIEW],
+        operation=Operation.EXECUTE_TOOL,
+        parent_id=above,
+        status=status,
+        status_word=name,
+        status_source=source,
+        error=error,
+        started_at=seconds(begun if begun is not None else _time_of(part)),
+        duration_ms=since(begun, moment(times.get("end"))),
+        preview=argument(given),
+        at=replace(at, part=part.place, part_id=part.id),
+    )
+
+
+def outcome_of(state: Record) -> _Outcome:
+    """How a call went. opencode calls a command that failed ``completed``: its exit code tells."""
+    name = word(state.get("status"))
+    metadata = child(state, "metadata")
+    if name == "error":
+        if metadata.get("interrupted") is True:
+            return Status.CANCELLED, StatusSource.EXPLICIT, "interrupted", None
+        return Status.ERROR, StatusSource.EXPLICIT, name, _failure(state.get("error"))
+    code = whole(metadata.get("exit"))
+    if code:
+        output = string(state.get("output")) or string(metadata.get("output")) or ""
+        kind = f"exit {code}"
+        return Status.ERROR, StatusSource.EXIT, name, Error(_cut(output[-MESSAGE_LIMIT * 4 :]) or kind, kind)
+    status = Status.UNKNOWN if name is None else status_of(name)
+    return status, None if name is None else StatusSource.EXPLICIT, name and name[:PREVIEW], None
+
+
+def _failure(told: Any) -> Error:
+    return Error(_cut(told) or "failed") if isinstance(told, str) else error_of(told)
+
+
+def _row(part: Part, message: Message, at: At, above: str) -> Span:
+    """A part that stands for itself, known or not."""
+    data, kind = part.data, part.kind
+    fields: dict[str, Any] = {}
+    if kind == "tool":
+        return _call(part, message, at, above)
+    if kind == "retry":
+        fields = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT, "error": error_of(data.get("error"))}
+        attempt = whole(data.get("attempt"))
+        fields |= {"note": "" if attempt is None else f"attempt {attempt}"}
+        operation = Operation.OTHER
+    else:
+        operation = Operation.META if kind in _NOTES | _SAID else Operation.UNKNOWN
+    return Span(
+        id=part.id,
+        name=kind[:PREVIEW],
+        operation=operation,
+        parent_id=above,
+        started_at=seconds(next((found for found in _times(part) if found is not None), None)),
+        preview=_preview(part),
+        at=replace(at, part=part.place, part_id=part.id),
+        **fields,
+    )
+
+
+def _preview(part: Part) -> str:
+    data = part.data
+    files = data.get("files")
+    if isinstance(files, list):
+        return ", ".join(name for name in files if isinstance(name, str))[:PREVIEW]
+    if part.kind == COMPACTION:
+        return "automatic" if data.get("auto") is True else "asked for"
+    names = ("text", "snapshot", "prompt", "name", "title", "hash")
+    return next((text for name in names if (text := string(data.get(name)))), "")[:PREVIEW]
+
+
+# ---- times
+
+
+def _created(message: Message) -> float | None:
+    found = moment(child(message.data, "time").get("created"))
+    return moment(message.own.get("time_created")) if found is None else found
+
+
+def _when(message: Message) -> dict[str, Any]:
+    return {"started_at": seconds(_created(message))}
+
+
+def _time_of(part: Part) -> float | None:
+    return moment(part.own.get("time_created"))
+
+
+def _times(part: Part) -> list[float | None]:
+    """When a part began and ended, as far as it is told."""
+    own, state = child(part.data, "time"), child(child(part.data, "state"), "time")
+    found = [moment(times.get(name)) for times in (own, state) for name in ("start", "created", "end")]
+    return found if any(found) else [_time_of(part)]
+
+
+def _ended(message: Message) -> float | None:
+    """When a response ended, or was last heard of."""
+    completed = moment(child(message.data, "time").get("completed"))
+    if completed is not None:
+        return completed
+    return max((found for part in message.parts for found in _times(part) if found is not None), default=None)
+
+
+def _cut(said: str) -> str:
+    said = said.strip()
+    return said if len(said) <= MESSAGE_LIMIT else said[: MESSAGE_LIMIT - 1] + "…"
+
+
+def alone(part: Part) -> Told:
+    """A part whose message is not there."""
+    message = Message("", {})
+    row = _row(part, message, At(), "")
+    return Told(part.id, "part", (replace(row, parent_id=None),))
