@@ -140,8 +140,9 @@ class PairRows:
         return " ".join((WORDS[row.kind], row.noise, *told, row.path)).strip()
 
     def differing(self) -> list[int]:
-        """Rows that differ, so far as is known."""
-        return [self.row_of(i) for i, row in enumerate(self.diff.rows) if row.kind is not Kind.SAME]
+        """Rows that differ, so far as is known; none that are folded away."""
+        start = 0 if self._unfolded else self._prefix
+        return [self.row_of(i) for i, row in enumerate(self.diff.rows) if i >= start and row.kind is not Kind.SAME]
 
     # ---- drawing
 
@@ -241,11 +242,11 @@ class PairRows:
 
 
 def _common(diff: Diff) -> int:
-    """How many pairs at the start are folded: what went the same way, but for the last ones."""
+    """How many pairs at the start are folded: what went the same way, noise aside, but for the last ones."""
     if diff.first is None:
         return 0
-    same = next((i for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME), 0)
-    common = min(same, diff.first.row) - _KEPT
+    loud = (i for i, row in enumerate(diff.rows) if row.kind is not Kind.SAME and (diff.strict or not row.noise))
+    common = min(next(loud, 0), diff.first.row) - _KEPT
     return common if common >= _LEAST else 0
 
 

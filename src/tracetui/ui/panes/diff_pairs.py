@@ -92,6 +92,17 @@ class Pairs(FoldingView):
         if key is not None and (fresh or key != self.led):
             self.led, self.position = key, -1
             self.move_to_key(key, center=True)
+        self._show_fold()
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        self._show_fold()
+
+    def _show_fold(self) -> None:
+        """Have what is folded in view as well, where the first difference leaves room for it."""
+        if self.rows and self.cursor == self.led and self.rows.key(0) == PREFIX and self.position < self.page:
+            self.top = 0
+            self.refresh()
 
     def _go_on(self, before: Diff, diff: Diff) -> None:
         """The same comparison, farther: draw what is new, which is seldom in view."""
