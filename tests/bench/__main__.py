@@ -8,12 +8,13 @@ import platform
 import shutil
 import sys
 
-from tests.bench import data, diff, formats, grep, listing, live, screen, triage, triage_screen
+from tests.bench import data, diff, formats, grep, home, listing, live, screen, triage, triage_screen
 from tests.bench.table import Row, say
 
 PARTS = {
     "listing": listing.rows,
     "formats": formats.rows,
+    "home": home.rows,
     "start": screen.first_paint,
     "view": screen.line_view,
     "list": screen.run_list,

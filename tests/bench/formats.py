@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -15,6 +16,7 @@ from tests.bench.table import Row, median
 from tracetui.live.scan import scan
 from tracetui.sources.local import LocalSource
 
+_BEGIN: Final = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
 _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 
 
@@ -36,9 +38,9 @@ def codex(calls: int) -> Path:
     def write(folder: Path) -> None:
         words = Words("codex")
         with (folder / f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(_line(kind, payload) for kind, payload in _rollout(words, calls))
+            file.writelines(rollout(words, calls))
 
-    return made(f"codex-{calls}", write)
+    return made(f"codex-2-{calls}", write)
 
 
 def claude(calls: int) -> Path:
@@ -46,9 +48,9 @@ def claude(calls: int) -> Path:
 
     def write(folder: Path) -> None:
         with (folder / f"{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(_session(Words("claude"), calls))
+            file.writelines(session(Words("claude"), calls))
 
-    return made(f"claude-{calls}", write)
+    return made(f"claude-2-{calls}", write)
 
 
 def atif(calls: int) -> Path:
@@ -132,14 +134,20 @@ def _step(words: Words, number: int) -> dict[str, Any]:
     }
 
 
-def _session(words: Words, calls: int) -> Iterator[bytes]:
+def session(words: Words, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0) -> Iterator[bytes]:
+    """The lines of a session of Claude Code; the last `images` calls give an image of `size` bytes each."""
     last: str | None = None
+    line = 0
     for number in range(calls):
         ident, output = f"toolu_{number}", words.text(3_000)
         use = {"type": "tool_use", "id": ident, "name": "Bash", "input": {"command": words.text(80)}}
         thought = {"type": "thinking", "thinking": "", "signature": "c2VhbA" * 60}
-        answer = {"type": "tool_result", "tool_use_id": ident, "content": output, "is_error": number % 8 == 5}
-        told = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
+        answer: dict[str, Any] = {"type": "tool_result", "tool_use_id": ident, "content": output}
+        answer["is_error"] = number % 8 == 5
+        told: dict[str, Any] = {"toolUseResult": {"stdout": output, "stderr": "", "interrupted": False}}
+        if number >= calls - images:
+            source = {"type": "base64", "media_type": "image/png", "data": image(size)}
+            answer["content"], told = [{"type": "image", "source": source}], {}
         said: list[tuple[str, Any, dict[str, Any]]] = [
             ("assistant", _response(number, thought), {}),
             ("assistant", _response(number, use), {}),
@@ -149,9 +157,20 @@ def _session(words: Words, calls: int) -> Iterator[bytes]:
             said.insert(0, ("user", {"role": "user", "content": words.text(300)}, {}))
         for kind, message, more in said:
             node = {"parentUuid": last, "isSidechain": False, "type": kind, "message": message, "uuid": words.uid()}
-            last = str(node["uuid"])
-            place = {"timestamp": "2026-03-02T09:15:00.000Z", "cwd": "/home/ada/orchard", "sessionId": _THREAD}
+            last, line = str(node["uuid"]), line + 1
+            place = {"timestamp": stamp(line), "cwd": "/home/ada/orchard", "sessionId": thread}
             yield orjson.dumps(node | place | {"version": "2.1.197", "gitBranch": "main"} | more) + b"\n"
+
+
+def stamp(line: int) -> str:
+    """When a line was written: 1.3 s after the one before."""
+    when = _BEGIN + timedelta(milliseconds=1300 * line)
+    return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def image(size: int) -> str:
+    """Base64 of about so many bytes."""
+    return "iVBORw0KGgoAAAANSUhEUgAAB9AAAAPoCAYAAACGXmWqAAAAGXRFWHRTb2Z0d2FyZQBB" * (size // 70)
 
 
 def _response(number: int, block: dict[str, Any]) -> dict[str, Any]:
@@ -161,11 +180,19 @@ def _response(number: int, block: dict[str, Any]) -> dict[str, Any]:
     return message | {"stop_reason": "tool_use", "stop_sequence": None, "usage": usage}
 
 
-def _rollout(words: Words, calls: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    yield "session_meta", {"id": _THREAD, "cwd": "/home/ada/orchard", "base_instructions": {"text": words.text(20_000)}}
+def rollout(words: Words, calls: int, thread: str = _THREAD, *, images: int = 0, size: int = 0) -> Iterator[bytes]:
+    """The lines of a rollout of Codex; the last `images` calls give an image of `size` bytes each."""
+    for line, (kind, payload) in enumerate(_records(words, calls, thread, calls - images, size)):
+        yield orjson.dumps({"timestamp": stamp(line), "type": kind, "payload": payload}) + b"\n"
+
+
+def _records(words: Words, calls: int, thread: str, drawn: int, size: int) -> Iterator[tuple[str, dict[str, Any]]]:
+    first = {"id": thread, "timestamp": stamp(0), "cwd": "/home/ada/orchard", "cli_version": "0.169.0"}
+    yield "session_meta", first | {"base_instructions": {"text": words.text(20_000)}}
     yield "event_msg", {"type": "task_started", "turn_id": "t"}
     yield "turn_context", {"turn_id": "t", "cwd": "/home/ada/orchard", "model": BIG}
-    yield "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Prune"}]}
+    prompt = words.text(60)
+    yield "response_item", {"type": "message", "role": "user", "content": [{"type": "input_text", "text": prompt}]}
     for number in range(1, calls + 1):
         ident, text, shown = f"call_{number}", words.text(80), words.text(3_000)
         usage = {"input_tokens": 1200, "cached_input_tokens": 900, "output_tokens": 85, "total_tokens": 1285}
@@ -186,15 +213,13 @@ def _rollout(words: Words, calls: int) -> Iterator[tuple[str, dict[str, Any]]]:
             "exit_code": 0,
         }
         yield "event_msg", {"type": "item_completed", "turn_id": "t", "item": ran}
-        output = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{shown}"
+        output: Any = f"Wall time: 0.1 seconds\nProcess exited with code 0\nOutput:\n{shown}"
+        if number > drawn:
+            output = [{"type": "input_image", "image_url": f"data:image/png;base64,{image(size)}"}]
         yield "response_item", {"type": "function_call_output", "call_id": ident, "output": output}
         info = {"total_token_usage": total, "last_token_usage": usage}
         yield "event_msg", {"type": "token_count", "info": info}
     yield "event_msg", {"type": "task_complete", "turn_id": "t"}
-
-
-def _line(kind: str, payload: dict[str, Any]) -> bytes:
-    return orjson.dumps({"timestamp": "2026-03-02T09:15:00.000Z", "type": kind, "payload": payload}) + b"\n"
 
 
 def _decode(folder: Path) -> None:
