@@ -35,6 +35,7 @@ _COMMENT: Final = 65_535
 _ENCRYPTED: Final = 1
 _UTF_8: Final = 1 << 11
 _LARGE: Final = 0xFFFFFFFF
+_PIECE: Final = 4 << 20
 _WINDOW: Final = 128 << 20
 """Bytes that Zstandard may look back."""
 _ALLOWANCE: Final = 1 << 16
@@ -72,6 +73,10 @@ class Archive:
         self.members = {member.name: member for member in found}
         """By name; of several of the same name the last one counts."""
         self._overlapping = _overlapping(self.members.values())
+
+    def through(self, file: File) -> None:
+        """Go on through `file`, the same one opened again."""
+        self._file = file
 
     def read(self, name: str) -> bytes:
         """All bytes of a member. Raises `FormatError` if there is none of that name, or it cannot be read."""
@@ -217,7 +222,7 @@ def _zstandard(packed: bytes, member: Member) -> bytes:
 
     try:
         with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
-            return stream.read(member.size + 1)
+            return b"".join(_pieces(stream.read, member.size + 1))  # no more than it claims
     except ZstdError as fault:
         raise FormatError(f"broken: cannot be unpacked ({fault})", member.name) from fault
 
@@ -227,6 +232,13 @@ _METHODS: Final[dict[int, Callable[[bytes, Member], bytes]]] = {
     DEFLATED: _deflated,
     ZSTANDARD: _zstandard,
 }
+
+
+def _pieces(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
+    """At most so many bytes, room for which is made as they come."""
+    while most > 0 and (data := read(min(most, _PIECE))):
+        yield data
+        most -= len(data)
 
 
 def _name(data: bytes, flags: int) -> str:

@@ -30,6 +30,7 @@ _NAME_AT: Final = 30
 """Bytes of the header before the name of the first member."""
 _OWN: Final = frozenset({b"version", b"eval", b"samples", b"plan", b"results", b"stats", b"status"})
 _TASK: Final = re.compile(rb'"task"\s*:\s*"')
+_SPEC: Final = re.compile(rb'"(?:task_id|run_id|eval_id)"\s*:\s*"')
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -56,7 +57,9 @@ class Inspect:
         if b'"eval"' not in head or not _TASK.search(head):
             return NO
         found = _OWN.intersection(top_names(head))
-        return CERTAIN if b"eval" in found and len(found) >= 3 else NO
+        if b"eval" not in found or len(found) < 3:
+            return NO
+        return CERTAIN if _SPEC.search(head) else LIKELY
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """The list stage reads what a log says of its samples in short, the deep stage each sample."""

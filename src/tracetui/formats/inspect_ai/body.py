@@ -57,6 +57,7 @@ def _opened(file: File, key: str | None) -> Opened:
     version = (file.stat, key)
     kept = shared.get(_LATEST)
     if isinstance(kept, Opened) and kept.version == version:
+        kept.sample.through(file)
         return kept
     log = open_log(file)
     entry = find(log, key or "")

@@ -61,7 +61,7 @@ def outcome_of_limit(kind: Any, message: str) -> Outcome:
     name = f"{word(kind) or 'unknown'} limit"[:PREVIEW]
     if kind == "operator":
         return Status.CANCELLED, StatusSource.EXPLICIT, None
-    return Status.ERROR, StatusSource.POLICY, Error(message[:MESSAGE_LIMIT] or "exceeded", name)
+    return Status.ERROR, StatusSource.POLICY, Error(message[:MESSAGE_LIMIT], name)
 
 
 def _model(light: Light, attached: Attached, version: tuple[int, ...] | None) -> Span:

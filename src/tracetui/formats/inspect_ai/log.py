@@ -164,11 +164,9 @@ class ArchiveLog:
             return sample_of(record, check=member.check, size=member.size)
         below = name.removesuffix("/sample.json")
         if record is not None and f"{below}/metadata.json" in self._members:
-            record = {**record, "metadata": msgspec.Raw(self._archive.read(f"{below}/metadata.json"))}
+            record = {**record, "metadata": self._value(f"{below}/metadata.json")}
         check = crc32(repr(self._versions(key)).encode())
-        return sample_of(
-            record, check=check, size=self._size(key) or 0, pieces=lambda part: self._items(f"{below}/{part}")
-        )
+        return sample_of(record, check=check, size=self._size(key) or 0, pieces=_Pieces(self._archive, below))
 
     def check(self, key: str | None) -> int:
         names = [name for name in self._members if key is None or not name.startswith("samples/")]
@@ -242,20 +240,6 @@ class ArchiveLog:
         except FormatError as fault:
             return f"not read: {fault.reason}"
 
-    def _items(self, folder: str) -> Items:
-        """The items of one part of a sample in pieces, in order. Raises `FormatError`."""
-        pieces = sorted(
-            Piece(int(number[1]), name)
-            for name in self._members
-            if name.startswith(folder) and (number := _PIECE.fullmatch(name, len(folder)))
-        )
-        found: Items = []
-        for piece in pieces:
-            if piece.begin != len(found):
-                raise FormatError("a piece of the sample is missing", f"{folder}/{len(found)}.json")
-            found += _items(self._archive.read(piece.member))
-        return found
-
     def _parts(self, key: str) -> Iterator[str]:
         match = self._found.get(key)
         if match is not None and match["pieces"] is None:
@@ -272,6 +256,30 @@ class ArchiveLog:
 
     def _problem(self, where: str, reason: str) -> None:
         self.problems.append(Problem(self.path, where, reason))
+
+
+class _Pieces:
+    """A sample in pieces; see `tracetui.formats.inspect_ai.samples.Pieces`."""
+
+    def __init__(self, archive: Archive, folder: str) -> None:
+        self._archive, self._folder = archive, folder
+
+    def through(self, file: File) -> None:
+        self._archive.through(file)
+
+    def items(self, part: str) -> Items:
+        folder = f"{self._folder}/{part}"
+        pieces = sorted(
+            Piece(int(number[1]), name)
+            for name in self._archive.members
+            if name.startswith(folder) and (number := _PIECE.fullmatch(name, len(folder)))
+        )
+        found: Items = []
+        for piece in pieces:
+            if piece.begin != len(found):
+                raise FormatError("a piece of the sample is missing", f"{folder}/{len(found)}.json")
+            found += _items(self._archive.read(piece.member))
+        return found
 
 
 def _numbered(pattern: re.Pattern[str], names: Iterable[str]) -> list[str]:
@@ -308,6 +316,8 @@ class DocumentLog:
         self._places: dict[str, tuple[int, int]] = {}
         record = self._decoded()
         told = record.pop("samples", None)
+        if isinstance(told, msgspec.Raw) and bytes(memoryview(told)) == b"null":
+            told = None
         self.header = record
         self.ended = field(record, "status") != "started"
         self._samples: dict[str, Any] = {}
@@ -321,9 +331,10 @@ class DocumentLog:
         item = self._samples.get(key)
         if item is None:
             raise FormatError("the sample is not in the log", key)
-        view = memoryview(item) if isinstance(item, msgspec.Raw) else None
-        check = crc32(self._data if view is None else view)
-        return sample_of(record_of(item), check=check, size=len(self._data) if view is None else len(view))
+        if not isinstance(item, msgspec.Raw):
+            return sample_of(record_of(item), check=crc32(self._data), size=len(self._data))
+        data = bytes(memoryview(item))  # of its own: the rest of the document is not kept for it
+        return sample_of(_record(data), check=crc32(data), size=len(data))
 
     def check(self, key: str | None) -> int:
         return crc32(self._data)

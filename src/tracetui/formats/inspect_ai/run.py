@@ -179,7 +179,7 @@ class Told:
             self.sample = log.sample(entry.sample)
             self._weave(self.sample)
         except FormatError as fault:
-            self.problems.append(Problem(log.path, fault.where or entry.sample, fault.reason, lost=entry.size))
+            self._problem(fault.reason, fault.where, torn=True)
 
     def _weave(self, sample: Sample) -> None:
         entry = self.entry
@@ -192,6 +192,8 @@ class Told:
         missed = len(sample.attempts) - entry.attempts
         if entry.attempt is None and missed > 0:
             self._problem(f"{missed} failed attempts are not listed: the summary of the sample does not count them")
+        elif entry.attempt is not None and entry.attempt > len(sample.attempts):
+            self._problem("the summary of the sample counts more failed attempts than it has")
 
     def _located(self, header: Header) -> Header:
         """The header with the span that tells its cause: the last one, where errors that were caught came before."""
@@ -202,13 +204,11 @@ class Told:
         span = next(same, None)
         if span is None:
             return header
-        message = error.message or (span.error.message if span.error is not None else "")
-        return replace(
-            header, error=FirstError(error.message or message, error.type, span.id, span.name, span.operation)
-        )
+        return replace(header, error=FirstError(error.message, error.type, span.id, span.name, span.operation))
 
-    def _problem(self, reason: str) -> None:
-        self.problems.append(Problem(self._log.path, self.entry.key, reason))
+    def _problem(self, reason: str, where: str = "", *, torn: bool = False) -> None:
+        lost = self.entry.size if torn else None
+        self.problems.append(Problem(self._log.path, where or self.entry.key, reason, lost=lost, torn=torn))
 
     def body(self) -> RunBody:
         """What is said about the run as a whole, and about the eval that it is of."""
@@ -320,7 +320,9 @@ def eval_header(log: Log) -> Header:
     error = field(log.header, "error")
     known = status_of(said or "")
     wanted = _wanted(log)
-    done = f"{len(log.samples)}/{wanted} samples" if wanted else "no samples" if not log.samples else ""
+    done = f"{len(log.samples)}/{wanted} samples" if wanted else f"{len(log.samples)} samples"
+    if log.ended:
+        done = "" if log.samples else "no samples in the log"
     scored = joined(
         f"{metric.name} {metric.score:.4g}" for metric in results_of(results)[:3] if metric.score is not None
     )

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.fields import Record, field, items_of, record_of, value_of, whole
+from tracetui.sources.base import File
 
 MOST: Final = 100_000
 """Messages that one call may be given."""
@@ -25,8 +26,18 @@ _SHARED: Final[dict[str, tuple[str, ...]]] = {
 """Fields that hold what others refer to, and under which names; of attachments every name is such a one."""
 
 Items = list[Any]
-Pieces = Callable[[str], Items]
-"""The items of one of the parts of a sample that is in pieces."""
+
+
+class Pieces(Protocol):
+    """A sample in pieces: how to get at its parts."""
+
+    def items(self, part: str) -> Items:
+        """The items of one of its parts, in order. Raises `FormatError`."""
+        ...
+
+    def through(self, file: File) -> None:
+        """Go on through `file`, the same one opened again."""
+        ...
 
 
 class Sample:
@@ -39,6 +50,11 @@ class Sample:
         self._pieces = pieces
         self._kept: dict[str, Items] = {}
         self._attachments: Record | None = None
+
+    def through(self, file: File) -> None:
+        """Go on reading through `file`, the same one opened again."""
+        if self._pieces is not None:
+            self._pieces.through(file)
 
     def field(self, name: str) -> Any:
         """The value of a field, None where it is missing or cannot be decoded."""
@@ -55,6 +71,11 @@ class Sample:
                 value = {key: item for key, item in value.items() if key not in known} if known else None
             if value not in (None, {}):
                 found[name] = value
+        if self._pieces is not None and isinstance(refs := found.get("message_refs"), list):
+            try:
+                found["messages"] = resolved(self.messages(refs), self.attached)
+            except FormatError as fault:
+                found["messages"] = f"not read: {fault}"
         return found
 
     def events(self, attempt: int | None = None) -> Items:
@@ -90,12 +111,17 @@ class Sample:
         name = next((text[len(how) :] for how in _ATTACHED if text.startswith(how)), None)
         if name is None:
             return text
-        if self._pieces is not None and name.isdecimal() and len(name) < 10:
-            listed = self._part("attachments")
-            found = value_of(listed[int(name)]) if int(name) < len(listed) else None
-        else:
-            found = field(self._named(), name)
+        try:
+            found = self._numbered(int(name)) if name.isdecimal() and len(name) < 10 else None
+            found = field(self._named(), name) if found is None else found
+        except FormatError:
+            return text
         return found if isinstance(found, str) else text
+
+    def _numbered(self, number: int) -> Any:
+        """An attachment of a sample in pieces."""
+        listed = self._part("attachments") if self._pieces is not None else []
+        return value_of(listed[number]) if number < len(listed) else None
 
     def _named(self) -> Record:
         if self._attachments is None:
@@ -116,7 +142,7 @@ class Sample:
     def _part(self, name: str) -> Items:
         if name not in self._kept:
             if self._pieces is not None:
-                self._kept[name] = self._pieces(name)
+                self._kept[name] = self._pieces.items(name)
             else:
                 shared = self.record.get("events_data")
                 self._kept[name] = self._listed((record_of(shared) or {}).get(name)) if shared is not None else []
