@@ -1,0 +1,139 @@
+"""Everything that a session says about one span, read again from the lines that it came from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from zlib import crc32
+
+from tracetui.errors import FormatError
+from tracetui.formats.copilot.records import NAMELESS, At, Event, child, event_of, items, string, word
+from tracetui.formats.copilot.words import arguments
+from tracetui.formats.tail import parse
+from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
+from tracetui.sources.base import File
+
+
+def body_of(file: File, span: Span) -> Body:
+    """The body of a span. Raises `FormatError` if something else is there now."""
+    raw = list(_lines(file, span.at))
+    events = [event_of(parse(data)[0]) for data in raw]
+    joined = b"\n".join(raw)
+    if span.operation is Operation.CHAT:
+        return _response(events, joined)
+    if span.operation is Operation.MESSAGE:
+        return _message(events[0], joined)
+    if span.operation is Operation.EXECUTE_TOOL:
+        return _call(events, joined)
+    if len(events) == 1:
+        return Body(attributes=_alone(events[0]), raw=joined)
+    kept = _Kept()
+    for event in events:
+        kept.add(event.kind, event.fields())
+    return Body(attributes=kept.fields, raw=joined)
+
+
+def _alone(event: Event) -> dict[str, Any]:
+    """All that an event says that stands for itself."""
+    odd = {} if event.kind != NAMELESS else {"type": event.outer.get("type")} if "type" in event.outer else {}
+    return odd | event.fields()
+
+
+def _lines(file: File, at: Any) -> Iterator[bytes]:
+    """The lines that a span came from, if they are still what they were."""
+    if not isinstance(at, At):
+        raise FormatError("the file changed: another record is there now", "")
+    for i in range(0, len(at.places), 3):
+        offset, size, check = at.places[i : i + 3]
+        data = file.read(offset, size)
+        if len(data) != size or crc32(data) != check or not isinstance(parse(data)[0], dict):
+            raise FormatError("the file changed: another record is there now", f"byte {offset}")
+        yield data
+
+
+class _Kept:
+    """Fields of several events under the kinds of these; ``tool.execution_progress 2`` is the second of its kind."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+
+    def add(self, name: str, fields: dict[str, Any]) -> None:
+        times, key = 1, name
+        while key in self.fields:
+            times += 1
+            key = f"{name} {times}"
+        if fields:
+            self.fields[key] = fields
+
+
+def _message(event: Event, raw: bytes) -> Body:
+    """A message that came from outside, with what was attached to it."""
+    data = event.data
+    said = string(data.get("content"))
+    parts: list[Part] = [] if said is None else [Text(said)]
+    attached = data.get("attachments")
+    parts += [Blob(word(child({"": one}, "").get("type")) or "attachment", one) for one in items(attached)]
+    taken = ["content"] if said is not None else []
+    taken += ["attachments"] if isinstance(attached, list) else []
+    role = "user" if event.kind == "user.message" else string(data.get("role"))
+    if role == data.get("role"):
+        taken.append("role")
+    message = Message(role or "system", tuple(parts))
+    return Body(input=said or None, input_messages=(message,), attributes=event.fields(*taken), raw=raw)
+
+
+def _response(events: list[Event], raw: bytes) -> Body:
+    """A response as one message: what the model thought and said, and the calls that it asked for."""
+    parts: list[Part] = []
+    kept = _Kept()
+    reason = None
+    for event in events:
+        if event.kind == "assistant.message":
+            taken = _said(event.data, parts)
+        elif event.kind == "assistant.reasoning":
+            taken = [name for name in ("content",) if string(event.data.get(name)) is not None]
+            parts += [Reasoning(event.data[name]) for name in taken]
+        else:
+            taken = []
+            told = child(event.data, "usage") or event.data
+            reason = word(told.get("finishReason")) or reason
+        kept.add(event.kind, event.fields(*taken))
+    texts = [part.text for part in parts if isinstance(part, Text) and part.text]
+    message = (Message("assistant", tuple(parts), finish_reason=reason),) if parts else ()
+    return Body(output="\n".join(texts) or None, output_messages=message, attributes=kept.fields, raw=raw)
+
+
+def _said(data: dict[str, Any], parts: list[Part]) -> list[str]:
+    """Put what a message says among the parts; the names of the fields that are there in full."""
+    taken = []
+    if (thought := string(data.get("reasoningText"))) is not None:
+        taken.append("reasoningText")
+        parts += [Reasoning(thought)] if thought else []
+    if (said := string(data.get("content"))) is not None:
+        taken.append("content")
+        parts += [Text(said)] if said else []
+    for request in items(data.get("toolRequests")):
+        if isinstance(request, dict):
+            parts.append(ToolCall(word(request.get("toolCallId")), word(request.get("name")) or "", arguments(request)))
+    return taken
+
+
+def _call(events: list[Event], raw: bytes) -> Body:
+    """A call with its result; what else the events tell of it stands under their kinds."""
+    kept = _Kept()
+    given = output = None
+    for event in events:
+        data = event.data
+        taken = []
+        if event.kind in ("tool.execution_start", "tool.user_requested"):
+            given, taken = arguments(data), ["arguments"]
+        elif event.kind == "tool.execution_complete":
+            result = data.get("result")
+            output = child(data, "result").get("content", result)
+            taken = ["result"] if output is result else []
+            if not taken and isinstance(result, dict):
+                rest = {key: value for key, value in result.items() if key != "content"}
+                event = event._replace(data={key: value for key, value in data.items() if key != "result"})
+                event = event._replace(data=event.data | ({"result": rest} if rest else {}))
+        kept.add(event.kind, event.fields(*taken))
+    return Body(input=given, output=output, attributes=kept.fields, raw=raw)
