@@ -17,6 +17,7 @@ from tracetui import demo
 from tracetui.live.engine import Engine
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
+from tracetui.store import prices
 from tracetui.ui.app import TraceApp
 from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE
@@ -30,6 +31,7 @@ def fixed_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(TraceApp, "clock", lambda self: NOW.timestamp())
     monkeypatch.setenv("TZ", "UTC")
     monkeypatch.delenv("NO_COLOR", raising=False)
+    monkeypatch.setenv(prices.SWITCH, "off")  # they change with the library
     time.tzset()
 
 

@@ -10,8 +10,9 @@ import sys
 from collections.abc import Sequence
 
 import tracetui
+from tracetui.cli.default import default_place, homes, is_there, missing, nowhere
 from tracetui.cli.output import complain
-from tracetui.cli.parser import THEMES, add_paths, roots
+from tracetui.cli.parser import THEMES, add_paths, named, roots
 from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
@@ -47,6 +48,10 @@ def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits. Without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty():
         return _list(args)
+    if not named(args) and not is_there(default_place()):
+        status, args.paths = _asked(args)
+        if status or not args.paths:
+            return status
     with source_of([place for place in roots(args) if place != STDIN]) as source:
         places, target = _opened(source, args)
         need_terminal(places)
@@ -64,6 +69,17 @@ def run(args: argparse.Namespace) -> int:
             slow=args.slow,
             events=not args.polling,
         )
+
+
+def _asked(args: argparse.Namespace) -> tuple[int, list[str]]:
+    """What somebody chooses to open of what there is on this machine. Raises `UsageError` where there is nothing."""
+    need_terminal([])
+    there = homes()
+    if not there:
+        raise nowhere(there)
+    from tracetui.ui.choosing import choose
+
+    return choose(there, missing(), theme=args.theme, ascii_glyphs=args.ascii)
 
 
 def need_terminal(places: Sequence[str]) -> None:

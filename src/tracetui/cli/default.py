@@ -33,10 +33,14 @@ def homes() -> list[Home]:
     return found(LocalSource(), os.environ, PurePath(os.path.expanduser("~")))
 
 
+def missing() -> str:
+    """What is not there, as people write it."""
+    return f"${VARIABLE} ({os.environ[VARIABLE]})" if os.environ.get(VARIABLE) else "~/.paprika/traces"
+
+
 def nowhere(there: list[Home]) -> UsageError:
     """No place was named, and the default is not there: what there is instead."""
-    missing = f"${VARIABLE} ({os.environ[VARIABLE]})" if os.environ.get(VARIABLE) else "~/.paprika/traces"
-    words = f"no PATH was named, and there is no {missing}; "
+    words = f"no PATH was named, and there is no {missing()}; "
     if not there:
         return UsageError(f"{words}`tracetui --help` shows examples, `tracetui demo` opens samples")
     places = "".join(f"\n  {one.path}  ({one.title}, {one.counted})" for one in there)

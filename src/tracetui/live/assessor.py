@@ -11,6 +11,7 @@ from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Body, Run, Span
 from tracetui.model.masked import unmasked
+from tracetui.store import prices
 
 if TYPE_CHECKING:
     from tracetui.views.assessment import Assessment
@@ -25,7 +26,7 @@ _MODULE: Final = "tracetui.views.assessment"
 
 def at_once(run: Run) -> Assessment | None:
     """How a short run went, so that one paint shows both; None where that takes long, or first something is loaded."""
-    if len(run.spans) > _SHORT or not run.complete or _MODULE not in sys.modules:
+    if len(run.spans) > _SHORT or not run.complete or _MODULE not in sys.modules or not prices.loaded():
         return None
     from tracetui.views.assessment import assess
 

@@ -7,6 +7,7 @@ along, and nothing is fetched. ``TRACETUI_PRICES=off`` in the environment turns 
 from __future__ import annotations
 
 import os
+import sys
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -36,6 +37,11 @@ def wanted() -> bool:
 def installed() -> bool:
     """Whether the library is there; it is not loaded."""
     return find_spec(_MODULE) is not None
+
+
+def loaded() -> bool:
+    """Whether a call can be priced at once: the library is loaded, or there is none to load."""
+    return _MODULE in sys.modules or not (wanted() and installed())
 
 
 def origin() -> str:

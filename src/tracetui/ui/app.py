@@ -5,21 +5,15 @@ from __future__ import annotations
 import os
 import shlex
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from datetime import UTC, datetime, tzinfo
-from pathlib import Path
+from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
 from textual._compositor import LayoutUpdate
-from textual.app import App
-from textual.binding import Binding
-from textual.driver import Driver
 from textual.events import Event, InputEvent
-from textual.filter import LineFilter, Monochrome, NoColor
 from textual.message import Message
 from textual.screen import Screen
 
@@ -28,16 +22,15 @@ from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.store import address
 from tracetui.store.store import Store
-from tracetui.text import clean, clean_lines
+from tracetui.text import clean_lines
 from tracetui.ui import config
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.controllers.judging import Verdicts
+from tracetui.ui.house import HouseApp, drive
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal.pace import Pace
-from tracetui.ui.terminal.wall import Wall, clipboard_sequence, endings_to, insist, let_go, pasteable, write_crash_log
-from tracetui.ui.theme import PALETTES, Look, textual_theme
 from tracetui.views import masking
 from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -50,16 +43,6 @@ FIRST_MAIL_SECONDS: Final = 0.06
 """How long the first paint waits for something to show."""
 OPENING_SECONDS: Final = 0.05
 """After the first layout: until then panes still learn their sizes."""
-
-
-TERMINAL_GONE: Final = 129
-"""Exit status as after a hang-up."""
-BUG: Final = 70
-"""Exit status after a crash (EX_SOFTWARE of sysexits.h)."""
-
-
-NO_COLOR: Final = NoColor()
-"""In place of Textual's shades of grey, in which the terminal's own colours all turn black."""
 
 
 class MailWaiting(Message):
@@ -78,13 +61,10 @@ def _run_provider() -> type[Provider]:
     return RunProvider
 
 
-class TraceApp(App[int]):
+class TraceApp(HouseApp):
     """tracetui in a terminal."""
 
-    TITLE = "tracetui"
     COMMANDS: ClassVar = {_command_provider, _run_provider}
-    CSS_PATH = Path(__file__).with_name("app.tcss")
-    BINDINGS: ClassVar = [Binding("ctrl+c", "interrupt", "quit", show=False, priority=True)]
 
     def __init__(
         self,
@@ -98,46 +78,22 @@ class TraceApp(App[int]):
         arrangement: Arrangement | None = None,
         slow: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
         self.pace = Pace(slow=slow)
         self._mail_due = False
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
-        self.look = Look(PALETTES[palette], glyphs, zone or datetime.now().astimezone().tzinfo or UTC)
-        self.commands = commands
         self.verdicts = Verdicts(roots)
         self.main = MainScreen(commands, arrangement)
         self.stage = "list"
         self.seen = 0
         self.total: int | None = None
-        self.crash: BaseException | None = None
-        self._wall = Wall()
         self._opening = True
         self._held_back = False
-        self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
-        for each in PALETTES.values():
-            self.register_theme(textual_theme(each))
-        self.theme = textual_theme(self.look.palette).name
-        self.animation_level = "none"
-
-    def clock(self) -> float:
-        """The time of day, in seconds since the epoch."""
-        return time.time()
-
-    def get_driver_class(self) -> type[Driver]:
-        chosen = super().get_driver_class()
-        if chosen.__name__ != "LinuxDriver":
-            return chosen
-        from tracetui.ui.terminal.driver import QuickDriver
-
-        return QuickDriver
 
     def get_default_screen(self) -> MainScreen:
         return self.main
-
-    def get_line_filters(self) -> Sequence[LineFilter]:
-        return [*(NO_COLOR if isinstance(one, Monochrome) else one for one in super().get_line_filters()), self._wall]
 
     def on_mount(self) -> None:
         self.set_timer(OPENING_SECONDS, self._opened)
@@ -218,12 +174,6 @@ class TraceApp(App[int]):
 
     # ---- for the screens
 
-    def use_palette(self, name: str) -> None:
-        """Change the colours."""
-        self.look = self.look._replace(palette=PALETTES[name])
-        self.theme = textual_theme(self.look.palette).name
-        self.screen.refresh(layout=True)
-
     def back_to_main(self) -> list[FramedScreen]:
         """Take away what lies over the main screen, and say what that was."""
         above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
@@ -242,29 +192,6 @@ class TraceApp(App[int]):
         self.store.begin_scan()
         self.engine.rescan()
 
-    def show_help(self, pane: str) -> None:
-        """Show the keys of a pane."""
-        from tracetui.ui.screens.help import HelpScreen
-
-        self.push_screen(HelpScreen(pane, self.commands))
-
-    def send(self, sequence: str) -> None:
-        """Write a sequence that draws nothing to the terminal."""
-        if self._driver is not None:
-            self._driver.write(sequence)
-
-    def copy(self, text: str) -> int:
-        """Put text, as it is shown, on the terminal's clipboard; the number of bytes, 0 if it is too long."""
-        text = pasteable(text)
-        sequence = clipboard_sequence(text)
-        if sequence is None:
-            return 0
-        self.send(sequence)
-        return len(text.encode("utf-8", "replace"))
-
-    def copy_to_clipboard(self, text: str) -> None:
-        self.copy(text)
-
     def edit(self, text: str) -> None:
         """Open a cleaned copy of `text` in $EDITOR, in a private folder; never the trace itself."""
         editor = shlex.split(os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi")
@@ -275,37 +202,6 @@ class TraceApp(App[int]):
             with self.suspend():
                 subprocess.run([*editor, path], check=False)  # noqa: S603 — the user's own editor, no shell
         self.refresh()
-
-    def action_interrupt(self) -> None:
-        """Copy what is selected, as terminals do; else end, from wherever the reader is."""
-        selected = self.screen.get_selected_text() or getattr(self.focused, "selected_text", "")
-        if selected:
-            self.copy(selected)
-        else:
-            self.exit()
-
-    # ---- the end
-
-    def end_by_signal(self, number: int) -> None:
-        """Put the terminal back and end with the status that shells report. Any thread or signal handler may call."""
-        if self._loop is None:
-            raise SystemExit(128 + number)
-        self._loop.call_soon_threadsafe(lambda: self.exit(128 + number, return_code=128 + number))
-
-    def panic(self, *renderables: RenderableType) -> None:
-        """The thread that reads keys failed, most likely because the terminal is gone. Nothing is printed."""
-        insist(TERMINAL_GONE)
-        self.exit(TERMINAL_GONE, return_code=TERMINAL_GONE)
-
-    def _handle_exception(self, error: Exception) -> None:
-        self.crash = self.crash or error
-        self._return_code = 1
-        self._exception = error
-        self._exception_event.set()
-        self._close_messages_no_wait()
-
-    def _fatal_error(self) -> None:
-        self._close_messages_no_wait()
 
 
 def run_app(
@@ -348,18 +244,9 @@ def run_app(
     app.main.follow_target = follow
     if target is not None:
         app.main.target = address.parse(target, place.is_file)
-    try:
-        with endings_to(app.end_by_signal):
-            app.run()
-    except Exception as error:  # from the framework itself, while it starts or ends
-        app.crash = app.crash or error
-    finally:
+
+    def afterwards() -> None:
         engine.stop()
-        let_go()
         config.remember(app.main.runs.arrangement, paths)
-    if app.crash is not None:
-        path = write_crash_log(app.crash)
-        name = clean(type(app.crash).__name__, 80)
-        sys.stderr.write(f"tracetui: a bug ended the program ({name}); where it happened: {clean(path)}\n")
-        return BUG
-    return app.return_code or 0
+
+    return drive(app, afterwards)
