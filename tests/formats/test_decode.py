@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tracetui.formats.decode import decode, decode_value
+from tracetui.formats.decode import decode, decode_value, skippable, strict
 
 NUMBERS = st.one_of(
     st.integers(),
@@ -69,3 +70,44 @@ def test_a_document_nested_a_thousand_deep_is_read() -> None:
 
     assert isinstance(found, list)
     assert note is None
+
+
+class _Passing(msgspec.Struct):
+    """Typed decoding that passes over every field but one, which it leaves as it is written."""
+
+    raw: msgspec.Raw = msgspec.Raw(b"null")
+
+
+_PIECES = (
+    "\\ud800",
+    "\\udbff",
+    "\\udc00",
+    "\\uD83D",
+    "\\uDE00",
+    "\\u0041",
+    "\\u00",
+    "\\ud8",
+    "a",
+    "é",
+    "\\n",
+    "\\\\",
+    '\\"',
+)
+_WRITTEN = st.lists(st.sampled_from((*_PIECES, "{", '"', "\x01", "\\x", "9" * 4400)), max_size=8).map("".join)
+
+
+@settings(max_examples=300)
+@given(_WRITTEN, st.sampled_from(("other", "raw")), st.sampled_from(('"', "")), st.booleans())
+def test_what_is_passed_over_is_what_would_be_read(text: str, name: str, quote: str, broken: bool) -> None:
+    data = f'{{"{name}":{quote}{text}{quote}}}'.encode()
+    data = data.replace("é".encode(), b"\xe9") if broken else data
+    try:
+        strict(data)
+    except ValueError:
+        with pytest.raises(ValueError):
+            _pass_over(data)
+
+
+def _pass_over(data: bytes) -> None:
+    skippable(data)
+    msgspec.json.decode(data, type=_Passing)

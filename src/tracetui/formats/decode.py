@@ -72,11 +72,10 @@ def decode_value(text: str) -> Any:
 
 
 def skippable(line: bytes) -> None:
-    """Raise `ValueError` if there is something in `line` that strict decoding refuses and typed decoding passes over."""
+    """Raise `ValueError` if strict decoding refuses something in `line` that typed decoding may pass over."""
     if not line.isascii():
         line.decode()
-    odd = b"\\u" in line and (b"\\ud" in line or b"\\uD" in line)
-    if odd or (len(line) > 2 * _DIGITS and _has_digits(line)):
+    if len(line) > 2 * _DIGITS and _has_digits(line):
         strict(line)
 
 
