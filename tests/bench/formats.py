@@ -76,9 +76,49 @@ def otlp(calls: int) -> Path:
     return made(f"otlp-{calls}", write)
 
 
-MADE: Final[dict[str, Callable[[int], Path]]] = {"codex": codex, "claude-code": claude, "atif": atif, "otlp": otlp}
+def pi(calls: int) -> Path:
+    """A session of pi of so many calls, with outputs of a few kB."""
+
+    def write(folder: Path) -> None:
+        with (folder / f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl").open("wb") as file:
+            file.writelines(_entries(Words("pi"), calls))
+
+    return made(f"pi-{calls}", write)
+
+
+MADE: Final[dict[str, Callable[[int], Path]]] = {
+    "codex": codex,
+    "claude-code": claude,
+    "atif": atif,
+    "otlp": otlp,
+    "pi": pi,
+}
 LIMITS: Final = {"otlp": 5}
 """Where it may take more than twice as long: each attribute of a span is an object of objects."""
+
+
+def _entries(words: Words, calls: int) -> Iterator[bytes]:
+    head = {"type": "session", "version": 3, "id": _THREAD, "timestamp": _second(0), "cwd": "/home/ada/orchard"}
+    yield orjson.dumps(head) + b"\n"
+    last: str | None = None
+    for number in range(calls):
+        ident, cost = f"call_{number}", {"input": 0.0003, "output": 0.0002, "cacheRead": 0.0001, "total": 0.0006}
+        usage = {"input": 300, "output": 85, "cacheRead": 900, "cacheWrite": 0, "totalTokens": 1285, "cost": cost}
+        call = {"type": "toolCall", "id": ident, "name": "bash", "arguments": {"command": words.text(80)}}
+        thought = {"type": "thinking", "thinking": words.text(80), "thinkingSignature": "reasoning_content"}
+        asked = {"role": "user", "content": [{"type": "text", "text": words.text(300)}]}
+        said = {"role": "assistant", "content": [thought, call], "provider": "acme", "model": BIG, "usage": usage}
+        shown = {"role": "toolResult", "toolCallId": ident, "toolName": "bash", "isError": number % 8 == 5}
+        answer = shown | {"content": [{"type": "text", "text": words.text(3_000)}]}
+        talk = [*([asked] if number % 8 == 0 else []), said | {"stopReason": "toolUse"}, answer]
+        for message in talk:
+            entry = {"type": "message", "id": words.uid()[:13], "parentId": last, "timestamp": _second(number)}
+            last = str(entry["id"])
+            yield orjson.dumps(entry | {"message": message}) + b"\n"
+
+
+def _second(number: int) -> str:
+    return f"2026-03-02T{9 + number // 3600:02}:{number // 60 % 60:02}:{number % 60:02}.000Z"
 
 
 def _spans(words: Words, calls: int) -> Iterator[bytes]:

@@ -55,7 +55,13 @@ def ours() -> list[str]:
 
 
 def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) -> None:
-    for name, case in (("claude_code", "agents"), ("codex", "threads"), ("atif", "agents"), ("otlp", "genai")):
+    for name, case in (
+        ("claude_code", "agents"),
+        ("codex", "threads"),
+        ("atif", "agents"),
+        ("otlp", "genai"),
+        ("pi", "fork"),
+    ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name)
     before = state_of(traces)
     here = {found.path: found for found in scan(LocalSource(), [str(traces)], deep=True)}

@@ -27,6 +27,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "codex": "tracetui.formats.codex:Codex",
     "otlp": "tracetui.formats.otlp:Otlp",
     "atif": "tracetui.formats.atif:Atif",
+    "pi": "tracetui.formats.pi:Pi",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

@@ -1,0 +1,231 @@
+"""Counting a regular session without making its spans: typed decoding passes over the long texts.
+
+Regular means that there is nothing to mend: no abandoned branches, no unknown kinds, no answers without a call. Any
+other session is read in full, and both ways give the same numbers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.formats.decode import strict
+from tracetui.formats.lines import lines
+from tracetui.formats.pi.facts import Facts
+from tracetui.formats.pi.lean import Answer, Asked, Counts, Entry, Left, Note, Response, Spent, Summary, Talk, lean
+from tracetui.formats.pi.records import SESSION, between, fields, kind_of, moment
+from tracetui.formats.pi.session import GROUP
+from tracetui.formats.pi.spans import outcome, stopped
+from tracetui.formats.pi.state import OURS
+from tracetui.formats.tail import MAX_LINE
+from tracetui.model import Error, FirstError, Operation, Usage
+from tracetui.model.build import Tally
+from tracetui.model.tally import keep
+from tracetui.sources.base import File
+
+_FINE: Final = frozenset({"stop", "toolUse", None})
+Position = tuple[int, int]
+"""Where a span stands in pre-order: line of its top span, block of its call."""
+
+
+class Irregular(Exception):
+    """This session must be read in full."""
+
+
+def count(file: File) -> tuple[Facts, Tally]:
+    """What the header of a session is made of, and the numbers of its spans. Raises `Irregular`."""
+    counter = _Counter()
+    try:
+        for line in lines(file, limit=MAX_LINE, end=file.stat.size):
+            if not line.whole or line.skipped:
+                raise Irregular
+            if line.data:
+                counter.take(line.data, line.number)
+        return counter.facts, counter.tallied()
+    except (ValueError, RecursionError):  # what is read leniently, or not at all
+        raise Irregular from None
+
+
+class _Counter:
+    """Counts what a `Session` would make spans of."""
+
+    def __init__(self) -> None:
+        self.facts = Facts()
+        self.tally = Tally()
+        self.leaf: str | None = None
+        self.ids: set[str] = set()
+        self.calls: dict[str, tuple[Position, str]] = {}
+        self.answered: set[str] = set()
+        self.failed: list[tuple[Position, FirstError]] = []
+        self.last_time: str | None = None
+        self.last: tuple[Response, str] | None = None
+        """The response that was the last thing that was said and done."""
+        self.group = self.line = 0
+        self.ident = ""
+        self.counts = [0, 0, 0, 0, 0]
+        self.told = [False] * 5
+        self.cost: float | None = None
+
+    def take(self, data: bytes, number: int) -> None:
+        """Count one entry."""
+        self.line = number
+        if self.facts.head is None:
+            self._begin(fields(strict(data)))
+            return
+        entry: Entry = lean(data)
+        self._follow(entry)
+        self._time(entry.timestamp)
+        if isinstance(entry, Talk):
+            self._said(entry.message)
+        elif isinstance(entry, Note):
+            self.facts.told_model = self.facts.told_model or entry.model_id or None
+            self.tally.spans += not 0 < self.group < GROUP
+            self.group = self.group + 1 if self.group < GROUP else 1
+        else:
+            self._other(entry)
+
+    def tallied(self) -> Tally:
+        """The numbers, when all entries were taken in."""
+        facts, tally = self.facts, self.tally
+        if self.last_time is not None:
+            facts.time(moment(self.last_time))
+        if self.last is not None:
+            response, ident = self.last
+            message = {"role": "assistant", "model": response.model, "stopReason": response.stop_reason}
+            facts.end({"type": "message", "message": message | {"errorMessage": response.error_message}}, ident)
+        if not between(facts.first, facts.last):
+            raise Irregular
+        tally.usage = Usage(
+            *(self._sum(0), self._sum(1), None, self._sum(2), self._sum(3), self._sum(4)), cost_usd=self.cost
+        )
+        tally.errors = len(self.failed)
+        tally.first_error = min(self.failed, key=lambda item: item[0])[1] if self.failed else None
+        return tally
+
+    def _sum(self, place: int) -> int | None:
+        return self.counts[place] if self.told[place] else None
+
+    # ---- what all entries have
+
+    def _begin(self, record: dict[str, Any]) -> None:
+        if kind_of(record) != SESSION:
+            raise Irregular
+        self.facts.begin(record)
+
+    def _follow(self, entry: Entry) -> None:
+        """An entry that follows another one than the latest begins a branch."""
+        ident, parent = entry.id, entry.parent_id
+        self.ident = ident or f"l{self.line}"
+        if not ident:
+            return
+        if ident in self.ids or ident in self.calls or ident.startswith(OURS):
+            raise Irregular
+        if parent is None:
+            if self.leaf is not None:
+                raise Irregular
+        elif parent is not msgspec.UNSET and parent != self.leaf and parent in self.ids:
+            raise Irregular
+        self.ids.add(ident)
+        self.leaf = ident
+
+    def _time(self, when: str | None) -> None:
+        if self.facts.forked is None or self.facts.copying:
+            self.facts.time(moment(when))
+        elif when is not None:
+            if not when.endswith("Z"):
+                raise Irregular
+            self.last_time = when
+
+    # ---- kinds of entries
+
+    def _said(self, message: Asked | Response | Answer) -> None:
+        if isinstance(message, Answer):
+            self._answer(message)
+            self.last = None
+            return
+        self._top()
+        if isinstance(message, Response):
+            self._response(message)
+            self.last = message, self.ident
+            return
+        self.last = None
+        if self.facts.prompt is None:
+            content = message.content
+            if not isinstance(content, str):
+                content = "\n".join([one.text for one in content if one.type == "text" and one.text is not None])
+            if said := content.strip():
+                self.facts.asked(said)
+
+    def _response(self, message: Response) -> None:
+        tally, word, model = self.tally, message.stop_reason or None, message.model or None
+        tally.steps += 1
+        tally.llm_calls += 1
+        if model is not None:
+            keep(tally.models, model)
+        if self.facts.used_model is None:
+            self.facts.answers(model, word)
+        self._use(message.usage)
+        if word not in _FINE:
+            error = stopped({"stopReason": word, "errorMessage": message.error_message})[2]
+            self._fail((self.line, -1), error, self.ident, model or "assistant", Operation.CHAT)
+        if isinstance(message.content, str):
+            return
+        for place, block in enumerate(message.content):
+            if block.type == "toolCall":
+                self._call(block.id, block.name or "tool", place)
+
+    def _call(self, ident: str | None, name: str, place: int) -> None:
+        if not ident or ident in self.calls or ident in self.ids or ident.startswith(OURS):
+            raise Irregular
+        self.calls[ident] = (self.line, place), name
+        keep(self.tally.tools, name)
+        self.tally.tool_calls += 1
+        self.tally.spans += 1
+
+    def _answer(self, message: Answer) -> None:
+        ident = message.tool_call_id
+        call = self.calls.get(ident) if ident is not None else None
+        if call is None or ident is None or ident in self.answered:
+            raise Irregular
+        self.answered.add(ident)
+        self.group = 0
+        code = message.details.exit_code if message.details is not None else None
+        if message.is_error is True or code:
+            told = {"content": strict(bytes(message.content)), "isError": message.is_error}
+            error = outcome(told | {"details": {"exitCode": code}})[2]
+            self._fail(call[0], error, ident, call[1], Operation.EXECUTE_TOOL)
+
+    def _other(self, entry: Entry) -> None:
+        """What an extension says, summaries, and usage outside of the conversation."""
+        self._top()
+        if isinstance(entry, Summary):
+            self._use(entry.usage)
+        if isinstance(entry, Spent) and entry.model:
+            keep(self.tally.models, entry.model)
+        if isinstance(entry, Left) or not isinstance(entry, Summary):
+            self.last = None
+
+    # ---- what they have in common
+
+    def _top(self) -> None:
+        self.tally.spans += 1
+        self.group = 0
+
+    def _use(self, usage: Counts | None) -> None:
+        """Add what was used, unless another session paid for it."""
+        if usage is None or self.facts.copying:
+            return
+        given, read, written = usage.input, usage.cache_read, usage.cache_write
+        known = [one for one in (given, read, written) if one is not None]
+        for place, one in enumerate((sum(known) if known else None, usage.output, read, written, usage.reasoning)):
+            if one is not None:
+                self.counts[place] += one
+                self.told[place] = True
+        cost = usage.cost.total if usage.cost is not None else None
+        if cost is not None:
+            self.cost = cost if self.cost is None else self.cost + cost
+
+    def _fail(self, place: Position, error: Error | None, ident: str, name: str, operation: Operation) -> None:
+        if error is not None:
+            self.failed.append((place, FirstError(error.message, error.type, ident, name, operation)))

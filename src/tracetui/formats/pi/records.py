@@ -1,0 +1,168 @@
+"""Records of pi sessions: one JSON object a line, and fields whose types nobody may trust.
+
+Facts: files of pi 0.74.2 and of the first versions (v1), and what pi documents of its session files. OpenClaw writes
+the same.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from sys import intern
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.formats.scalars import number
+from tracetui.model import Usage
+
+Record = dict[str, Any]
+
+PREVIEW: Final = 120
+"""Characters of a preview, as the model asks for."""
+MESSAGE_LIMIT: Final = 500
+"""Characters of an error in a header; the body holds all of it."""
+_SHARED: Final = 64
+_TIME_LIMIT: Final = 64
+_LATEST: Final = 1e14
+"""Milliseconds since the epoch that no clock has shown."""
+
+SESSION: Final = "session"
+NOTES: Final = frozenset(
+    {
+        SESSION,
+        "model_change",
+        "thinking_level_change",
+        "label",
+        "session_info",
+        "custom",
+        "context_edit",
+        "context_transform",
+        "ephemeral",
+    }
+)
+"""Kinds of records that are no part of what was said and done."""
+FINAL: Final = frozenset({"stop", "length", "error", "aborted"})
+"""Stop reasons after which the agent does nothing more by itself."""
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is: the lines (offset, size) that it comes from, the block that is a call, lines of its answers."""
+
+    lines: tuple[tuple[int, int], ...] = ()
+    block: int = -1
+    answers: tuple[tuple[int, int], ...] = ()
+    facts: tuple[tuple[str, Any], ...] = ()
+    """What is known of a span that no record stands for."""
+
+    @property
+    def size(self) -> int:
+        """Bytes of its lines."""
+        return sum(size for _, size in (*self.lines, *self.answers))
+
+
+def text(value: Any) -> str | None:
+    """`value` if it is text with something in it."""
+    return value if isinstance(value, str) and value else None
+
+
+def shared(value: Any) -> str | None:
+    """The same; short texts that many spans have (names, models) are kept once."""
+    if not isinstance(value, str) or not value:
+        return None
+    return intern(value) if len(value) <= _SHARED else value
+
+
+def fields(value: Any) -> Record:
+    """`value` if it is an object, else one without fields."""
+    return value if isinstance(value, dict) else {}
+
+
+def whole(value: Any) -> int | None:
+    """`value` if it is a whole number that counts something."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
+
+
+def without(record: Record, *names: str) -> Record:
+    """`record` without the fields of those names."""
+    return {key: value for key, value in record.items() if key not in names}
+
+
+def kind_of(record: Record) -> str:
+    """The record's kind as it says itself, ``?`` where it says none."""
+    return shared(record.get("type")) or "?"
+
+
+# ---- times
+
+
+def moment(value: Any) -> float | None:
+    """An ISO 8601 time as seconds since the epoch."""
+    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        return (found.replace(tzinfo=UTC) if found.tzinfo is None else found).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def begun(message: Record, written: float | None) -> float | None:
+    """When what a message tells of began: its own time, in milliseconds, is before that at which it was written."""
+    own = number(message.get("timestamp"))
+    if own is None or not 0 < own < _LATEST or (written is not None and own / 1000 > written):
+        return written
+    return own / 1000
+
+
+def between(start: float | None, end: float | None) -> float | None:
+    """Milliseconds from one time to another, None where one is not known or they are the wrong way round."""
+    return None if start is None or end is None or end < start else round((end - start) * 1000, 3)
+
+
+# ---- messages
+
+
+def message_of(record: Record) -> Record:
+    """The message of a record; that of an extension, or about a branch, is the record itself."""
+    return record if kind_of(record) in ("custom_message", "branch_summary") else fields(record.get("message"))
+
+
+def blocks_of(content: Any) -> list[Any]:
+    """The blocks of a message: a text is one block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def type_of(block: Any) -> str:
+    """The type of a block, empty where it has none."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def text_in(content: Any) -> str:
+    """The text of a message or of a tool's answer."""
+    if isinstance(content, str):
+        return content
+    texts = [block.get("text") if type_of(block) == "text" else None for block in blocks_of(content)]
+    return "\n".join(one for one in texts if isinstance(one, str))
+
+
+def usage_of(value: Any) -> Usage | None:
+    """Tokens and cost of a response. pi counts cached input apart; here it is part of the input."""
+    if not isinstance(value, dict):
+        return None
+    plain, read, written = (whole(value.get(name)) for name in ("input", "cacheRead", "cacheWrite"))
+    known = [count for count in (plain, read, written) if count is not None]
+    cost = number(fields(value.get("cost")).get("total"))
+    return (
+        Usage(
+            input_tokens=sum(known) if known else None,
+            output_tokens=whole(value.get("output")),
+            cache_read_tokens=read,
+            cache_creation_tokens=written,
+            reasoning_tokens=whole(value.get("reasoning")),
+            cost_usd=cost if cost is not None and cost >= 0 else None,
+        )
+        or None
+    )
