@@ -106,7 +106,7 @@ def _said(part: Part) -> SaidPart | None:
 def _fields(message: Message) -> Record:
     """All that a message says of itself."""
     fields = without(message.data, "role") if isinstance(message.data.get("role"), str) else dict(message.data)
-    return {"id": message.id} | fields | {key: value for key, value in message.own.items() if key not in fields}
+    return _joined(message.id, fields, message.own)
 
 
 def _rests(parts: Any, kinds: frozenset[str]) -> Record:
@@ -121,7 +121,12 @@ def _rest(part: Part) -> Record:
 
 
 def _all(part: Part) -> Record:
-    return {"id": part.id} | part.data | {key: value for key, value in part.own.items() if key not in part.data}
+    return _joined(part.id, part.data, part.own)
+
+
+def _joined(ident: str, fields: Record, own: Record) -> Record:
+    """Fields and those around them, which are called ``record.NAME`` where the name is taken."""
+    return {"id": ident} | fields | {f"record.{key}" if key in fields else key: value for key, value in own.items()}
 
 
 def rendered(value: Any) -> bytes:

@@ -12,7 +12,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Cursor
 from tracetui.formats.decode import decode, strict, top_names
 from tracetui.formats.opencode.body import body_of, changed
-from tracetui.formats.opencode.records import At, Message, Part, Record, info_of, without, word
+from tracetui.formats.opencode.records import At, Message, Part, Record, info_of, part_with, without, word
 from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
 from tracetui.formats.opencode.spans import tell
@@ -180,7 +180,7 @@ def part_of(value: Any, number: int) -> Part:
     """One part of a message, by its number."""
     data = value if isinstance(value, dict) else {}
     own = {} if isinstance(value, dict) or value is None else {"data": value}
-    return Part(word(data.get("id")) or "", data, own, (number,))
+    return part_with(word(data.get("id")) or "", data, own, (number,))
 
 
 def _problems(tree: Tree, document: Document, file: File) -> list[Problem]:

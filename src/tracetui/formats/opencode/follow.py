@@ -76,8 +76,8 @@ def read_on(
     original: str | None = None,
     pieces: bool = False,
 ) -> Known:
-    """The run of session `info`, for about `PIECE_SECONDS` where it may be read in `pieces`."""
-    reader = _Reader(connection, schema, path, before, time.monotonic() + PIECE_SECONDS if pieces else None)
+    """The run of session `info`; in `pieces` of about `PIECE_SECONDS` each, to be followed then."""
+    reader = _Reader(connection, schema, path, before, keeps=pieces)
     tree = Tree(reader.sessions(info), original)
     teller = Teller(tree, before.memory if before is not None else Memory())
     given: list[Span] | None = teller.spans
@@ -103,12 +103,11 @@ def read_on(
 class _Reader:
     """Reads sessions, as far as they are not known."""
 
-    def __init__(
-        self, connection: Connection, schema: Schema, path: str, before: Known | None, deadline: float | None
-    ) -> None:
+    def __init__(self, connection: Connection, schema: Schema, path: str, before: Known | None, *, keeps: bool) -> None:
         self._connection, self._schema, self._path = connection, schema, path
         self._before = before.held if before is not None else {}
-        self._deadline = deadline
+        self._keeps = keeps
+        self._began = time.monotonic()
         self.held: dict[str, dict[int, Held]] = {}
         self.done = True
 
@@ -155,8 +154,10 @@ class _Reader:
             if rowid in latest or (known := before.get(rowid)) is None or known.stamp != stamp
         ]
         there = {rowid: one for rowid, one in before.items() if rowid in stamps}
+        now = time.monotonic()
+        deadline = now + max(PIECE_SECONDS, now - self._began)  # what all pieces cost again must not be most of it
         for start in range(0, len(wanted), BATCH):
-            if start and self._deadline is not None and time.monotonic() >= self._deadline:
+            if start and self._keeps and time.monotonic() >= deadline:
                 self.done = False
                 break
             for rowid, one in self._read(wanted[start : start + BATCH], stamps):
@@ -193,6 +194,6 @@ class _Reader:
             own = parts.get(row[1], [])
             message, wrong = message_of(row, own)
             problems = tuple(Problem(self._path, where, reason) for where, reason in wrong)
-            check = hash((row, *own))
+            check = hash((row, *own)) if self._keeps else 0
             found.append((row[0], Held(stamps[row[0]], check, tell(message), problems)))
         return found

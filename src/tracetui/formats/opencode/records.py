@@ -36,11 +36,8 @@ class Part(msgspec.Struct, frozen=True):
     """What its row says besides, under the names of the columns; and data that is no object."""
     place: tuple[Any, ...] = ()
     """Where it is in its store."""
-
-    @property
-    def kind(self) -> str:
-        """What kind of part it is, as it says itself."""
-        return word(self.data.get("type")) or "part"
+    kind: str = "part"
+    """What kind of part it is, as it says itself."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -108,6 +105,12 @@ def info_of(told: Record, ident: str, place: tuple[Any, ...] = ()) -> Info:
     )
 
 
+def part_with(ident: str, data: Record, own: Record, place: tuple[Any, ...]) -> Part:
+    """A part of the kind that its data says."""
+    kind = data.get("type")
+    return Part(ident, data, own, place, kind if isinstance(kind, str) and kind else "part")
+
+
 def model_of(told: Record) -> str | None:
     """The model that a message or a session names, in each of the ways in which they do."""
     named = told.get("model")
@@ -141,19 +144,14 @@ def usage_of(tokens: Record, cost: Any) -> Usage | None:
     fresh, said, thought = (whole(tokens.get(name)) for name in ("input", "output", "reasoning"))
     read, written = whole(cache.get("read")), whole(cache.get("write"))
     used = Usage(
-        input_tokens=_sum(fresh, read, written),
-        output_tokens=_sum(said, thought),
+        input_tokens=None if fresh is read is written is None else (fresh or 0) + (read or 0) + (written or 0),
+        output_tokens=None if said is thought is None else (said or 0) + (thought or 0),
         cache_read_tokens=read,
         cache_creation_tokens=written,
         reasoning_tokens=thought,
         cost_usd=number(cost),
     )
     return used or None
-
-
-def _sum(*counts: int | None) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if known else None
 
 
 def string(value: Any) -> str | None:

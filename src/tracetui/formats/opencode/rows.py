@@ -18,10 +18,10 @@ from tracetui.errors import FormatError
 from tracetui.formats.opencode.records import (
     Info,
     Message,
-    Part,
     Record,
     model_of,
     moment,
+    part_with,
     record_of,
     string,
     word,
@@ -183,22 +183,21 @@ def value_of(name: str, value: Any) -> Any:
 
 # ---- messages
 
-_OWN: Final = ("session_id", "time_created", "time_updated")
 MessageRow = tuple[Any, ...]
-"""rowid, id, `_OWN`, data."""
+"""rowid, id, time_created, data."""
 
 
 def message_rows(connection: Connection, schema: Schema, where: str, keys: Iterable[Any]) -> list[MessageRow]:
     """Rows of messages, in no order."""
-    columns = schema.select("message", ("id", *_OWN, "data"))
+    columns = schema.select("message", ("id", "time_created", "data"))
     return list(many(connection, f"SELECT rowid, {columns} FROM message WHERE {where}", keys))
 
 
 def part_rows(connection: Connection, schema: Schema, messages: Iterable[Any]) -> dict[Any, list[tuple[Any, ...]]]:
-    """Rows of the parts of messages, by message: rowid, id, message, `_OWN`, data."""
+    """Rows of the parts of messages, by message: rowid, id, message, time_created, data."""
     if not has_parts(schema):
         return {}
-    columns = schema.select("part", ("id", "message_id", *_OWN, "data"))
+    columns = schema.select("part", ("id", "message_id", "time_created", "data"))
     order = schema.order("part")
     found: dict[Any, list[tuple[Any, ...]]] = {}
     for row in many(connection, f"SELECT rowid, {columns} FROM part WHERE message_id IN ({{keys}}) ORDER BY {order}",
@@ -215,21 +214,16 @@ def message_of(row: MessageRow, parts: Iterable[tuple[Any, ...]]) -> tuple[Messa
     if problem is not None:
         wrong.append((f"message {ident}", problem))
     made = []
-    for part in parts:
-        told, rest, problem = record_of(part[-1])
-        name = word(part[1]) or f"part row {part[0]}"
+    for rowid, key, _, created, value in parts:
+        told, rest, problem = record_of(value)
+        name = key if isinstance(key, str) and key else f"part row {rowid}"
         if problem is not None:
             wrong.append((f"part {name}", problem))
-        own = _own(part[2:-1], ("message_id", *_OWN)) | rest
-        made.append(Part(name, told, own, (part[0],)))
-    return Message(ident, data, tuple(made), _own(row[2:-1], _OWN) | other, (row[0],)), wrong
+        made.append(part_with(name, told, {"time_created": created, **rest}, (rowid,)))
+    return Message(ident, data, tuple(made), {"time_created": row[2], **other}, (row[0],)), wrong
 
 
-def _own(values: Sequence[Any], names: Sequence[str]) -> Record:
-    return {name: value_of(name, value) for name, value in zip(names, values, strict=True) if value is not None}
-
-
-def stored(connection: Connection, schema: Schema, message: Any, part: Any = None) -> tuple[Message, Record] | None:
+def stored(connection: Connection, schema: Schema, message: Any, only: Any = None) -> tuple[Message, Record] | None:
     """The message in that row, with its part in that row or all of them, and the rows as they are; None if gone.
 
     Columns that this version does not know are among what they say.
@@ -237,8 +231,8 @@ def stored(connection: Connection, schema: Schema, message: Any, part: Any = Non
     row = _row_of(connection, "message", message)
     if row is None:
         return None
-    if part is not None:
-        found = [one for one in [_row_of(connection, "part", part)] if one is not None]
+    if only is not None:
+        found = [one for one in [_row_of(connection, "part", only)] if one is not None]
     else:
         rows = part_rows(connection, schema, [row["id"]]).get(row["id"], [])
         found = [one for one in (_row_of(connection, "part", each[0]) for each in rows) if one is not None]
@@ -246,7 +240,8 @@ def stored(connection: Connection, schema: Schema, message: Any, part: Any = Non
     parts = []
     for one in found:
         told, rest, _ = record_of(one.get("data"))
-        parts.append(Part(word(one["id"]) or f"part row {one['rowid']}", told, _known(one) | rest, (one["rowid"],)))
+        name = word(one["id"]) or f"part row {one['rowid']}"
+        parts.append(part_with(name, told, _known(one) | rest, (one["rowid"],)))
     data, other, _ = record_of(row.get("data"))
     ident = word(row["id"]) or f"message row {message}"
     return Message(ident, data, tuple(parts), _known(row) | other, (message,)), raw

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ class Tree(msgspec.Struct, frozen=True):
         return [problem for session in self.sessions.values() for problem in session.problems]
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True):
     """Where the spans of a message stand."""
 
     parent: str | None
@@ -79,6 +79,8 @@ class Turn(msgspec.Struct):
     place: Place
     at: int
     """Where in the list its span is to be."""
+    settled: bool
+    """The conversation went on after it."""
     last: Told | None = None
     """The last response in it."""
 
@@ -161,26 +163,30 @@ class _Walk:
         if revert and not part:
             self._revert()
         old = self._forked_at is not None and told.created is not None and told.created < self._forked_at
-        here = Place(self._top, None, self._copied or old, self._reverted, part, settled)
+        copied = self._copied or old
         if told.is_prompt:
-            self._begin(told, here)
+            self._begin(told, copied=copied, settled=settled)
         turn = self._of.get(told.parent or "", self._turn) if told.role == "assistant" else self._turn
+        parent, step = self._top, None
         if turn is not None:
-            here = here._replace(parent=turn_id(turn.prompt.id), step=turn.place.step)
+            parent, step = turn_id(turn.prompt.id), turn.place.step
             self._of[told.id] = turn
-            turn.last = told if told.role == "assistant" else turn.last
-        self._teller.put(told, here)
+            if told.role == "assistant":
+                turn.last, turn.settled = told, settled
+        self._teller.put(told, Place(parent, step, copied, self._reverted, part, settled))
         for named, call in told.tasks:
-            self._teller.start(named, call, self._session, copied=here.copied)
+            self._teller.start(named, call, self._session, copied=copied)
         if part:
             self._revert()
 
-    def _begin(self, told: Told, here: Place) -> None:
+    def _begin(self, told: Told, *, copied: bool, settled: bool) -> None:
         """A prompt begins a turn, which is a step of the run unless it was taken back."""
+        step = None
         if self._is_root and not self._reverted:
             self._steps += 1
-            here = here._replace(step=self._steps)
-        self._turn = Turn(told, here, len(self._teller.spans))
+            step = self._steps
+        place = Place(self._top, step, copied, self._reverted)
+        self._turn = Turn(told, place, len(self._teller.spans), settled)
         self._turns.append(self._turn)
         self._teller.spans.append(Span(id="", name=""))  # until it is known how it ended
 
@@ -196,11 +202,10 @@ class _Walk:
     def _close(self, turn: Turn) -> None:
         """Tell a turn by the last response in it."""
         last, place = turn.last, turn.place
-        is_last = turn is self._turns[-1]
         status, source, name, error = Status.UNKNOWN, None, None, None
         if last is not None and last.end is not None:
             status, source, name, error = last.end
-        elif is_last and not place.settled and not place.copied:
+        elif not (turn.settled or place.copied or place.reverted):
             status, source = Status.RUNNING, StatusSource.DERIVED
         span = Span(
             id=turn_id(turn.prompt.id),
@@ -215,7 +220,7 @@ class _Walk:
             error=error,
             started_at=seconds(turn.prompt.created),
             duration_ms=None if last is None else since(turn.prompt.created, last.ended_at),
-            note=note_of(place),
+            note=note_of(copied=place.copied, reverted=place.reverted),
             at=At(self._session.info.place),
         )
         self._teller.make(span, at=turn.at)
@@ -250,30 +255,25 @@ def agent_span(session: Session, above: str | None, *, copied: bool) -> Span:
     )
 
 
-def note_of(place: Place, own: str = "") -> str:
-    """The note of a span that stands there."""
-    notes = [COPIED] if place.copied else []
-    notes += [REVERTED] if place.reverted else []
-    return ", ".join([*notes, own] if own else notes)
+def note_of(own: str = "", *, copied: bool, reverted: bool) -> str:
+    """The note of a span that was copied, or taken back."""
+    return ", ".join(note for note, holds in ((COPIED, copied), (REVERTED, reverted), (own, own)) if holds)
 
 
 def placed(told: Told, place: Place) -> tuple[Span, ...]:
     """The spans of a message where they stand."""
     spans = []
     for span in told.spans:
-        taken_back = place.reverted or (bool(place.since) and span.at.part_id >= place.since)
-        running = span.status is Status.RUNNING and place.settled
-        spans.append(
-            replace(
-                span,
-                parent_id=place.parent if span.parent_id is None else span.parent_id,
-                step=place.step,
-                note=note_of(place._replace(reverted=taken_back), span.note),
-                usage=None if place.copied else span.usage,
-                status=Status.UNKNOWN if running else span.status,
-                status_source=None if running else span.status_source,
-            )
-        )
+        parent = place.parent if span.parent_id is None else span.parent_id
+        reverted = place.reverted or (bool(place.since) and span.at.part_id >= place.since)
+        more: dict[str, Any] = {}
+        if place.copied or reverted:
+            more = {"note": note_of(span.note, copied=place.copied, reverted=reverted)}
+        if place.copied:
+            more["usage"] = None
+        if place.settled and span.status is Status.RUNNING:
+            more |= {"status": Status.UNKNOWN, "status_source": None}
+        spans.append(replace(span, parent_id=parent, step=place.step, **more))
     return tuple(spans)
 
 

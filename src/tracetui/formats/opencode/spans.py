@@ -112,7 +112,7 @@ def _asked(message: Message, session: tuple[Any, ...]) -> Told:
     real = [part for part in message.parts if part.kind in _ASKED and not is_synthetic(part)]
     said = "\n".join(text for part in real if part.kind == "text" and (text := string(part.data.get("text"))))
     compacts = not real and any(part.kind == COMPACTION for part in message.parts)
-    first = next((text for part in message.parts if (text := string(part.data.get("text")))), "")
+    first = next((text for part in message.parts if (text := _preview(part))), "")
     spans = [
         Span(
             id=message.id,
@@ -186,7 +186,7 @@ def _response(message: Message, session: tuple[Any, ...]) -> Told:
         end=end,
         ended_at=_ended(message),
         tasks=tuple(tasks),
-        usage=sum((one for one in used if one is not None), Usage()),
+        usage=total(used),
     )
 
 
@@ -208,12 +208,19 @@ def _used(data: Record, steps: Sequence[Sequence[Part]]) -> list[Usage | None]:
     used: list[Usage | None] = []
     for parts in steps:
         told = [usage_of(child(part.data, "tokens"), part.data.get("cost")) for part in parts if part.kind == FINISH]
-        used.append(sum((one for one in told if one is not None), Usage()) or None)
+        used.append(told[0] if len(told) == 1 else total(told) or None)
     if not any(used):
         whole_of = usage_of(child(data, "tokens"), data.get("cost"))
         if whole_of is not None and (end_of(data) is not None or any(msgspec.structs.astuple(whole_of))):
             used[0] = whole_of  # before it has ended all counts are zero, which says nothing
     return used
+
+
+def total(used: Sequence[Usage | None]) -> Usage:
+    """What all of these used."""
+    if len(used) == 1:
+        return used[0] or Usage()
+    return sum((one for one in used if one is not None), Usage())
 
 
 def _step_end(parts: Sequence[Part]) -> _Outcome:

@@ -16,7 +16,18 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.opencode.body import body_of, changed
-from tracetui.formats.opencode.records import At, Info, Message, Part, Record, child, info_of, record_of, word
+from tracetui.formats.opencode.records import (
+    At,
+    Info,
+    Message,
+    Part,
+    Record,
+    child,
+    info_of,
+    part_with,
+    record_of,
+    word,
+)
 from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
 from tracetui.formats.opencode.spans import alone, tell
@@ -118,7 +129,7 @@ class _Files:
     def part(self, path: str) -> Part:
         """The part in a file."""
         data, rest = self.record(path)
-        return Part(self._own(word(data.get("id")) or _stem(path), path), data, rest, (path,))
+        return part_with(self._own(word(data.get("id")) or _stem(path), path), data, rest, (path,))
 
     def _own(self, ident: str, path: str) -> str:
         """An id that nothing before has: those of spans are to be different."""
@@ -225,8 +236,7 @@ def _tree(file: File) -> tuple[Tree, _Files]:
     if kind == "session":
         return Tree(_sessions(file, files, info_of(record, ident, (file.name,)))), files
     above = Info(word(record.get("sessionID")) or ident, directory=None)
-    part = Part(ident, record, rest, (file.name,))
-    told = tell(files.message(file.name)) if kind == "message" else alone(part)
+    told = tell(files.message(file.name)) if kind == "message" else alone(part_with(ident, record, rest, (file.name,)))
     return Tree({above.id: Session(above, (told,))}), files
 
 
