@@ -15,7 +15,7 @@ from tracetui.formats.codex import lean
 from tracetui.formats.codex.count_calls import answered, called, event_of_call, ran
 from tracetui.formats.codex.count_state import CountState, Irregular, Span, since
 from tracetui.formats.codex.lean import NULL, text_of
-from tracetui.formats.codex.records import EVENT, ITEM, META, PREVIEW, USAGE, Record, child, record_of, word
+from tracetui.formats.codex.records import EVENT, ITEM, META, PREVIEW, USAGE, Record, child, record_of, string, word
 from tracetui.formats.codex.run import header_of
 from tracetui.formats.codex.turns import error_of, outcome_of_turn
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, HEARD, SAID, context_of, is_known
@@ -224,7 +224,7 @@ class _Counter(CountState):
     def _rare(self, record: Record) -> None:
         """A record of a kind of which a rollout has few."""
         kind, name = record.kind, record.name
-        self.at(record.outer.get("timestamp"))
+        self.at(string(record.outer.get("timestamp")) or "")
         if kind == META and self.session.meta is None and not self.spans:
             self.session.meta = record
             if "history_base" in record.payload:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.formats.codex.lean import NOTHING, Counts
 from tracetui.formats.codex.outcome import Outcome
-from tracetui.formats.codex.records import PREVIEW, moment
+from tracetui.formats.codex.records import PREVIEW
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.state import MOST
 from tracetui.model import Error, FirstError, Operation, Usage
@@ -19,6 +20,7 @@ Position = tuple[int, ...]
 """Where a span stands in pre-order."""
 _RECORDS: Final = MOST // 3
 _IDS: Final = 64
+_STAMP: Final = len("2026-03-02T09:15:00.000Z")
 
 
 class Irregular(Exception):
@@ -91,10 +93,11 @@ class CountState:
         """The numbers, with the first failed span in the order in which they are shown."""
         tally, calls = self.tally, self.calls.values()
         for call in calls:
-            if call.outcome.error is not None:
+            outcome = call.outcome
+            if (outcome.failed or outcome.code) and outcome.error is not None:
                 if call.skipped:
                     raise Irregular
-                self.fail(call.position, call.outcome.error, call.ident, call.name, Operation.EXECUTE_TOOL)
+                self.fail(call.position, outcome.error, call.ident, call.name, Operation.EXECUTE_TOOL)
             self.extent(call.start, call.duration)
         tally.spans, tally.tool_calls, tally.last_end = self.spans, len(calls), self.end
         tally.tools = kept({call.name[:PREVIEW] for call in calls})
@@ -111,7 +114,7 @@ class CountState:
         """A record of the response that is open, or (an event, for what it said already) of the last one."""
         one = self.told
         self.heard = None
-        again = one is not None and bool(ids) and any(ident in one.ids for ident in ids)
+        again = one is not None and bool(ids) and not set(ids).isdisjoint(one.ids)
         if one is None or not (one.open or (again and event)):
             start = began / 1000 if began else self.time
             one = self.told = self.open(start)
@@ -160,12 +163,12 @@ class CountState:
 
     # ---- spans
 
-    def at(self, stamp: Any) -> None:
+    def at(self, stamp: str) -> None:
         """The record was written then."""
-        when = moment(stamp)
-        if when is None or when < self.time:
+        when = datetime.fromisoformat(stamp) if len(stamp) == _STAMP else None
+        if when is None or when.tzinfo is not UTC or (time := when.timestamp()) < self.time:
             raise Irregular
-        self.stamp, self.time = stamp, when
+        self.stamp, self.time = stamp, time
 
     def number(self) -> int:
         """A new span, in the order in which they come."""

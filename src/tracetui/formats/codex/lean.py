@@ -17,6 +17,7 @@ NULL: Final = msgspec.Raw(b"null")
 _BEFORE: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ", "{")
 """What may stand before the output of a command."""
 _WRITTEN: Final = tuple(one.encode() for one in _BEFORE)
+_LONGEST: Final = max(map(len, _WRITTEN))
 _WELL: Final = re.compile(
     rb'"(?:(?:Chunk ID: \w{1,40}|Wall time: [\d.]{1,20} seconds|(Exit code: 0|Process exited with code 0)'
     rb"|Process running with session ID \d{1,20}|(?:Original token count|Total output lines): \d{1,20})\\n){1,7}"
@@ -291,8 +292,8 @@ def went_well(output: msgspec.Raw) -> tuple[bool, int | None]:
     plain = head[1:].partition(b"\\")[0]
     if plain[:1] == b"{":
         return _ended_well(output)
-    if not any(plain.startswith(one) or one.startswith(plain) for one in _WRITTEN):
-        return True, None
+    if not plain.startswith(_WRITTEN):
+        return len(plain) > _LONGEST or not any(one.startswith(plain) for one in _WRITTEN), None
     found = _WELL.match(output)
     return found is not None, None if found is None or found[1] is None else 0
 
