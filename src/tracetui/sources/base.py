@@ -51,6 +51,10 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
         return self.mtime_ns / 1e9
 
 
+HIDDEN: Final = "hidden"
+HIDDEN_FOLDER: Final = "hidden folder, not walked into"
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """One name found while walking: a file to look at, or the reason why it is left out."""
 
@@ -58,7 +62,7 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     stat: Stat | None = None
     """None where it could not be had; the log of a database is left out, and still has one."""
     skipped: str | None = None
-    """Why it is not opened: ``symbolic link``, ``hidden``, ``not a regular file`` …; None for a file to read."""
+    """Why it is not opened: ``symbolic link``, `HIDDEN`, ``not a regular file`` …; None for a file to read."""
     failed: bool = False
     """True where `skipped` is a fault (no permission, vanished), to be reported as a problem."""
 
@@ -93,7 +97,7 @@ def beside(
 def left_out(name: str) -> str | None:
     """Why a regular file of that name is not read; None if it is."""
     if name.startswith("."):
-        return "hidden"
+        return HIDDEN
     if name.endswith(("-wal", "-shm", "-journal")):
         return "belongs to a database"
     return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None

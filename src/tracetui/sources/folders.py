@@ -9,7 +9,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
-from tracetui.sources.base import Entry, Folder, LinkLost, left_out
+from tracetui.sources.base import HIDDEN, HIDDEN_FOLDER, Entry, Folder, LinkLost, left_out
 from tracetui.sources.recall import Recall
 from tracetui.sources.sftp import Attributes, Client
 from tracetui.sources.ssh import join, path_there
@@ -73,11 +73,10 @@ class Folders:
             below = join(path, name)
             if "/" in name or "\0" in name:
                 entries.append(Entry(below, skipped="a name that cannot be", failed=True))
-            elif found.is_folder:
-                if not name.startswith("."):
-                    folders.append(below)
             elif name.startswith("."):
-                entries.append(Entry(below, skipped="hidden"))
+                entries.append(Entry(below, skipped=HIDDEN_FOLDER if found.is_folder else HIDDEN))
+            elif found.is_folder:
+                folders.append(below)
             elif found.is_link:
                 links.append((below, client.look(path_there(below), follow=True)))
             elif not found.is_file:

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 from tracetui.sources.base import (
     FOLLOWED,
     HEAD_SIZE,
+    HIDDEN,
+    HIDDEN_FOLDER,
     MOVING_SECONDS,
     SQLITE_MAGIC,
     Closing,
@@ -209,10 +211,10 @@ class LocalSource:
 
 
 def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:
-    """What one directory entry is: (an entry, or None for nothing; True for a folder to walk into)."""
+    """What one directory entry is: (an entry, False), or (None, True) for a folder to walk into."""
     try:
         if item.name.startswith("."):
-            return (None, False) if item.is_dir(follow_symlinks=False) else (Entry(item.path, skipped="hidden"), False)
+            return Entry(item.path, skipped=HIDDEN_FOLDER if item.is_dir(follow_symlinks=False) else HIDDEN), False
         if item.is_symlink():
             return Entry(item.path, skipped="symbolic link, not followed", failed=item.is_file()), False
         if item.is_dir(follow_symlinks=False):

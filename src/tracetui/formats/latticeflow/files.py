@@ -106,7 +106,7 @@ def _find(data: bytes, piece: msgspec.Raw, start: int) -> int:
 def is_trace(top: dict[str, Piece], *, partial: bool = False) -> bool:
     """True for an object that holds what a trace holds: `FORMAT`, or `items`, or `events`.
 
-    `events` of Paprika name an `event_type`, `items` of a hypergraph MapLog come with a `graph_name`. `partial`: only
+    `events` of Paprika name an `event_type`, those of Inspect an `event`, `items` of a hypergraph MapLog come with a `graph_name`. `partial`: only
     the beginning of the object is known.
     """
     if "graph_name" in top or "goal_achieved" in top:
@@ -127,9 +127,9 @@ def _is_format(piece: Piece) -> bool:
 
 def _is_event(piece: Piece) -> bool:
     members = records.fields(piece)
-    return (
-        members is not None and "event_type" not in members and records.event_kind(_event(piece)) in records.EVENT_KINDS
-    )
+    if members is None or "event_type" in members or "event" in members:
+        return False
+    return records.event_kind(_event(piece)) in records.EVENT_KINDS
 
 
 def _event(piece: Piece) -> records.Event:

@@ -1,0 +1,158 @@
+"""Every file of the real samples: what it is taken for, and what is read in it. Nothing is dropped silently.
+
+``TRACETUI_GOLDEN=1`` writes the expected lines anew: read the diff.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.cli.run import HERE
+from tests.shared import SHARED, needs_shared, settled
+from tracetui.cli import main
+from tracetui.cli.reading import Listing, listing_of
+from tracetui.model import RunSummary
+from tracetui.sources.base import HIDDEN_FOLDER
+from tracetui.sources.local import LocalSource
+from tracetui.store.relations import Relations
+
+pytestmark = needs_shared
+GOLDEN: Final = HERE / "golden" / "samples.jsonl"
+OWN: Final = {
+    "atif": "atif",
+    "ccpa": "ccpa",
+    "claude-code": "claude-code",
+    "codex": "codex",
+    "copilot-cli": "copilot",
+    "hypergraph": "hypergraph",
+    "inspect-ai": "inspect",
+    "latticeflow": "latticeflow",
+    "opencode": "opencode",
+    "otel-otlp-json": "otlp",
+    "paprika": "paprika",
+    "penelope": "penelope",
+    "pi": "pi",
+}
+"""Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
+TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
+
+
+@pytest.fixture(scope="module")
+def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """All samples, as ``samples`` in the working directory."""
+    assert SHARED is not None
+    folder = tmp_path_factory.mktemp("all")
+    settled(SHARED / "samples", folder / "samples")
+    before = Path.cwd()
+    os.chdir(folder)
+    yield Path("samples")
+    os.chdir(before)
+
+
+@pytest.fixture(scope="module")
+def listing(samples: Path) -> Listing:
+    """Everything that is read in them."""
+    return listing_of(LocalSource(), [str(samples)], None, deep=True)
+
+
+@pytest.fixture
+def diagnosis(samples: Path, capsysbinary: pytest.CaptureFixture[bytes]) -> dict[str, Any]:
+    """What ``doctor --json`` says of them."""
+    assert main(["doctor", str(samples), "--json"]) == 0
+    found = capsysbinary.readouterr()
+    assert found.err == b""
+    told: dict[str, Any] = json.loads(found.out)
+    return told
+
+
+def files_in(folder: Path) -> list[str]:
+    """Every file below a folder, found without the program's help."""
+    return sorted(os.path.join(where, name) for where, _, names in os.walk(folder) for name in names)
+
+
+def test_every_file_is_accounted_for(samples: Path, diagnosis: dict[str, Any]) -> None:
+    files = diagnosis["files"]
+    hidden = tuple(f"{one['path']}/" for one in files if one["reason"] == HIDDEN_FOLDER)
+
+    there = [path for path in files_in(samples) if not (hidden and path.startswith(hidden))]
+    assert sorted(one["path"] for one in files if one["reason"] != HIDDEN_FOLDER) == there
+    counts = Counter(one["class"] for one in files)
+    assert {*counts} <= {"listed", "problem", "ignored"}
+    assert {name: diagnosis[name] for name in counts} == counts
+    assert diagnosis["seen"] == len(files)
+    for one in files:
+        assert (one["runs"] > 0) == (one["class"] == "listed"), one
+        assert one["class"] != "problem" or one["problems"], one
+        assert one["class"] != "ignored" or one["reason"], one
+
+
+def test_no_format_takes_what_is_anothers(diagnosis: dict[str, Any]) -> None:
+    for one in diagnosis["files"]:
+        claims = {name for name, score in one["scores"].items() if score}
+        assert claims <= {OWN.get(one["path"].split("/")[1])}, one
+
+
+def test_what_is_read_is_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:
+    lines = [told_of_file(one) for one in diagnosis["files"] if one["class"] != "listed"]
+    relations = Relations(listing.runs)
+    lines += [told_of_run(run, relations) for run in listing.runs]
+    lines.sort(key=lambda line: (line["file"], str(line.get("run")), line.get("id", "")))
+    text = "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+    if os.environ.get("TRACETUI_GOLDEN"):
+        GOLDEN.write_text(text)
+
+    expected = [json.loads(line) for line in GOLDEN.read_text().splitlines()]
+    assert [line for line in lines if line not in expected] == []
+    assert [line for line in expected if line not in lines] == []
+
+
+def test_the_list_and_the_diagnosis_agree(listing: Listing, diagnosis: dict[str, Any]) -> None:
+    runs = Counter(run.ref.path for run in listing.runs)
+
+    assert runs == {one["path"]: one["runs"] for one in diagnosis["files"] if one["runs"]}
+    assert all(run.deep for run in listing.runs)
+    assert sorted((one.path, one.where, one.reason) for one in listing.problems) == sorted(
+        (problem["path"], problem["where"], problem["reason"])
+        for one in diagnosis["files"]
+        for problem in one["problems"]
+    )
+
+
+def told_of_file(one: dict[str, Any]) -> dict[str, Any]:
+    """A file in which no run was found."""
+    return {"file": one["path"], "class": one["class"], "reason": one["reason"] or one["problems"][0]["reason"]}
+
+
+def told_of_run(run: RunSummary, relations: Relations) -> dict[str, Any]:
+    """What is agreed on of a run. What is None is left out."""
+    used = run.usage
+    original = relations.original(run.ref)
+    told = {
+        "file": run.ref.path,
+        "format": run.ref.format,
+        "run": run.ref.key,
+        "id": run.id,
+        "name": run.name,
+        "agent": run.agent,
+        "prompt": run.prompt,
+        "status": run.status.value,
+        "steps": run.steps,
+        "spans": run.spans,
+        "calls": run.llm_calls,
+        "tools": run.tool_calls,
+        "errors": run.errors,
+        "problems": run.problems,
+        "tokens": None if used is None else [getattr(used, name) for name in TOKENS],
+        "cost": None if used is None else used.cost_usd,
+        "relation": relations.relation(run.ref),
+        "original": None if original is None else original.address,
+        "parent": run.parent,
+    }
+    return {name: value for name, value in told.items() if value is not None}
