@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.opencode import db, export, store
+from tracetui.formats.opencode.parts import whole_of
 from tracetui.formats.opencode.rows import TABLES
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
@@ -45,7 +46,7 @@ class Opencode:
 
     def whole_of(self, file: File) -> str | None:
         """Messages, parts and sub-agents that have files of their own are told with their session."""
-        return None if _is_database(file) or _is_export(file) else store.whole_of(file)
+        return None if _is_database(file) or _is_export(file) else whole_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:
         """Where the messages of a session are, its sub-agents, and the parts of all messages."""

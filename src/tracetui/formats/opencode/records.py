@@ -38,6 +38,8 @@ class Part(msgspec.Struct, frozen=True):
     """Where it is in its store."""
     kind: str = "part"
     """What kind of part it is, as it says itself."""
+    size: int = 0
+    """Bytes of it; 0 where they are within those of the message."""
 
 
 class Message(msgspec.Struct, frozen=True):
@@ -48,6 +50,8 @@ class Message(msgspec.Struct, frozen=True):
     parts: tuple[Part, ...] = ()
     own: Record = {}
     place: tuple[Any, ...] = ()
+    size: int = 0
+    """Bytes of it, those of parts that have their own left out."""
 
 
 class Info(msgspec.Struct, frozen=True):
@@ -83,6 +87,8 @@ class At(msgspec.Struct, frozen=True, gc=False):
     """Which of the steps of a message."""
     shows: str = ""
     """``session`` or ``revert``, of the session itself."""
+    size: int = 0
+    """Bytes of a record of an unknown kind."""
 
 
 def info_of(told: Record, ident: str, place: tuple[Any, ...] = ()) -> Info:
@@ -105,10 +111,17 @@ def info_of(told: Record, ident: str, place: tuple[Any, ...] = ()) -> Info:
     )
 
 
-def part_with(ident: str, data: Record, own: Record, place: tuple[Any, ...]) -> Part:
+def part_with(ident: str, data: Record, own: Record, place: tuple[Any, ...], size: int = 0) -> Part:
     """A part of the kind that its data says."""
     kind = data.get("type")
-    return Part(ident, data, own, place, kind if isinstance(kind, str) and kind else "part")
+    return Part(ident, data, own, place, kind if isinstance(kind, str) and kind else "part", size)
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a text, or of bytes."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    return len(value) if isinstance(value, bytes) else 0
 
 
 def model_of(told: Record) -> str | None:

@@ -23,6 +23,7 @@ from tracetui.formats.opencode.records import (
     moment,
     part_with,
     record_of,
+    size_of,
     string,
     word,
 )
@@ -219,8 +220,9 @@ def message_of(row: MessageRow, parts: Iterable[tuple[Any, ...]]) -> tuple[Messa
         name = key if isinstance(key, str) and key else f"part row {rowid}"
         if problem is not None:
             wrong.append((f"part {name}", problem))
-        made.append(part_with(name, told, {"time_created": created, **rest}, (rowid,)))
-    return Message(ident, data, tuple(made), {"time_created": row[2], **other}, (row[0],)), wrong
+        made.append(part_with(name, told, {"time_created": created, **rest}, (rowid,), size_of(value)))
+    own = {"time_created": row[2], **other}
+    return Message(ident, data, tuple(made), own, (row[0],), size_of(row[-1])), wrong
 
 
 def stored(connection: Connection, schema: Schema, message: Any, only: Any = None) -> tuple[Message, Record] | None:

@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from tracetui.formats.labels import folder_of
 from tracetui.formats.opencode.records import PREVIEW, Info, Record, child, seconds, whole
 from tracetui.formats.opencode.session import Tree
@@ -57,7 +59,9 @@ def header_of(
 def header_of_tree(tree: Tree, *, stale: bool) -> Header:
     """The header of a run all of which was read."""
     told = tree.root.told
-    return header_of(tree.root.info, told[:LEADING], told[-1] if told else None, stale=stale, original=tree.original)
+    last = told[-1] if told else None
+    header = header_of(tree.root.info, told[:LEADING], last, stale=stale, original=tree.original)
+    return replace(header, size=tree.size)
 
 
 def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:

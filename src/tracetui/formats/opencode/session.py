@@ -45,6 +45,11 @@ class Tree(msgspec.Struct, frozen=True):
         return next(iter(self.sessions.values()))
 
     @property
+    def size(self) -> int:
+        """Bytes of all messages."""
+        return sum([told.size for session in self.sessions.values() for told in session.told])
+
+    @property
     def problems(self) -> list[Problem]:
         """What could not be read in any of them."""
         return [problem for session in self.sessions.values() for problem in session.problems]

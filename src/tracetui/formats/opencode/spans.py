@@ -67,18 +67,21 @@ class Told(msgspec.Struct, frozen=True):
     """(Session, span of the call) of the sub-agents that it started."""
     usage: Usage = Usage()
     """What all of its steps used."""
+    size: int = 0
+    """Bytes of it and of its parts."""
 
 
 def tell(message: Message, session: tuple[Any, ...] = ()) -> Told:
     """The spans of a message of the session at that place."""
+    size = message.size + sum([part.size for part in message.parts])
     role = word(message.data.get("role")) or "message"
-    if role == "assistant":
-        return _response(message, session)
-    if role == "user":
-        return _asked(message, session)
-    at = At(session, message.place)
+    if role in ("assistant", "user"):
+        told = _response(message, session) if role == "assistant" else _asked(message, session)
+        return replace(told, size=size)
+    at = At(session, message.place, size=message.size)
     span = Span(id=message.id, name=role[:PREVIEW], operation=Operation.UNKNOWN, at=at, **_when(message))
-    return Told(message.id, role, (span, *(_row(part, message, at, message.id) for part in message.parts)))
+    rows = (_row(part, message, at, message.id) for part in message.parts)
+    return Told(message.id, role, (span, *rows), size=size)
 
 
 def end_of(data: Record) -> _Outcome | None:
@@ -333,7 +336,7 @@ def _row(part: Part, message: Message, at: At, above: str) -> Span:
         parent_id=above,
         started_at=seconds(next((found for found in _times(part) if found is not None), None)),
         preview=_preview(part),
-        at=replace(at, part=part.place, part_id=part.id),
+        at=replace(at, part=part.place, part_id=part.id, size=part.size),
         **fields,
     )
 

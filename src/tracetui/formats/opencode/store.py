@@ -7,7 +7,7 @@ A run is listed under the file of its session; those of its sub-agents lie besid
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.opencode.body import body_of, changed
+from tracetui.formats.opencode.parts import is_name, kind_of, listed_in, stem_of
 from tracetui.formats.opencode.records import (
     At,
     Info,
@@ -32,16 +33,12 @@ from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
 from tracetui.formats.opencode.spans import alone, tell
 from tracetui.formats.whole import Whole, unchanged, whole
-from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File, Stat, reason_of
 
 SURE: Final = 90
 MAYBE: Final = 40
-MOST: Final = 200
-"""Files that are looked into, where the name of none is the one that is looked for."""
-CHAIN: Final = 64
-"""Sub-agents of sub-agents are followed so far."""
 _SESSION: Final = frozenset({b"id", b"title", b"time"})
 _MESSAGE: Final = frozenset({b"id", b"sessionID", b"role", b"time"})
 _PART: Final = frozenset({b"id", b"sessionID", b"messageID", b"type"})
@@ -62,13 +59,6 @@ def sniff(file: File) -> int:
     if {b"id", b"type"} <= names and place == ["part"] and _KIND.search(head):
         return MAYBE
     return MAYBE if {b"id", b"role"} <= names and place == ["message"] else NO
-
-
-def _kind(record: Record) -> str:
-    """What a file is: ``session``, ``message`` or ``part``."""
-    if "role" in record:
-        return "message"
-    return "part" if "type" in record or "messageID" in record else "session"
 
 
 # ---- the files of a run
@@ -97,10 +87,16 @@ class _Files:
         self.folders: dict[str, None] = {}
         self.others: dict[str, Stat] = {}
 
+    @property
+    def size(self) -> int:
+        """Bytes of all of them."""
+        own = 0 if self._file.name in self.parts else self._file.stat.size
+        return own + sum(part.stat.size for part in self.parts.values() if part is not None)
+
     def names(self, folder: str) -> list[str]:
         """Paths of the JSON files in a folder, in their order, relative to the folder of the run's file."""
         self.folders[folder] = None
-        return sorted(_listed(self._file, folder))
+        return sorted(listed_in(self._file, folder))
 
     def record(self, path: str) -> tuple[Record, Record]:
         """The object in a file, and what is there instead."""
@@ -121,7 +117,7 @@ class _Files:
     def message(self, path: str) -> Message:
         """The message in a file, with its parts."""
         data, rest = self.record(path)
-        ident = word(data.get("id")) or _stem(path)
+        ident = word(data.get("id")) or stem_of(path)
         paths = self.names(f"../../part/{ident}") if is_name(ident) and ident not in self._seen else []
         own = self._own(ident, path)
         return Message(own, data, tuple([self.part(one) for one in paths]), rest, (path,))
@@ -129,33 +125,15 @@ class _Files:
     def part(self, path: str) -> Part:
         """The part in a file."""
         data, rest = self.record(path)
-        return part_with(self._own(word(data.get("id")) or _stem(path), path), data, rest, (path,))
+        read = self.parts[path]
+        size = 0 if read is None else read.stat.size
+        return part_with(self._own(word(data.get("id")) or stem_of(path), path), data, rest, (path,), size)
 
     def _own(self, ident: str, path: str) -> str:
         """An id that nothing before has: those of spans are to be different."""
         own = path if ident in self._seen else ident
         self._seen.add(own)
         return own
-
-
-def _listed(file: File, folder: str) -> dict[str, Stat]:
-    """The JSON files in a folder, by their paths relative to the folder of `file`; without that itself."""
-    found: dict[str, Stat] = {}
-    for entry in file.folder(folder).entries:
-        name = re.split(r"[/\\]", entry.path)[-1]
-        if entry.skipped is None and entry.stat is not None and name.endswith(".json"):
-            found[f"{folder}/{name}" if folder else name] = entry.stat
-    found.pop(file.name, None)
-    return found
-
-
-def is_name(ident: str) -> bool:
-    """Whether an id may be the name of a file: no path leads out of the store."""
-    return 0 < len(ident) <= 200 and not re.search(r"[/\\\0]", ident) and ident not in (".", "..")
-
-
-def _stem(path: str) -> str:
-    return re.split(r"[/\\]", path)[-1].removesuffix(".json")
 
 
 # ---- reading
@@ -165,7 +143,7 @@ def summarize(file: File, name: str) -> Iterator[RunSummary | Problem]:
     """The one run of a session and all that belongs to it; both stages read everything."""
     tree, files = _tree(file)
     builder = RunBuilder(RunRef(name, file.path), lambda span: Body())
-    builder.add(Teller(tree, Memory()).spans, header=header_of_tree(tree, stale=False), problems=files.problems)
+    builder.add(Teller(tree, Memory()).spans, header=_header(tree, files), problems=files.problems)
     yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
@@ -178,12 +156,16 @@ def read(file: File, cursor: Cursor) -> Chunk:
     about = record_of(file.read_all())[0]
     return Chunk(
         spans=Teller(tree, Memory()).spans,
-        header=header_of_tree(tree, stale=False),
-        body=run_body(tree, about if _kind(about) == "session" else {}),
+        header=_header(tree, files),
+        body=run_body(tree, about if kind_of(about) == "session" else {}),
         problems=files.problems,
         cursor=Mark(own, files.parts, tuple(files.folders), files.others),
         reset=cursor is not None,
     )
+
+
+def _header(tree: Tree, files: _Files) -> Header:
+    return msgspec.structs.replace(header_of_tree(tree, stale=False), size=files.size)
 
 
 def _same(file: File, mark: Mark) -> Mark | None:
@@ -193,7 +175,7 @@ def _same(file: File, mark: Mark) -> Mark | None:
         return None
     there: dict[str, Stat] = {}
     for folder in mark.folders:
-        there |= _listed(file, folder)
+        there |= listed_in(file, folder)
     known = mark.parts.keys() - {file.name}
     others = {path: stat for path, stat in there.items() if path not in known}
     if known - there.keys() or any(
@@ -231,8 +213,8 @@ def _tree(file: File) -> tuple[Tree, _Files]:
     files = _Files(file)
     if problem is not None:
         files.problems.append(Problem(file.path, "", problem))
-    kind = _kind(record)
-    ident = word(record.get("id")) or _stem(file.name)
+    kind = kind_of(record)
+    ident = word(record.get("id")) or stem_of(file.name)
     if kind == "session":
         return Tree(_sessions(file, files, info_of(record, ident, (file.name,)))), files
     above = Info(word(record.get("sessionID")) or ident, directory=None)
@@ -268,13 +250,13 @@ def _created(message: Message) -> float:
 def _beside(file: File, files: _Files) -> list[Info]:
     """The sessions that name another one as their parent, in the folder of the run's file."""
     found = []
-    for path, stat in sorted(_listed(file, "").items()):
+    for path, stat in sorted(listed_in(file, "").items()):
         files.folders[""] = None
         if not _names_parent(file, path):
             files.others[path] = stat
         else:
             data, _ = files.record(path)
-            found.append(info_of(data, word(data.get("id")) or _stem(path), (path,)))
+            found.append(info_of(data, word(data.get("id")) or stem_of(path), (path,)))
     return sorted((one for one in found if one.parent is not None), key=lambda one: (one.created or 0, one.id))
 
 
@@ -305,91 +287,3 @@ def _raw(file: File, at: At) -> bytes:
     place = at.part or at.message or ("",)
     with file.other(place[0]) as other:
         return other.read_all()
-
-
-# ---- what belongs together
-
-
-def whole_of(file: File) -> str | None:
-    """Path of the file of the session that `file` belongs to; None where it stands for itself."""
-    record, _, _ = record_of(file.read_all())
-    kind = _kind(record)
-    path: str | None = file.name
-    if kind == "message":
-        path = _session_file(file, word(record.get("sessionID")) or "")
-    elif kind == "part":
-        found = _message_file(file, record)
-        if found is None:
-            return None
-        path = _session_file(file, found[0])
-        if path is None:
-            with file.other(found[1]) as other:
-                return other.path
-    if path is None:
-        return None
-    path = _top(file, path)
-    if path == file.name:
-        return None
-    with file.other(path) as other:
-        return other.path
-
-
-def _top(file: File, path: str) -> str:
-    """The session above that at `path`; that itself where parents go round in a circle."""
-    seen, at = [path], path
-    while len(seen) < CHAIN:
-        with file.other(at) as other:
-            parent = word(record_of(other.read_all())[0].get("parentID")) or ""
-        folder = at.rpartition("/")[0]
-        above = _there(file, [f"{folder}/{name}" if folder else name for name in _names(parent)])
-        if above is None:
-            return at
-        if above in seen:
-            return path
-        seen.append(above)
-        at = above
-    return at
-
-
-def _names(ident: str) -> list[str]:
-    """What the file of a session may be called."""
-    return [f"{ident}.json", f"ses_{ident}.json"] if is_name(ident) else []
-
-
-def _there(file: File, paths: Sequence[str]) -> str | None:
-    """The first of these files that is there."""
-    for path in paths:
-        try:
-            with file.other(path) as other:
-                if other.stat.size:
-                    return path
-        except OSError:
-            continue
-    return None
-
-
-def _session_file(file: File, ident: str) -> str | None:
-    """The file of a session, in the folder of one of the projects."""
-    projects = [re.split(r"[/\\]", path)[-1] for path in sorted(file.folder("../../session").folders)]
-    return _there(file, [f"../../session/{project}/{name}" for project in projects for name in _names(ident)])
-
-
-def _message_file(file: File, part: Record) -> tuple[str, str] | None:
-    """(Session, file) of the message that a part belongs to: it is in the folder of its message."""
-    folder = re.split(r"[/\\]", file.path)[-2:-1]
-    ident = word(part.get("messageID")) or "".join(folder)
-    session = word(part.get("sessionID"))
-    if session is not None:
-        sessions = [session] if is_name(session) else []
-    else:
-        sessions = [re.split(r"[/\\]", path)[-1] for path in sorted(file.folder("../../message").folders)]
-    if is_name(ident):
-        for one in sessions:
-            if (path := _there(file, [f"../../message/{one}/{ident}.json"])) is not None:
-                return one, path
-    for one in sessions[:MOST]:  # a file need not be called like what is in it
-        for path in sorted(_listed(file, f"../../message/{one}"))[:MOST]:
-            with file.other(path) as other:
-                if record_of(other.read_all())[0].get("id") == ident:
-                    return one, path
-    return None
