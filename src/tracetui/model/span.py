@@ -7,7 +7,7 @@ from `Span.at`. So a run of 100,000 spans opens without decoding what nobody loo
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -86,9 +86,8 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
-        return Usage(
-            *(_plus(a, b) for a, b in zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True))
-        )
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Usage(*[b if a is None else a if b is None else a + b for a, b in pairs])
 
     def or_else(self, other: Usage) -> Usage:
         """These counts; those of `other` where they are not known."""
@@ -96,11 +95,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return Usage(*(b if a is None else a for a, b in zip(ours, theirs, strict=True)))
 
     def __bool__(self) -> bool:
-        return any(value is not None for value in msgspec.structs.astuple(self))
+        return msgspec.structs.astuple(self) != _UNKNOWN
 
 
-def _plus(a: Any, b: Any) -> Any:
-    return b if a is None else a if b is None else a + b
+_UNKNOWN: Final = (None,) * len(Usage.__struct_fields__)
 
 
 class Error(msgspec.Struct, frozen=True, gc=False):
