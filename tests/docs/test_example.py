@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
+import json
 import os
-import shutil
 import subprocess
 import sys
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.cli.test_tail import tailing
+from tests.docs.conftest import ROOT, STEPLOG
+from tests.terminal import Terminal
 from tracetui.formats.base import Format
 from tracetui.testing import check_format
 
-ROOT = Path(__file__).parents[2]
-STEPLOG = ROOT / "docs" / "examples" / "steplog"
+HELLO = STEPLOG / "cases" / "hello" / "input" / "hello.steplog.jsonl"
 
 
 @pytest.fixture
@@ -24,19 +25,6 @@ def steplog(monkeypatch: pytest.MonkeyPatch) -> Format:
     from tracetui_steplog import Steplog
 
     return Steplog()
-
-
-@pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder as pip would fill it: the example's wheel, unpacked."""
-    place = tmp_path_factory.mktemp("site")
-    source = shutil.copytree(STEPLOG, place / "source")
-    build = "from hatchling.build import build_wheel; print(build_wheel('..'))"
-    done = subprocess.run([sys.executable, "-c", build], cwd=source, check=True, capture_output=True, text=True)
-    with zipfile.ZipFile(place / done.stdout.split()[-1]) as wheel:
-        wheel.extractall(place)
-    shutil.rmtree(source)
-    return place
 
 
 def python(site: Path, code: str) -> str:
@@ -66,3 +54,83 @@ def test_an_installed_format_is_used(site: Path) -> None:
 def test_without_it_the_file_is_nobodys() -> None:
     names = python(ROOT, "from tracetui.formats import registry; print(*registry.names())")
     assert "steplog" not in names
+
+
+# ---- in use, as a user has it
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    """A folder with two runs: the example's, and one that went differently at its second step."""
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    data = HELLO.read_text("utf-8")
+    (folder / "one.jsonl").write_text(data)
+    (folder / "two.jsonl").write_text(data.replace('"error": "no such language"', '"output": "17 °C, in words"'))
+    return folder
+
+
+def environment(site: Path) -> dict[str, str]:
+    """Variables of a process in which the example is installed."""
+    return {"PYTHONPATH": os.pathsep.join((str(site), str(ROOT / "src")))}
+
+
+def tracetui(site: Path, *arguments: str | Path) -> str:
+    """What a command prints."""
+    words = [sys.executable, "-m", "tracetui", *map(str, arguments)]
+    done = subprocess.run(words, env=os.environ | environment(site), check=True, capture_output=True, text=True)
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_commands_know_it(site: Path, logs: Path) -> None:
+    listed = tracetui(site, "formats").splitlines()
+    assert any(line.startswith("steplog") and "tracetui-steplog 0.1.0" in line for line in listed)
+    runs = json.loads(tracetui(site, "ls", logs, "--json"))["runs"]
+    assert {(run["id"], run["format"], run["steps"], run["errors"]) for run in runs} == {
+        ("one", "steplog", 3, 1),
+        ("two", "steplog", 3, 0),
+    }
+    assert "translate" in tracetui(site, "show", logs / "one.jsonl")
+    assert json.loads(tracetui(site, "show", logs / "one.jsonl/2", "--json"))["error"]["message"] == "no such language"
+    assert "differently at step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
+    assert str(logs / "two.jsonl") in tracetui(site, "grep", "in words", logs)
+    assert all(one["scores"]["steplog"] == 100 for one in json.loads(tracetui(site, "doctor", logs, "--json"))["files"])
+
+
+def test_its_files_are_tailed(site: Path, logs: Path) -> None:
+    first, second, *_ = HELLO.read_bytes().splitlines(keepends=True)
+    path = logs / "three.jsonl"
+    with tailing(str(logs), "--json", **environment(site)) as tail:
+        path.write_bytes(first)
+        assert [tail.event()["event"] for _ in range(2)] == ["run", "span"]
+        append(path, second[:20])
+        append(path, second[20:])
+        event = tail.event()
+        while event["event"] != "span":
+            event = tail.event()
+        assert (event["run"], event["span"]["error"]["message"]) == (str(path), "no such language")
+        append(path, b'{"end": "ok"}\n')
+        while event["event"] != "end":
+            event = tail.event()
+        assert event["status"] == "ok"
+
+
+@pytest.mark.e2e
+def test_the_app_opens_follows_and_compares_them(site: Path, logs: Path) -> None:
+    quiet = {"HOME": str(logs), "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""}
+    with Terminal(
+        [sys.executable, "-m", "tracetui", str(logs)], size=(120, 40), env=environment(site) | quiet
+    ) as terminal:
+        terminal.wait_for(r"live \d+ folder|polling", timeout=30)
+        terminal.wait_for("2 runs", timeout=30)
+        append(logs / "two.jsonl", b'{"step": 4, "tool": "whistle", "output": "a tune"}\n')
+        terminal.wait_for("whistle", timeout=30)
+        terminal.send("space", "j", "space", "d")
+        terminal.wait_for("first difference: step 2 translate", timeout=30)
+
+
+def append(path: Path, data: bytes) -> None:
+    """Add bytes to a file."""
+    with path.open("ab") as file:
+        file.write(data)
