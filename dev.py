@@ -27,6 +27,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from itertools import chain
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent
@@ -131,7 +132,8 @@ def lock() -> int:
     import tomllib
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    wanted = [*project["project"]["dependencies"], *project["dependency-groups"]["dev"]]
+    extras = project["project"]["optional-dependencies"].values()
+    wanted = [*project["project"]["dependencies"], *chain.from_iterable(extras), *project["dependency-groups"]["dev"]]
     flags = "-q --upgrade --generate-hashes --strip-extras --no-header --no-emit-options --no-emit-index-url"
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

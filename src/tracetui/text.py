@@ -238,8 +238,9 @@ def grouped(number: int) -> Clean:
     return Clean(f"{number:,}".replace(",", " "))
 
 
-def cost(usd: float | None) -> Clean:
-    """US dollars as ``$0.06`` (four decimals below a cent); ``—`` for None."""
+def cost(usd: float | None, *, estimated: bool = False) -> Clean:
+    """US dollars as ``$0.06`` (four decimals below a cent), estimated ones as ``~$0.06``; ``—`` for None."""
     if usd is None:
         return Clean("—")
-    return Clean(f"${usd:.2f}" if usd >= 0.01 or usd == 0 else f"${usd:.4f}")
+    sign = "~$" if estimated else "$"
+    return Clean(f"{sign}{usd:.2f}" if usd >= 0.01 or usd == 0 else f"{sign}{usd:.4f}")

@@ -113,7 +113,7 @@ def _cells(row: Row) -> tuple[Clean, ...]:
         duration(row.p95_ms),
         duration(row.total_ms),
         tokens(row.usage.all_tokens),
-        cost(row.usage.cost_usd),
+        cost(row.cost_usd, estimated=row.estimated_cost_usd is not None),
     )
 
 

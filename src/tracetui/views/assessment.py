@@ -9,6 +9,7 @@ import msgspec
 
 from tracetui.model import Body, Run, Span, Status
 from tracetui.store.loops import Candidate, Loop, candidates
+from tracetui.store.statistics import Estimate, estimate_of
 from tracetui.views.limits import Doomed, Trajectory, doomed, trajectories
 from tracetui.views.loops import confirm
 
@@ -27,6 +28,8 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
     doomed: Doomed | None
     left_out: int
     """Calls that may repeat others, but were not compared: there were too many."""
+    estimate: Estimate | None = None
+    """What the run costs by public prices, where its trace does not say it."""
 
     @property
     def told_doom(self) -> Doomed | None:
@@ -57,7 +60,7 @@ def assess(
         most_calls -= compared
         left_out += count - compared
         loops += found or ()
-    return Assessment(run, tuple(loops), tuple(trajectories(run)), doomed(run, loops), left_out)
+    return Assessment(run, tuple(loops), tuple(trajectories(run)), doomed(run, loops), left_out, estimate_of(run))
 
 
 def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | None:

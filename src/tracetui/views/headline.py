@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
 
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
 from tracetui.text import Clean, age, cost, duration, grouped, tokens
@@ -13,6 +14,10 @@ from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.runs import status_now
 
+if TYPE_CHECKING:
+    from tracetui.store.statistics import Estimate
+    from tracetui.views.assessment import Assessment
+
 
 def heading(
     run: Run,
@@ -22,12 +27,14 @@ def heading(
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
     state: State = State.ENDED,
+    known: Assessment | None = None,
 ) -> list[Line]:
     """Two lines: how the run ended and where; model, time, tokens, cost, and at the right when it was.
 
-    `state` is how it stands if the trace tells no end.
+    `state` is how it stands if the trace tells no end, `known` how a run went that may be this one.
     """
-    return [tuple(fit(_verdict(run, glyphs, state), width)), _facts(run.summary, width, now, zone, glyphs)]
+    estimate = known.estimate if known is not None and known.run.summary.ref == run.summary.ref else None
+    return [tuple(fit(_verdict(run, glyphs, state), width)), _facts(run.summary, width, now, zone, glyphs, estimate)]
 
 
 def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
@@ -114,7 +121,9 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
     return [Piece(Clean(where), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
 
 
-def _facts(summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs) -> Line:
+def _facts(
+    summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs, estimate: Estimate | None
+) -> Line:
     facts = [clean(summary.model, 80)] if summary.model else []
     if summary.duration_ms is not None:
         facts.append(duration(summary.duration_ms))
@@ -123,6 +132,8 @@ def _facts(summary: RunSummary, width: int, now: float | None, zone: tzinfo, gly
         facts.append(Clean(f"{tokens(total)} tok"))
     if summary.usage is not None and summary.usage.cost_usd is not None:
         facts.append(cost(summary.usage.cost_usd))
+    elif estimate is not None:
+        facts.append(cost(estimate.usd, estimated=True))
     left = Clean(f" {glyphs.dot} ".join(facts)) or Clean("no model, time or tokens recorded")
     when = moment(summary, now=now, zone=zone)
     gap = width - width_of((Piece(left), Piece(when)))

@@ -58,7 +58,7 @@ class StatisticRows:
             (duration(row.p95_ms), "sec"),
             (duration(row.total_ms), "text"),
             (tokens(row.usage.all_tokens), "sec"),
-            (cost(row.usage.cost_usd), "sec"),
+            (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
         )
         name = one_line(row.name, 200) if row.name else Clean("(the trace does not say)")
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], _room(width))

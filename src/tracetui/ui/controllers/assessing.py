@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from tracetui.ui.screens.main import MainScreen
     from tracetui.views.assessment import Assessment
 
-TELLING: Final = frozenset({"run", "error"})
+TELLING: Final = frozenset({"run", "error", "overview"})
 """Tabs of the detail that tell of it."""
 
 
