@@ -221,37 +221,60 @@ def test_who_names_no_entry_goes_on_where_the_last_one_was(case: Path) -> None:
     assert (span(run, "m4").operation, span(run, "m4").name) == (Operation.UNKNOWN, "message ship's bell")
 
 
-@settings(max_examples=60, deadline=None)
-@given(steps=st.lists(st.tuples(st.integers(0, 30), st.sampled_from(["user", "assistant", None])), max_size=40))
-def test_the_live_branch_is_that_of_the_last_entry(
-    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str | None]]
-) -> None:
-    path = tmp_path_factory.mktemp("tree") / "x.jsonl"
+KINDS = ("user", "assistant", "error", "call", "answer", "label")
+
+
+def tree(steps: list[tuple[int, str]]) -> tuple[list[Any], dict[str, str | None]]:
+    """Entries of these kinds, each following one that is so many back, and what each follows."""
     lines: list[Any] = [{"type": "session", "version": 3, "id": "s", "timestamp": "2026-03-14T07:00:00Z", "cwd": "/"}]
     parents: dict[str, str | None] = {}
-    for number, (back, role) in enumerate(steps):
+    called: list[str] = []
+    for number, (back, kind) in enumerate(steps):
         ident = f"e{number}"
         parents[ident] = f"e{number - 1 - back}" if back < number else None
-        entry = {"id": ident, "parentId": parents[ident], "timestamp": "2026-03-14T07:00:00Z"}
-        said = {"type": "message", "message": {"role": role, "content": ident}}
-        lines.append(entry | (said if role else {"type": "label"}))
-    live, at = [], f"e{len(steps) - 1}" if steps else None
+        entry = {"id": ident, "parentId": parents[ident], "timestamp": f"2026-03-14T07:00:{number + 1:02}Z"}
+        usage = {"input": number, "cost": {"total": 0.1 * number}}
+        message: dict[str, Any] = {"role": "assistant", "content": [], "usage": usage, "stopReason": "stop"}
+        if kind == "error":
+            message |= {"stopReason": "error", "errorMessage": ident}
+        elif kind == "call":
+            called.append(f"call_{number}")
+            message |= {"content": [{"type": "toolCall", "id": called[-1], "name": "dig", "arguments": {}}]}
+        elif kind == "answer" and called:
+            message = {"role": "toolResult", "toolCallId": called.pop(), "isError": True, "content": ident}
+        elif kind != "assistant":
+            message = {"role": "user", "content": ident}
+        lines.append(entry | ({"type": "label"} if kind == "label" else {"type": "message", "message": message}))
+    return lines, parents
+
+
+@settings(max_examples=200, deadline=None)
+@given(steps=st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2, 5, 9, 50]), st.sampled_from(KINDS)), max_size=40))
+def test_the_live_branch_is_that_of_the_last_entry(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]
+) -> None:
+    lines, parents = tree(steps)
+    path = write(tmp_path_factory.mktemp("tree") / "x.jsonl", lines)
+    live: list[str] = []
+    at = f"e{len(steps) - 1}" if steps else None
     while at is not None:
         live.append(at)
         at = parents[at]
-    run = read(write(path, lines))
-    roles = {f"e{number}": role for number, (_, role) in enumerate(steps)}
-    tops = [one.id for one in run.spans if one.parent_id is None and one.operation is not Operation.META]
-    assert [ident for ident in tops if ident in roles] == [ident for ident in live[::-1] if roles[ident]]
+    run = read(path)
+    said = [one.id for one in run.spans if one.operation in (Operation.CHAT, Operation.MESSAGE)]
+    tops = [one.id for one in run.spans if one.parent_id is None and one.id in said]
+    assert tops == [ident for ident in live[::-1] if ident in said]
     numbers = [one.step for one in run.spans if one.is_step]
-    assert numbers == list(range(1, len([ident for ident in live if roles[ident] == "assistant"]) + 1))
+    assert numbers == list(range(1, sum(span(run, ident).operation is Operation.CHAT for ident in tops) + 1))
     for one in run.spans:
         if one.name == "abandoned branch":
             below = [run.spans[place] for place in run.children(run.index[one.id])]
-            count = sum(child.operation is Operation.CHAT for child in below)
-            assert one.note == ("taken up again" if not below else f"{count} response{'s' * (count != 1)}")
+            count_of = sum(child.operation is Operation.CHAT for child in below)
+            assert one.note == ("taken up again" if not below else f"{count_of} response{'s' * (count_of != 1)}")
     with SOURCE.open(str(path)) as file:
         (counted,) = FORMAT.summarize(file, deep=True)
+        if steps:
+            count(file)  # without reading all of it, also where there are branches
     assert isinstance(counted, RunSummary)
     assert plain(counted) == plain(run.summary)
 

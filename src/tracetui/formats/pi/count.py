@@ -1,17 +1,20 @@
 """Counting a regular session without making its spans: typed decoding passes over the long texts.
 
-Regular means that there is nothing to mend: no abandoned branches, no unknown kinds, no answers without a call. Any
+Regular means that there is nothing to mend: no unknown kinds, no ids that come again, no answers without a call. Any
 other session is read in full, and both ways give the same numbers.
 """
 
 from __future__ import annotations
 
+from functools import reduce
+from operator import add
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
+from tracetui.formats.pi.count_branches import Branches
 from tracetui.formats.pi.facts import Facts
 from tracetui.formats.pi.lean import Answer, Asked, Counts, Entry, Left, Note, Response, Spent, Summary, Talk, lean
 from tracetui.formats.pi.records import SESSION, between, fields, kind_of, moment
@@ -25,8 +28,8 @@ from tracetui.model.tally import keep
 from tracetui.sources.base import File
 
 _FINE: Final = frozenset({"stop", "toolUse", None})
-Position = tuple[int, int]
-"""Where a span stands in pre-order: line of its top span, block of its call."""
+Place = tuple[str | None, int, int]
+"""Where a span comes from: its entry, if that has an id, its line, and the block of a call (-1: none)."""
 
 
 class Irregular(Exception):
@@ -53,19 +56,22 @@ class _Counter:
     def __init__(self) -> None:
         self.facts = Facts()
         self.tally = Tally()
-        self.leaf: str | None = None
-        self.ids: set[str] = set()
-        self.calls: dict[str, tuple[Position, str]] = {}
+        self.branches = Branches()
+        self.moved = False
+        """Somebody went back, so that the order of spans is not that of the lines."""
+        self.spent = False
+        self.calls: dict[str, tuple[Place, str]] = {}
         self.answered: set[str] = set()
-        self.failed: list[tuple[Position, FirstError]] = []
+        self.failed: list[tuple[Place, FirstError]] = []
         self.last_time: str | None = None
         self.last: tuple[Response, str] | None = None
         """The response that was the last thing that was said and done."""
         self.group = self.line = 0
-        self.ident = ""
+        self.entry: str | None = None
         self.counts = [0, 0, 0, 0, 0]
         self.told = [False] * 5
-        self.cost: float | None = None
+        self.costs: list[tuple[Place, float]] = []
+        self.responses: list[str] = []
 
     def take(self, data: bytes, number: int) -> None:
         """Count one entry."""
@@ -96,15 +102,26 @@ class _Counter:
             facts.end({"type": "message", "message": message | {"errorMessage": response.error_message}}, ident)
         if not between(facts.first, facts.last):
             raise Irregular
-        tally.usage = Usage(
-            *(self._sum(0), self._sum(1), None, self._sum(2), self._sum(3), self._sum(4)), cost_usd=self.cost
+        if self.moved:
+            self._arrange()
+        given, made, read, written, thought = (
+            count if told else None for count, told in zip(self.counts, self.told, strict=True)
         )
+        cost = reduce(add, [cost for _, cost in self.costs]) if self.costs else None
+        tally.usage = Usage(given, made, None, read, written, thought, cost)
         tally.errors = len(self.failed)
-        tally.first_error = min(self.failed, key=lambda item: item[0])[1] if self.failed else None
+        if self.failed:
+            tally.first_error = min(self.failed, key=lambda item: self.branches.place(*item[0]))[1]
         return tally
 
-    def _sum(self, place: int) -> int | None:
-        return self.counts[place] if self.told[place] else None
+    def _arrange(self) -> None:
+        """Put what was found into the order of the spans: abandoned branches stand where they were left."""
+        branches, tally = self.branches, self.tally
+        if self.spent:  # stands below a span that may be in another branch than its own entry
+            raise Irregular
+        tally.spans += len(branches.opened)
+        tally.steps -= sum(one in branches.gone for one in self.responses)
+        self.costs.sort(key=lambda item: branches.place(*item[0]))
 
     # ---- what all entries have
 
@@ -114,20 +131,16 @@ class _Counter:
         self.facts.begin(record)
 
     def _follow(self, entry: Entry) -> None:
-        """An entry that follows another one than the latest begins a branch."""
-        ident, parent = entry.id, entry.parent_id
-        self.ident = ident or f"l{self.line}"
-        if not ident:
+        """Find out which entry it follows."""
+        ident, parent, branches = entry.id or None, entry.parent_id, self.branches
+        self.entry = ident
+        if ident is None:
             return
-        if ident in self.ids or ident in self.calls or ident.startswith(OURS):
+        if ident in branches.parents or ident in self.calls or ident.startswith(OURS):
             raise Irregular
-        if parent is None:
-            if self.leaf is not None:
-                raise Irregular
-        elif parent is not msgspec.UNSET and parent != self.leaf and parent in self.ids:
-            raise Irregular
-        self.ids.add(ident)
-        self.leaf = ident
+        if branches.append(ident, branches.leaf if parent is msgspec.UNSET else parent, self.line):
+            self.moved = True
+            self.group = 0
 
     def _time(self, when: str | None) -> None:
         if self.facts.forked is None or self.facts.copying:
@@ -147,7 +160,7 @@ class _Counter:
         self._top()
         if isinstance(message, Response):
             self._response(message)
-            self.last = message, self.ident
+            self.last = message, self._ident()
             return
         self.last = None
         if self.facts.prompt is None:
@@ -161,6 +174,8 @@ class _Counter:
         tally, word, model = self.tally, message.stop_reason or None, message.model or None
         tally.steps += 1
         tally.llm_calls += 1
+        if self.entry is not None:
+            self.responses.append(self.entry)
         if model is not None:
             keep(tally.models, model)
         if self.facts.used_model is None:
@@ -168,7 +183,7 @@ class _Counter:
         self._use(message.usage)
         if word not in _FINE:
             error = stopped({"stopReason": word, "errorMessage": message.error_message})[2]
-            self._fail((self.line, -1), error, self.ident, model or "assistant", Operation.CHAT)
+            self._fail((self.entry, self.line, -1), error, self._ident(), model or "assistant", Operation.CHAT)
         if isinstance(message.content, str):
             return
         for place, block in enumerate(message.content):
@@ -176,9 +191,9 @@ class _Counter:
                 self._call(block.id, block.name or "tool", place)
 
     def _call(self, ident: str | None, name: str, place: int) -> None:
-        if not ident or ident in self.calls or ident in self.ids or ident.startswith(OURS):
+        if not ident or ident in self.calls or ident in self.branches.parents or ident.startswith(OURS):
             raise Irregular
-        self.calls[ident] = (self.line, place), name
+        self.calls[ident] = (self.entry, self.line, place), name
         keep(self.tally.tools, name)
         self.tally.tool_calls += 1
         self.tally.spans += 1
@@ -198,11 +213,16 @@ class _Counter:
 
     def _other(self, entry: Entry) -> None:
         """What an extension says, summaries, and usage outside of the conversation."""
-        self._top()
+        if isinstance(entry, Spent):
+            self.spent = True
+            self.tally.spans += 1
+            self.group = 0
+            if entry.model:
+                keep(self.tally.models, entry.model)
+        else:
+            self._top()
         if isinstance(entry, Summary):
             self._use(entry.usage)
-        if isinstance(entry, Spent) and entry.model:
-            keep(self.tally.models, entry.model)
         if isinstance(entry, Left) or not isinstance(entry, Summary):
             self.last = None
 
@@ -211,6 +231,11 @@ class _Counter:
     def _top(self) -> None:
         self.tally.spans += 1
         self.group = 0
+        if self.entry is not None:
+            self.branches.own.add(self.entry)
+
+    def _ident(self) -> str:
+        return self.entry or f"l{self.line}"
 
     def _use(self, usage: Counts | None) -> None:
         """Add what was used, unless another session paid for it."""
@@ -224,8 +249,8 @@ class _Counter:
                 self.told[place] = True
         cost = usage.cost.total if usage.cost is not None else None
         if cost is not None:
-            self.cost = cost if self.cost is None else self.cost + cost
+            self.costs.append(((self.entry, self.line, -1), cost))
 
-    def _fail(self, place: Position, error: Error | None, ident: str, name: str, operation: Operation) -> None:
+    def _fail(self, place: Place, error: Error | None, ident: str, name: str, operation: Operation) -> None:
         if error is not None:
             self.failed.append((place, FirstError(error.message, error.type, ident, name, operation)))

@@ -47,6 +47,7 @@ def header_of(facts: Facts, file: File) -> Header:
         prompt=facts.prompt or facts.command or "",
         source=cwd[:PREVIEW] if cwd is not None else None,
         writer=layout(head.get("version")),
+        size=file.stat.size,
     )
 
 
