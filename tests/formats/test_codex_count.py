@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.formats.changes import VALUES, somewhere
 from tests.shared import needs_shared, sample
 from tracetui.formats.codex import Codex
 from tracetui.formats.codex.count import count
@@ -39,24 +40,6 @@ old = st.builds(
 parts = st.one_of(texts.map(lambda text: {"type": "input_text", "text": text}), texts, st.just({"image_url": "x"}))
 outputs = st.one_of(
     texts, old, st.lists(parts, max_size=3), st.none(), st.builds(lambda text: {"content": text}, texts)
-)
-_VALUES: Final[tuple[Any, ...]] = (
-    None,
-    "",
-    "x",
-    "completed",
-    "failed",
-    "user",
-    "assistant",
-    0,
-    1,
-    -1,
-    2.5,
-    True,
-    False,
-    [],
-    {},
-    ["x"],
 )
 
 
@@ -87,34 +70,22 @@ def agree(path: Path) -> bool:
 # ------------------------------------------------------------------------------------------------------ what may happen
 
 
-def _somewhere(value: Any, chance: random.Random) -> tuple[Any, Any]:
-    """(container, key) of some value in it; of a new one where there is none."""
-    places: list[tuple[Any, Any]] = []
-    stack = [value]
-    while stack:
-        one = stack.pop()
-        keys = list(one) if isinstance(one, dict) else range(len(one))
-        places += [(one, key) for key in keys]
-        stack += [one[key] for key in keys if isinstance(one[key], dict | list)]
-    return chance.choice(places or [(value, "type")])
-
-
 def _other(records: list[Any], chance: random.Random) -> None:
     """A value becomes another."""
-    place, key = _somewhere(chance.choice(records), chance)
-    place[key] = copy.deepcopy(chance.choice(_VALUES))
+    place, key = somewhere(chance.choice(records), chance)
+    place[key] = copy.deepcopy(chance.choice(VALUES))
 
 
 def _gone(records: list[Any], chance: random.Random) -> None:
     """A field is not there."""
-    place, key = _somewhere(chance.choice(records), chance)
+    place, key = somewhere(chance.choice(records), chance)
     if not isinstance(place, dict) or key in place:
         del place[key]
 
 
 def _borrowed(records: list[Any], chance: random.Random) -> None:
     """A field has the value that it has in another record."""
-    (one, key), other = _somewhere(chance.choice(records), chance), chance.choice(records)
+    (one, key), other = somewhere(chance.choice(records), chance), chance.choice(records)
     for place in (other, child(other, "payload"), child(child(other, "payload"), "item")):
         if key in place:
             one[key] = copy.deepcopy(place[key])

@@ -111,3 +111,13 @@ def test_what_is_passed_over_is_what_would_be_read(text: str, name: str, quote: 
 def _pass_over(data: bytes) -> None:
     skippable(data)
     msgspec.json.decode(data, type=_Passing)
+
+
+@pytest.mark.parametrize("place", [0, 1, 65_534, 65_535, 65_536, 131_071, 131_072, 199_998])
+def test_text_is_checked_in_pieces(place: int) -> None:
+    text = ("x" * 65_535 + "é東" + "y" * 199_999).encode()
+    skippable(text)
+    with pytest.raises(ValueError, match="utf-8"):
+        skippable(text[:place] + b"\xe9" + text[place + 1 :])
+    with pytest.raises(ValueError, match="utf-8"):
+        skippable(text + "東".encode()[:2])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import getincrementaldecoder
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -17,6 +18,7 @@ MAX_LENIENT: Final = 64 << 20
 
 _DIGITS: Final = 2000
 """Python reads numbers of at least twice as many digits."""
+_PIECE: Final = 1 << 16
 _BOMS: Final = (
     (b"\xff\xfe\x00\x00", "utf-32"),
     (b"\x00\x00\xfe\xff", "utf-32"),
@@ -74,9 +76,19 @@ def decode_value(text: str) -> Any:
 def skippable(line: bytes) -> None:
     """Raise `ValueError` if strict decoding refuses something in `line` that typed decoding may pass over."""
     if not line.isascii():
-        line.decode()
+        _check_text(line)
     if len(line) > 2 * _DIGITS and _has_digits(line):
         strict(line)
+
+
+def _check_text(line: bytes) -> None:
+    """Raise `UnicodeDecodeError` for what is not UTF-8; a piece at a time, which takes no room."""
+    if len(line) <= _PIECE:
+        line.decode()
+        return
+    decoder = getincrementaldecoder("utf-8")()
+    for start in range(0, len(line), _PIECE):
+        decoder.decode(line[start : start + _PIECE], start + _PIECE >= len(line))
 
 
 def _has_digits(line: bytes) -> bool:

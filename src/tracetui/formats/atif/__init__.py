@@ -21,7 +21,7 @@ from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.whole import whole
 from tracetui.model import Body, Header, Operation, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
+from tracetui.model.build import RunBuilder, Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -54,9 +54,7 @@ class Atif:
         reading = Reading(file, data, placed=False)
         if any(span.operation is Operation.UNKNOWN for span in reading.spans):  # how many bytes they have is to be told
             reading = Reading(file, data)
-        builder = RunBuilder(ref, lambda span: Body())
-        builder.add(reading.spans, header=_header(reading, file), problems=reading.problems)
-        yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+        yield _summary(ref, reading, file)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk, out of all its files. Nothing while they stay as they were."""
@@ -82,6 +80,18 @@ class Atif:
 
     def parts_in(self, path: str) -> Sequence[str]:
         return [f"../{os.path.basename(os.path.dirname(path))}"]
+
+
+def _summary(ref: RunRef, reading: Reading, file: File) -> RunSummary:
+    header = _header(reading, file)
+    if reading.problems or any(told.copied for told in reading.told):  # copies stand together, wherever they are
+        builder = RunBuilder(ref, lambda span: Body())
+        builder.add(reading.spans, header=header, problems=reading.problems)
+        return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+    tally = Tally()
+    for span in reading.spans:
+        tally.add(span)
+    return summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
 
 
 def _header(reading: Reading, file: File) -> Header:

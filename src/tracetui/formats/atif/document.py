@@ -10,6 +10,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.fields import Record, mapping, sequence, word
+from tracetui.formats.atif.lean import lean_steps
 from tracetui.formats.decode import decode, strict
 
 STEPS: Final = "steps"
@@ -17,6 +18,7 @@ AGENTS: Final = "subagent_trajectories"
 DEPTH: Final = 16
 """Trajectories within trajectories are read so far; deeper ones stay among what their parent says of itself."""
 _Fields = dict[str, msgspec.Raw]
+_NO_STEPS: Final = msgspec.Raw(b"null")
 
 
 class Document(msgspec.Struct, frozen=True):
@@ -43,6 +45,8 @@ def document(data: bytes, *, placed: bool = True) -> tuple[Document, str | None]
     try:
         if placed:
             return _strict(data, memoryview(data), 0, DEPTH), None
+        if (found := _lean(data)) is not None:
+            return found, None
         value, note = strict(data), None
     except (ValueError, RecursionError):  # not strict JSON, or types that are not those of a trajectory
         value, note = decode(data)
@@ -86,6 +90,19 @@ def _strict(data: bytes, part: memoryview, start: int, depth: int) -> Document:
         kept[AGENTS] = True
     root = {name: _value(raw) for name, raw in fields.items() if kept.get(name, True)}
     return Document(root, steps, agents, Record(None, (start, len(part), crc32(part))))
+
+
+def _lean(data: bytes) -> Document | None:
+    """The trajectory with what counts of its steps; None where it takes more to decode it."""
+    try:
+        fields = msgspec.json.decode(data, type=_Fields)
+        if AGENTS in fields or not _is_list(fields.get(STEPS, _NO_STEPS)):
+            return None
+        steps = lean_steps(data, fields.pop(STEPS))
+    except (ValueError, RecursionError):
+        return None
+    root = {name: _value(raw) for name, raw in fields.items()}
+    return Document(root, list(map(Record, steps)), [], Record(root))
 
 
 def _is_list(raw: msgspec.Raw) -> bool:

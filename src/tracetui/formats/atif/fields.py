@@ -10,6 +10,7 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
+from tracetui.formats.decode import strict
 from tracetui.formats.scalars import number
 from tracetui.model import Error, Status, StatusSource, Usage
 
@@ -86,7 +87,9 @@ def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def text_in(content: Any) -> str:
-    """The text of a message or a result: text itself, or the texts of its parts."""
+    """The text of a message or a result: text itself, or the texts of its parts; also as it is written."""
+    if isinstance(content, msgspec.Raw):
+        content = strict(bytes(content))
     if isinstance(content, str):
         return content
     texts = [mapping(part).get("text") for part in sequence(content)]

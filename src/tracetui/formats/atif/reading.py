@@ -99,7 +99,7 @@ class Reading:
             self.problems.append(Problem(file.path, "", f"read leniently: {note}"))
         self.declared = False
         """Something is known only from what a trajectory declares."""
-        self.usage = self._trajectory(self.doc, Scope(), 0)
+        self.usage = self._trajectory(self.doc, Scope(lean=not placed), 0)
         """What all of them used."""
 
     def mark(self, own: Whole) -> Mark:
@@ -264,7 +264,7 @@ class Reading:
             at=_at(doc, path),
         )
         self.spans.append(span)
-        used = self._trajectory(doc, Scope(f"{ident}/", ident, path, below=True), depth + 1)
+        used = self._trajectory(doc, Scope(f"{ident}/", ident, path, below=True, lean=not self._placed), depth + 1)
         self.spans[place] = replace(span, usage=used or None)
         return used
 

@@ -31,6 +31,7 @@ AGENT: Final = "agent"
 COPIED: Final = "copied"
 REF: Final = "subagent_trajectory_ref"
 """Field of a result with references to trajectories of sub-agents."""
+_NOWHERE: Final = At()
 _FINE: Final = {"status": Status.OK, "status_source": StatusSource.DERIVED}
 _HEARD: Final = frozenset({"user", "system"})
 
@@ -46,20 +47,23 @@ class Scope(msgspec.Struct, frozen=True):
     model: str | None = None
     below: bool = False
     """It is one of a sub-agent, whose steps are not those of the run."""
+    lean: bool = False
+    """Only what a summary shows is wanted: no previews, no places of bodies."""
 
 
 def spans_of(record: Record, place: int, scope: Scope) -> list[Span]:
     """The step in `record`, which is the one at `place`, and its calls below it."""
     step = mapping(record.value)
-    ident, at = f"{scope.prefix}{place + 1}", At(record.place, None if record.place else record.value, scope.path)
+    ident = f"{scope.prefix}{place + 1}"
+    at = _NOWHERE if scope.lean else At(record.place, None if record.place else record.value, scope.path)
     if step and is_copied(step):
         return [_copied(step, ident, at, scope)]
     if step.get("source") == AGENT:
         top, calls = _agent(step, ident, at, scope), calls_of(step)
         answers = answers_of(step)[0] if calls else {}
         said = mapping(step.get("extra")).get("tool_result_is_error") if len(calls) == 1 else None
-        made = (_call(call, j, answers.get(j, []), top, said) for j, call in enumerate(calls) if isinstance(call, dict))
-        return [top, *made]
+        made = ((call, j, answers.get(j, [])) for j, call in enumerate(calls) if isinstance(call, dict))
+        return [top, *(_call(call, j, found, top, said, lean=scope.lean) for call, j, found in made)]
     return [_heard(step, ident, at, scope)]
 
 
@@ -73,6 +77,8 @@ def answers_of(step: dict[str, Any]) -> tuple[dict[int, list[Any]], list[Any]]:
     results = sequence(mapping(step.get("observation")).get("results"))
     if not results:
         return {}, []
+    if len(calls) == len(results) == 1 and _answers(results[0], calls[0]):  # as nearly always
+        return {0: results}, []
     named: dict[str, deque[int]] = {}
     for place, call in enumerate(calls):
         ident = word(mapping(call).get("tool_call_id"))
@@ -90,6 +96,12 @@ def answers_of(step: dict[str, Any]) -> tuple[dict[int, list[Any]], list[Any]]:
         else:
             rest.append(result)
     return found, rest
+
+
+def _answers(result: Any, call: Any) -> bool:
+    """Whether a result names a call."""
+    ident = word(mapping(call).get("tool_call_id"))
+    return ident is not None and mapping(result).get("source_call_id") == ident
 
 
 def refs_of(result: Any) -> list[dict[str, Any]]:
@@ -166,14 +178,14 @@ def _agent(step: dict[str, Any], ident: str, at: At, scope: Scope) -> Span:
         operation=Operation.OTHER if none else Operation.CHAT,
         usage=usage_of(step.get("metrics")),
         model=None if none else model,
-        preview=_said(step),
+        preview="" if scope.lean else _said(step),
         note="no model call" if none else f"{count} model calls" if count is not None and count > 1 else "",
         **_base(step, ident, at, scope),
         **_outcome(step, text_in(step.get("message"))),
     )
 
 
-def _call(call: dict[str, Any], place: int, answers: list[Any], top: Span, said: Any) -> Span:
+def _call(call: dict[str, Any], place: int, answers: list[Any], top: Span, said: Any, *, lean: bool) -> Span:
     """A call of the step that is `top`, which has `said` whether the only one failed."""
     extras = [mapping(answer).get("extra") for answer in answers] + [call.get("extra"), said and {"is_error": said}]
     status, source, error = failure_in(extras, [mapping(answer).get("content") for answer in answers])
@@ -187,8 +199,8 @@ def _call(call: dict[str, Any], place: int, answers: list[Any], top: Span, said:
         status_source=source or StatusSource.DERIVED,
         started_at=top.started_at,
         error=error,
-        preview=_telling(arguments_of(call)),
-        at=replace(top.at, call=place),
+        preview="" if lean else _telling(arguments_of(call)),
+        at=top.at if lean else replace(top.at, call=place),
     )
 
 
