@@ -86,15 +86,56 @@ def pi(calls: int) -> Path:
     return made(f"pi-{calls}", write)
 
 
+def copilot(calls: int) -> Path:
+    """A session of Copilot of so many calls, a turn each, with outputs of a few kB."""
+
+    def write(folder: Path) -> None:
+        with (folder / "events.jsonl").open("wb") as file:
+            file.writelines(_events(Words("copilot"), calls))
+
+    return made(f"copilot-{calls}", write)
+
+
 MADE: Final[dict[str, Callable[[int], Path]]] = {
     "codex": codex,
     "claude-code": claude,
     "atif": atif,
     "otlp": otlp,
     "pi": pi,
+    "copilot": copilot,
 }
 LIMITS: Final = {"otlp": 5}
 """Where it may take more than twice as long: each attribute of a span is an object of objects."""
+
+
+def _events(words: Words, calls: int) -> Iterator[bytes]:
+    told: list[tuple[str, dict[str, Any]]] = [
+        ("session.start", {"sessionId": _THREAD, "copilotVersion": "1.0.102", "context": {"cwd": "/home/ada/orchard"}}),
+        ("user.message", {"content": "Prune"}),
+    ]
+    for number in range(1, calls + 1):
+        ident, api, given = f"call_{number}", f"chatcmpl-{number}", {"command": words.text(80)}
+        usage: dict[str, Any] = {"inputTokens": 1200, "outputTokens": 85, "cacheReadTokens": 900, "cost": 1.0}
+        usage |= {"model": BIG, "apiCallId": api, "duration": 60, "finishReason": "tool_calls"}
+        paid = {"accounting": {"sourceSessionId": _THREAD, "sequence": number}}
+        asked = {"toolCallId": ident, "name": "bash", "arguments": given, "type": "function"}
+        said = {"content": words.text(80), "toolRequests": [asked], "apiCallId": api, "model": BIG}
+        ran = {"success": True, "shellExecution": {"exitCode": 0}, "result": {"content": words.text(3_000)}}
+        told += [
+            ("assistant.turn_start", {"turnId": str(number)}),
+            ("session.usage_record", {"usage": usage | paid}),
+            ("assistant.message", said),
+            ("tool.execution_start", {"toolCallId": ident, "toolName": "bash", "arguments": given}),
+            ("tool.execution_complete", {"toolCallId": ident} | ran),
+            ("assistant.turn_end", {"turnId": str(number)}),
+        ]
+    told.append(("session.shutdown", {"shutdownType": "routine", "modelMetrics": {}}))
+    last: str | None = None
+    for place, (kind, data) in enumerate(told):
+        time = f"2026-03-02T{place // 3600:02d}:{place // 60 % 60:02d}:{place % 60:02d}.000Z"
+        event = {"type": kind, "data": data, "id": words.uid(), "timestamp": time, "parentId": last}
+        last = str(event["id"])
+        yield orjson.dumps(event) + b"\n"
 
 
 def _entries(words: Words, calls: int) -> Iterator[bytes]:

@@ -61,6 +61,7 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("atif", "agents"),
         ("otlp", "genai"),
         ("pi", "fork"),
+        ("copilot", "agents"),
     ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name)
     before = state_of(traces)

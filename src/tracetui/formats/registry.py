@@ -28,6 +28,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "otlp": "tracetui.formats.otlp:Otlp",
     "atif": "tracetui.formats.atif:Atif",
     "pi": "tracetui.formats.pi:Pi",
+    "copilot": "tracetui.formats.copilot:Copilot",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

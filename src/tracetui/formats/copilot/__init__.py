@@ -1,7 +1,7 @@
-"""Sessions of the GitHub Copilot CLI, one file of events each, appended to line by line.
+"""Sessions of the Copilot CLI: one file of events each, appended to line by line, with the sub-agents in it.
 
 Facts: files of version 1.0.102, public ones of 0.0.420 to 1.0.77, and the schema of events that GitHub's own SDK
-publishes. Sub-agents are in the file of their session. A session can be resumed after it was shut down.
+publishes. A session can be resumed after it was shut down.
 """
 
 from __future__ import annotations

@@ -88,8 +88,9 @@ def _response(events: list[Event], raw: bytes) -> Body:
     kept = _Kept()
     reason = None
     for event in events:
+        rests: dict[str, Any] = {}
         if event.kind == "assistant.message":
-            taken = _said(event.data, parts)
+            taken, rests = _said(event.data, parts)
         elif event.kind == "assistant.reasoning":
             taken = [name for name in ("content",) if string(event.data.get(name)) is not None]
             parts += [Reasoning(event.data[name]) for name in taken]
@@ -97,14 +98,14 @@ def _response(events: list[Event], raw: bytes) -> Body:
             taken = []
             told = child(event.data, "usage") or event.data
             reason = word(told.get("finishReason")) or reason
-        kept.add(event.kind, event.fields(*taken))
+        kept.add(event.kind, event.fields(*taken) | rests)
     texts = [part.text for part in parts if isinstance(part, Text) and part.text]
     message = (Message("assistant", tuple(parts), finish_reason=reason),) if parts else ()
     return Body(output="\n".join(texts) or None, output_messages=message, attributes=kept.fields, raw=raw)
 
 
-def _said(data: dict[str, Any], parts: list[Part]) -> list[str]:
-    """Put what a message says among the parts; the names of the fields that are there in full."""
+def _said(data: dict[str, Any], parts: list[Part]) -> tuple[list[str], dict[str, Any]]:
+    """Put what a message says among the parts; the fields that are there in full, and what others say besides."""
     taken = []
     if (thought := string(data.get("reasoningText"))) is not None:
         taken.append("reasoningText")
@@ -112,10 +113,18 @@ def _said(data: dict[str, Any], parts: list[Part]) -> list[str]:
     if (said := string(data.get("content"))) is not None:
         taken.append("content")
         parts += [Text(said)] if said else []
-    for request in items(data.get("toolRequests")):
-        if isinstance(request, dict):
-            parts.append(ToolCall(word(request.get("toolCallId")), word(request.get("name")) or "", arguments(request)))
-    return taken
+    asked, rests = data.get("toolRequests"), {}
+    for place, request in enumerate(items(asked)):
+        if not isinstance(request, dict):
+            rests[f"toolRequests[{place}]"] = request
+            continue
+        ident, name = word(request.get("toolCallId")), word(request.get("name"))
+        parts.append(ToolCall(ident, name or "", arguments(request)))
+        told = {"toolCallId": ident, "name": name, "arguments": request.get("arguments")}
+        rest = {key: value for key, value in request.items() if key not in told or told[key] is not value}
+        if rest:
+            rests[f"toolRequests[{place}]"] = rest
+    return taken + (["toolRequests"] if isinstance(asked, list) else []), rests
 
 
 def _call(events: list[Event], raw: bytes) -> Body:

@@ -191,6 +191,8 @@ class _Counter:
         call = data.api_call_id or None
         if talk.is_of(call, else_=not talk.spoke):
             talk.call = talk.call or call
+            if talk.model is not None and not talk.named:
+                raise Irregular
         elif talk.turn is None and talk is self.main:
             raise Irregular
         else:
@@ -242,6 +244,7 @@ class _Counter:
     def _respond(self, talk: Open, call: str | None) -> None:
         talk.respond((*talk.above, self.line), call)
         self.tally.llm_calls += 1
+        talk.named = talk.model is not None
         if talk.model is not None:
             keep(self.tally.models, talk.model)
 

@@ -17,8 +17,8 @@ class Open:
 
     # fmt: off
     __slots__ = (
-        "at", "began", "call", "failed", "failure", "made", "model", "name", "over", "place", "recorded", "spoke",
-        "stopped", "turn",
+        "at", "began", "call", "failed", "failure", "made", "model", "name", "named", "over", "place", "recorded",
+        "spoke", "stopped", "turn",
     )
     # fmt: on
 
@@ -42,7 +42,7 @@ class Open:
     def respond(self, place: Position | None, call: str | None) -> None:
         """Another response; None: there is none."""
         self.place, self.call = place, call
-        self.spoke = self.recorded = False
+        self.spoke = self.recorded = self.named = False
         self.made = 0
 
     def is_of(self, call: str | None, *, else_: bool) -> bool:

@@ -83,6 +83,7 @@ def body_of_run(session: State, file: File) -> RunBody:
         last_user=session.last_user,
         last_assistant=session.last_assistant,
         totals=session.ledger.totals(),
+        system_prompt=session.system,
         attributes=attributes,
         extent=extent,
     )

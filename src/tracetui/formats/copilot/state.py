@@ -91,6 +91,8 @@ class State(msgspec.Struct):
     """The first model that is told."""
     prompt: str | None = None
     """The beginning of the first prompt."""
+    system: str | None = None
+    """The first system message."""
     last_user: str | None = None
     last_assistant: str | None = None
     turns: int = 0

@@ -28,6 +28,8 @@ def hear(session: State, mark: Mark) -> None:
         role = "meta"
     note = (source or "")[:PREVIEW] if mark.key == MAIN else ""
     session.new(mark, role, Operation.MESSAGE, preview=said.strip()[:PREVIEW], note=note, **DONE)
+    if role == "system" and mark.key == MAIN and session.system is None:
+        session.system = said
     if typed and mark.key == MAIN:
         session.put(mark.key, session.talk(mark.key), failure=None, failed=None, stopped=None)
         session.last_user = said
