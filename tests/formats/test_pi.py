@@ -163,6 +163,20 @@ def test_what_is_no_text_is_kept_as_it_is(case: Path) -> None:
     assert "c2VhbA==" in json.dumps(run.load(span(run, "aa000004")).attributes)
 
 
+@with_case(["plain"])
+def test_a_skill_is_what_was_typed_to_use_it(case: Path) -> None:
+    path = session(case)
+    lines = records(path)
+    skill = '<skill name="tide" location="/tide/SKILL.md">\nReferences are relative to /tide.\n\nWait.\n</skill>'
+    for content, prompt in ((f"{skill}\n\nat noon", "/skill:tide at noon"), (skill, "Go on")):
+        lines[3]["message"]["content"] = content
+        write(path, lines)
+        for deep in (False, True):
+            assert [run.prompt for run in listed(case, deep=deep)] == [prompt]
+        assert read(path).summary.prompt == prompt
+    assert span(read(path), "dd000003").preview == "/skill:tide"
+
+
 @with_case(["session"])
 def test_a_session_stands_as_its_last_response_does(case: Path) -> None:
     path = session(settled(case, case.with_name("settled")))

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+DEEPEST: Final = 64
+"""So many branches within branches are counted."""
 Position = tuple[tuple[int, ...], ...]
 """Where a span stands in pre-order: the branches that it is in, then itself; of each the line that it began with."""
 
@@ -31,12 +35,14 @@ class Branches:
         return moved
 
     def place(self, entry: str | None, line: int, block: int) -> Position:
-        """Where a span of an entry stands."""
+        """Where a span of an entry stands. Raises `ValueError` for one in more than `DEEPEST` branches."""
         found: list[tuple[int, ...]] = [(line, 1, block)]
         branch = self._branch_of(entry)
         while branch is not None:
             fork, left = self.opened[branch]
             found.append((left, 0))
+            if len(found) > DEEPEST:
+                raise ValueError
             branch = self._branch_of(fork)
         return tuple(found[::-1])
 

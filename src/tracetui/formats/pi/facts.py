@@ -13,6 +13,7 @@ from tracetui.formats.pi.records import (
     message_of,
     moment,
     shared,
+    spoken,
     text,
     text_in,
 )
@@ -136,6 +137,7 @@ class Facts:
 
     def asked(self, said: str) -> None:
         """Somebody wrote this."""
+        said = spoken(said)
         if _COMMAND.fullmatch(said[: PREVIEW + 1]):
             self.command = self.command or said[:PREVIEW]
         else:

@@ -6,6 +6,7 @@ the same.
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from sys import intern
 from typing import Any, Final
@@ -25,6 +26,7 @@ _SHARED: Final = 64
 _TIME_LIMIT: Final = 64
 _LATEST: Final = 1e14
 """Milliseconds since the epoch that no clock has shown."""
+_SKILL: Final = re.compile(r'<skill name="([^"\n]{1,100})" location="')
 
 SESSION: Final = "session"
 NOTES: Final = frozenset(
@@ -146,6 +148,16 @@ def text_in(content: Any) -> str:
         return content
     texts = [block.get("text") if type_of(block) == "text" else None for block in blocks_of(content)]
     return "\n".join(one for one in texts if isinstance(one, str))
+
+
+def spoken(said: str) -> str:
+    """A prompt as it was typed: a skill that pi put in its place is ``/skill:NAME`` again, with what followed it."""
+    said = said.strip()
+    skill = _SKILL.match(said)
+    if skill is None:
+        return said
+    _, found, rest = said.partition("\n</skill>")
+    return f"/skill:{skill[1]} {rest.strip()}".strip() if found else said
 
 
 def usage_of(value: Any) -> Usage | None:

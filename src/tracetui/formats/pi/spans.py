@@ -23,6 +23,7 @@ from tracetui.formats.pi.records import (
     message_of,
     moment,
     shared,
+    spoken,
     text,
     text_in,
     type_of,
@@ -69,7 +70,7 @@ def message_span(record: Record, ident: str, name: str, at: At) -> Span:
         status=Status.OK,
         status_source=StatusSource.DERIVED,
         started_at=begun(message, moment(record.get("timestamp"))),
-        preview=(text_in(message.get("content")).strip() or text(message.get("summary")) or "")[:PREVIEW],
+        preview=(spoken(text_in(message.get("content"))) or text(message.get("summary")) or "")[:PREVIEW],
         note=(text(message.get("customType")) or "")[:PREVIEW],
         at=at,
     )
