@@ -5,13 +5,17 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import sqlite3
+import zipfile
+from collections.abc import Callable
 from contextlib import closing, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Final
 
-from tracetui import demo
+from tracetui import demo, testing
+from tracetui.formats import registry
 from tracetui.testing import hostile
 
 ATTACKS: Final = (
@@ -25,6 +29,14 @@ ATTACKS: Final = (
     "\x00\x07\x08\t\n\r\x0b\x0c\x0e\x0f\x7f",
     "\udfff\ud800",
 )
+LONG_AGO: Final = 1_700_000_000
+LONGEST_WORD: Final = 80
+_FORMATS: Final = Path(__file__).parent / "formats"
+_FOR_PEOPLE: Final = frozenset(
+    ("agent", "branch", "command", "content", "cwd", "error", "gitBranch", "input", "message", "model", "output")
+).union(("prompt", "result", "stderr", "stdout", "summary", "text", "thinking", "title"))
+Spare = Callable[[str, str], bool]
+"""Whether a string stays as it is: itself, and the name that it has."""
 _WORDS: Final = re.compile(r"[A-Za-z0-9_.:+-]{1,40}")
 _PLAIN: Final = frozenset(
     ("type", "role", "status", "schema_version", "kind", "format", "event", "step_type", "schema")
@@ -49,6 +61,57 @@ def write(folder: Path, now: datetime) -> None:
             os.utime(twin, (seconds, seconds))
 
 
+def write_cases(folder: Path) -> dict[str, list[Path]]:
+    """The cases of every format below `folder`, with payloads in all texts; for each format the folders that are its.
+
+    Names and words that formats go by stay, so that what is read is as much as ever.
+    """
+    found: dict[str, list[Path]] = {}
+    for name in registry.BUILT_IN:
+        for case in testing.cases(_FORMATS / name.replace("-", "_")):
+            root = shutil.copytree(case / "input", folder / name / case.name)
+            for path in sorted(root.rglob("*")):
+                if path.is_file() and not path.name.endswith(("-wal", "-shm")):
+                    _attack_file(path)
+                    os.utime(path, (LONG_AGO, LONG_AGO))
+            found.setdefault(name, []).append(root)
+    return found
+
+
+def _attack_file(path: Path) -> None:
+    data = path.read_bytes()
+    if data.startswith(b"SQLite format 3\0"):
+        _database(path, path, spare=_is_spared)
+    elif zipfile.is_zipfile(path):
+        _archive(path)
+    else:
+        path.write_bytes(_in_texts(data))
+
+
+def _in_texts(data: bytes) -> bytes:
+    """JSON or lines of it with an attack in every text; what is neither stays as it is."""
+    records, document = hostile.parse(data)
+    changed = [_attacked(record, spare=_is_spared) for record in records]
+    return hostile.dumps(changed, document) if changed else data
+
+
+def _archive(path: Path) -> None:
+    """Attack the members that the standard library can read."""
+    with zipfile.ZipFile(path) as archive:
+        try:
+            members = [(name, archive.read(name)) for name in archive.namelist()]
+        except NotImplementedError:
+            return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in members:
+            archive.writestr(name, _in_texts(data))
+
+
+def _is_spared(value: str, key: str) -> bool:
+    """A word that a format may go by: one without blanks, unless its name says that it is for people."""
+    return _is_word(value, key) or (key not in _FOR_PEOPLE and " " not in value and len(value) <= LONGEST_WORD)
+
+
 def _twin(path: Path, number: int) -> Path:
     attack = ATTACKS[number % len(ATTACKS)].replace("/", "|").replace("\0", "").encode("utf-8", "surrogatepass")
     return path.with_name(os.fsdecode(attack[:120] + b"\xff ") + path.name)
@@ -65,21 +128,6 @@ def _document(path: Path, twin: Path) -> None:
         twin.write_text("".join(json.dumps(record) + "\n" for record in changed))
 
 
-def _attacked(value: Any, key: str = "", depth: int = 0) -> Any:
-    """A value with an attack in every string that is no time and no word that a format knows, and with hostile keys."""
-    if isinstance(value, str):
-        return value if _is_word(value, key) else f"{value[:40]}{ATTACKS[len(value) % len(ATTACKS)]}{value[40:]}"
-    if isinstance(value, list):
-        return [_attacked(item, key, depth + 1) for item in value]
-    if isinstance(value, dict):
-        changed = {name: _attacked(item, name, depth + 1) for name, item in value.items()}
-        if depth:
-            attack = ATTACKS[(len(changed) + depth) % len(ATTACKS)]
-            changed[attack] = {attack: [attack, "x" * 100_000 if key == "metadata" else attack]}
-        return changed
-    return value
-
-
 def _is_word(value: str, key: str) -> bool:
     if key in _PLAIN or not value:
         return True
@@ -89,7 +137,22 @@ def _is_word(value: str, key: str) -> bool:
     return key in ("phase", "source", "level", "mode", "operation") and _WORDS.fullmatch(value) is not None
 
 
-def _database(path: Path, twin: Path) -> None:
+def _attacked(value: Any, key: str = "", depth: int = 0, *, spare: Spare = _is_word) -> Any:
+    """A value with an attack in every string that is no time and no word that a format knows, and with hostile keys."""
+    if isinstance(value, str):
+        return value if spare(value, key) else f"{value[:40]}{ATTACKS[len(value) % len(ATTACKS)]}{value[40:]}"
+    if isinstance(value, list):
+        return [_attacked(item, key, depth + 1, spare=spare) for item in value]
+    if isinstance(value, dict):
+        changed = {name: _attacked(item, name, depth + 1, spare=spare) for name, item in value.items()}
+        if depth:
+            attack = ATTACKS[(len(changed) + depth) % len(ATTACKS)]
+            changed[attack] = {attack: [attack, "x" * 100_000 if key == "metadata" else attack]}
+        return changed
+    return value
+
+
+def _database(path: Path, twin: Path, *, spare: Spare = _is_word) -> None:
     twin.write_bytes(path.read_bytes())
     log = path.with_name(path.name + "-wal")
     if log.exists():
@@ -100,19 +163,19 @@ def _database(path: Path, twin: Path) -> None:
             columns = [row[1] for row in connection.execute(f'PRAGMA table_info("{table}")')]
             for column in columns:
                 if column not in _PLAIN and not column.endswith(("_at", "id")):
-                    _column(connection, table, column)
+                    _column(connection, table, column, spare)
 
 
-def _column(connection: sqlite3.Connection, table: str, column: str) -> None:
+def _column(connection: sqlite3.Connection, table: str, column: str, spare: Spare) -> None:
     """Attack one column; a JSON value stays one."""
     rows = connection.execute(f'SELECT rowid, "{column}" FROM "{table}"').fetchall()
     for row, value in rows:
         if not isinstance(value, str):
             continue
         try:
-            changed = json.dumps(_attacked(json.loads(value), "x", 1))
+            changed = json.dumps(_attacked(json.loads(value), "x", 1, spare=spare))
         except ValueError:
-            changed = _attacked(value, column, 1)
+            changed = _attacked(value, column, 1, spare=spare)
         data = changed.encode("utf-8", "surrogatepass")
         with suppress(sqlite3.Error):
             connection.execute(f'UPDATE "{table}" SET "{column}" = CAST(? AS TEXT) WHERE rowid = ?', (data, row))

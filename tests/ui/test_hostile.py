@@ -18,6 +18,7 @@ from textual.widgets import Static
 
 from tests import hostile
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
+from tracetui.formats import registry
 from tracetui.model import RunRef
 from tracetui.text import UNSAFE
 from tracetui.ui.app import TraceApp
@@ -31,6 +32,12 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("hostile")
     hostile.write(folder, NOW)
     return folder
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """The cases of every format, with attacks in their texts."""
+    return hostile.write_cases(tmp_path_factory.mktemp("cases"))
 
 
 @pytest.fixture
@@ -113,6 +120,21 @@ async def test_every_pane_of_hostile_runs(opened: Opener, attack: Path, size: tu
             assert_harmless(app)
             if app.main.runs.position == before:
                 break
+
+
+@behind_the_gate
+@pytest.mark.parametrize("name", registry.BUILT_IN)
+async def test_every_pane_of_hostile_cases(opened: Opener, attacked: dict[str, list[Path]], name: str) -> None:
+    async with opened(*attacked[name], size=(120, 40)) as (app, pilot):
+        runs = [run for run in app.store.runs.values() if run.ref.format == name]
+        assert runs
+        await until(pilot, lambda: all(run.deep for run in app.store.runs.values()), what="the counts")
+        assert_harmless(app)
+        app.main.actions.enter(max(runs, key=lambda run: app.store.runs[run.ref].spans or 0).ref)
+        await until(pilot, lambda: app.main.settled, what="the run")
+        await settle(pilot)
+        assert len(app.main.steps.rows) > 1
+        await see_everything(app, pilot)
 
 
 @behind_the_gate

@@ -1,0 +1,59 @@
+"""Sessions full of escapes, carriage returns and markup: what commands print of any format is only text."""
+
+from __future__ import annotations
+
+import json
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests import hostile
+from tests.cli.run import Cli
+from tracetui.formats import registry
+from tracetui.text import UNSAFE
+
+CONTROLS: Final = re.compile(rb"[\x00-\x09\x0b-\x1f\x7f]|\xc2[\x80-\x9f]")
+"""What a terminal acts upon, but for the end of a line."""
+LEAST: Final = 3
+"""Attacks that are seen at least, of those that differ once they are harmless."""
+
+
+@pytest.fixture(scope="module")
+def attacked(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Path]]:
+    """The cases of every format, with attacks in their texts."""
+    return hostile.write_cases(tmp_path_factory.mktemp("hostile"))
+
+
+def harmless(out: bytes) -> str:
+    """The output as text, when nothing in it acts."""
+    found = CONTROLS.search(out)
+    assert found is None, out[max(0, found.start() - 80) : found.end() + 80]
+    text = out.decode("utf-8")
+    unsafe = UNSAFE.search(text.replace("\n", ""))
+    assert unsafe is None, unsafe
+    return text
+
+
+@pytest.mark.parametrize("name", registry.BUILT_IN)
+def test_commands_print_only_text(cli: Cli, attacked: dict[str, list[Path]], name: str) -> None:
+    seen, everything = 0, ""
+    for folder in attacked[name]:
+        listed = cli("ls", str(folder), "--json")
+        runs: list[dict[str, Any]] = json.loads(listed.out)["runs"] if listed.status == 0 else []
+        for arguments in (["ls", str(folder)], ["doctor", str(folder)], ["grep", "owned", str(folder)]):
+            everything += harmless(cli(*arguments).out)
+        for run in [one for one in runs if one["format"] == name][:6]:
+            address = run["address"]
+            shown = cli("show", address)
+            assert shown.status == 0, shown.err
+            everything += harmless(shown.out)
+            harmless(cli("show", address, "--json").out)
+            harmless(cli("export", address).out)
+            seen += 1
+        for one, other in pairwise(runs[:3]):
+            everything += harmless(cli("diff", one["address"], other["address"]).out)
+    assert seen, f"no run of {name} can be read any more"
+    assert sum(word in everything for word in ("owned", "[red]", "[bold [/bold", "passwd", "<202E>")) >= LEAST
