@@ -174,6 +174,7 @@ def test_a_regular_session_is_counted_without_reading_all_of_it(case: Path) -> N
         facts, tally, size = count(file)
     summary = read(path).summary
     assert (facts.prompt, tally.spans, tally.errors) == (summary.prompt, summary.spans, summary.errors)
+    assert (size, facts.version) == (summary.size, summary.writer)
     assert summary.errors == 6
     assert tally.first_error is not None
     assert tally.first_error.span == "toolu_p2"
@@ -503,3 +504,13 @@ def test_real_sessions_that_grow_end_in_the_same_run(tmp_path: Path, name: str) 
         for path in source.rglob("*"):
             path.chmod(0o755 if path.is_dir() else 0o644)
         follow(source, target, Random(1))
+
+
+@pytest.mark.parametrize("named", ["acorn", "", None], ids=str)
+def test_the_branch_is_a_tag(tmp_path: Path, named: str | None) -> None:
+    path = tmp_path / "s.jsonl"
+    lines = records(session(CASES / "session" / "input"))
+    write(path, [line | {"gitBranch": named} if "gitBranch" in line else line for line in lines])
+    expected = (named,) if named else ()
+    assert {run.tags for deep in (False, True) for run in listed(tmp_path, deep=deep)} == {expected}
+    assert read(path).summary.tags == expected

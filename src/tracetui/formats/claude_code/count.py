@@ -199,6 +199,8 @@ class _Counter:
             facts.named["sessionId"] = record.session_id
         if record.cwd and "cwd" not in facts.named:
             facts.named["cwd"] = record.cwd
+        if record.git_branch and "gitBranch" not in facts.named:
+            facts.named["gitBranch"] = record.git_branch
         if uuid is None:
             return
         if uuid in self.trail or not uuid:

@@ -55,6 +55,7 @@ class Node(msgspec.Struct, gc=False, rename="camel", tag_field="type", tag="mode
     timestamp: str | None = None
     session_id: str | None = None
     cwd: str | None = None
+    git_branch: str | None = None
     version: str | None = None
     agent_id: str | None = None
     is_sidechain: bool | None = None

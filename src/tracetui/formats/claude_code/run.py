@@ -7,7 +7,7 @@ from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.claude_code.facts import Facts
-from tracetui.formats.claude_code.records import between, moment, text
+from tracetui.formats.claude_code.records import PREVIEW, between, moment, text
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import version
 from tracetui.formats.tail import parse
@@ -28,7 +28,7 @@ def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None 
     """
     stem = file.name.removesuffix(".jsonl")
     ident = facts.agent or facts.named.get("sessionId") or stem
-    original = original_of(facts, file)
+    original, branch = original_of(facts, file), facts.named.get("gitBranch")
     failed = facts.failure if whole else None
     return Header(
         id=ident,
@@ -46,7 +46,8 @@ def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None 
         relation=None if original is None else "fork",
         parent=facts.named.get("sessionId") if facts.agent is not None else None,
         prompt=facts.prompt or (facts.command or "" if whole else ""),
-        source=facts.named.get("cwd", "")[:120] or None,
+        tags=(branch[:PREVIEW],) if branch is not None else (),
+        source=facts.named.get("cwd", "")[:PREVIEW] or None,
         writer=version(facts.version),
         size=size,
     )
