@@ -11,11 +11,13 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line, lines
+from tracetui.formats.otlp.lean import Around, Irregular, spans_on
 from tracetui.formats.otlp.records import (
     NO_TRACE,
     OTHERS,
     REQUEST,
     At,
+    Told,
     damage_in,
     is_sound,
     named,
@@ -121,10 +123,20 @@ def _wanted(key: str) -> Callable[[bytes], bool]:
 
 def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
     """Every trace of a file, in the order in which they come, and what of it cannot be read."""
+    try:
+        return _all(file, lean=True)
+    except Irregular:
+        return _all(file, lean=False)
+
+
+def _all(file: File, *, lean: bool) -> tuple[dict[str, Trace], list[Problem]]:
     traces: dict[str, Trace] = {}
     problems: list[Problem] = []
+    around: Around = {}
     others = lost = 0
     for line in _records(file):
+        if lean and not line.skipped and _take_lean(traces, line, file.path, around):
+            continue
         where = f"line {line.number}"
         try:
             value, note = _value(line)
@@ -134,6 +146,8 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
                 size = len(line.data) + line.skipped
                 problems.append(Problem(file.path, where, f"{error.reason}{at}", size, not line.skipped))
             continue
+        if lean and any(told_in(value)):
+            raise Irregular
         if note:
             problems.append(Problem(file.path, where, f"read leniently: {note}"))
         if not is_sound(value):
@@ -150,13 +164,32 @@ def all_traces(file: File) -> tuple[dict[str, Trace], list[Problem]]:
     return traces, problems
 
 
+def _take_lean(traces: dict[str, Trace], line: Line, path: str, around: Around) -> bool:
+    """Take in a line of which only what counts is decoded; False for one that is not as it should be."""
+    try:
+        spans = list(spans_on(line.data, around))
+    except (ValueError, RecursionError):
+        return False
+    for lean in spans:
+        _trace_of(traces, lean.told, path).take_lean(
+            lean, At(line.offset, len(line.data), 0, *lean.told.place), line.number
+        )
+    return True
+
+
 def _take(traces: dict[str, Trace], value: object, line: Line, path: str) -> None:
     for told in told_in(value):
-        key = trace_id(told.span)
-        trace = traces.get(key)
-        if trace is None:
-            trace = traces[key] = Trace(path, key, lean=True)
-        trace.take_span(told, At(line.offset, len(line.data), 0, *told.place), line.number, value)
+        _trace_of(traces, told, path).take_span(
+            told, At(line.offset, len(line.data), 0, *told.place), line.number, value
+        )
+
+
+def _trace_of(traces: dict[str, Trace], told: Told, path: str) -> Trace:
+    key = trace_id(told.span)
+    trace = traces.get(key)
+    if trace is None:
+        trace = traces[key] = Trace(path, key, lean=True)
+    return trace
 
 
 def _records(file: File) -> Iterator[Line]:

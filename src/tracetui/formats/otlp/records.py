@@ -10,6 +10,7 @@ import re
 from base64 import b64decode
 from binascii import Error as Undecodable
 from collections.abc import Iterator
+from functools import lru_cache
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -127,7 +128,7 @@ def word(value: Any) -> str | None:
 
 def whole(value: Any) -> int | None:
     """`value` as a whole number of at most 64 bits, also where it is written as text."""
-    if isinstance(value, str) and _DIGITS.fullmatch(value):
+    if isinstance(value, str) and ((value.isdecimal() and len(value) < 20) or _DIGITS.fullmatch(value)):
         value = int(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
@@ -156,6 +157,7 @@ def parent_id(record: Any) -> str | None:
     return None if found is None or not found.strip("0") else found
 
 
+@lru_cache(maxsize=256)
 def normal_id(text: str) -> str:
     """An id in lower hex, whether it is written in hex or in base64; what is neither stays as it is."""
     if match := _HEX.fullmatch(text):

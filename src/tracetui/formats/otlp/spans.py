@@ -33,9 +33,10 @@ _USUAL: Final = frozenset({"stop", "end_turn", "tool_calls", "tool_call", "tool_
 class Read:
     """What was read of a record: each part once, the messages when they are asked for. Times are in nanoseconds."""
 
-    def __init__(self, record: dict[str, Any]) -> None:
+    def __init__(self, record: dict[str, Any], kept: Attributes | None = None) -> None:
+        """`kept`: its attributes, where they are known."""
         self.record = record
-        self.kept = attributes(record)
+        self.kept = attributes(record) if kept is None else kept
         self.events = events_of(record)
         self.name = record["name"] if isinstance(record.get("name"), str) else ""
         self.operation = operation_of(self.kept, self.name)

@@ -14,6 +14,7 @@ from tracetui.formats.labels import tags_in, task_key
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import messages
+from tracetui.formats.otlp.lean import Irregular, Lean
 from tracetui.formats.otlp.records import (
     LISTS,
     OTHERS,
@@ -23,6 +24,7 @@ from tracetui.formats.otlp.records import (
     Told,
     about_resource,
     about_scope,
+    span_id,
     told_in,
     trace_id,
     without,
@@ -95,6 +97,8 @@ class Trace(msgspec.Struct):
     """Checksum of each span."""
     around: dict[bytes, tuple[str, dict[str, Any]]] = {}
     """What stands around spans: kind and fields, each once."""
+    latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+    """What stood around the latest span, and what that means: many spans share it."""
     full: bool = False
     """There was more around them."""
     spans: dict[str, Span] = {}
@@ -115,6 +119,7 @@ class Trace(msgspec.Struct):
             above=self.above.copy(),
             seen=self.seen.copy(),
             around=dict(self.around),
+            latest={},
             spans={},
             problems=[],
         )
@@ -132,18 +137,26 @@ class Trace(msgspec.Struct):
 
     def take_span(self, told: Told, at: At, number: int, request: Any) -> None:
         """Take in one span; `number` is that of its line."""
-        read = Read(told.span)
+        self._take(Read(told.span), told, at, number, request, crc32(_bytes(told.span)))
+
+    def take_lean(self, lean: Lean, at: At, number: int) -> None:
+        """Take in one span of which only what counts was decoded. Raises `Irregular` where that does not do."""
+        told = lean.told
+        if self.seen.get(span_id(told.span) or "") not in (None, lean.check):
+            raise Irregular
+        self._take(Read(told.span, lean.kept), told, at, number, None, lean.check)
+
+    def _take(self, read: Read, told: Told, at: At, number: int, request: Any, check: int) -> None:
         span = span_of(read, told, at, number, lean=self.lean)
-        self._once(span, told.span, number)
+        self._once(span, check, number)
         self._learn(read, span)
         self._surround(read, told, request)
         self._put(span, read.name[:PREVIEW] or span.name)
 
     # ---- spans
 
-    def _once(self, span: Span, record: dict[str, Any], number: int) -> None:
+    def _once(self, span: Span, check: int, number: int) -> None:
         """Exporters that try again write a span twice; another span of that id is told."""
-        check = crc32(_bytes(record))
         before = self.seen.get(span.id)
         if before is not None and before != check:
             reason = f"span {span.id[:PREVIEW]} is told again in other words: the last ones are shown"
@@ -230,11 +243,15 @@ class Trace(msgspec.Struct):
         self, kind: str, record: dict[str, Any], about: Callable[[dict[str, Any]], dict[str, Any]]
     ) -> dict[str, Any]:
         """Fields that many spans have in common, kept once."""
+        latest = self.latest.get(kind)
+        if latest is not None and latest[0] is record:
+            return latest[1]
         key = kind.encode() + _bytes(without(record, *LISTS))
         known = self.around.get(key)
+        fields = about(record) if known is None else known[1]
+        self.latest[kind] = record, fields
         if known is not None:
-            return known[1]
-        fields = about(record)
+            return fields
         if len(self.around) < MOST:
             self.around[key] = kind, fields
         elif not self.full:

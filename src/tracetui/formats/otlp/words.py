@@ -126,6 +126,7 @@ _COUNTS: Final = (
 )
 """In the order of the fields of `Usage`."""
 _COSTS: Final = ("gen_ai.usage.cost", "llm.cost.total", "operation.cost")
+_USED: Final = frozenset(name for names in (*_COUNTS, _COSTS) for name in names)
 _COUNTED: Final = frozenset(
     {
         Operation.CHAT,
@@ -144,7 +145,10 @@ _ARGUMENTS: Final = ("command", "cmd", "query", "path", "file_path", "pattern", 
 
 def first(kept: Attributes, names: tuple[str, ...]) -> str | None:
     """The first of these attributes that is text with something in it."""
-    return next((found for name in names if (found := word(kept.get(name))) is not None), None)
+    for name in names:
+        if name in kept and (found := word(kept[name])) is not None:
+            return found
+    return None
 
 
 def operation_of(kept: Attributes, name: str) -> Operation:
@@ -198,7 +202,7 @@ def name_of(kept: Attributes, operation: Operation, name: str) -> str:
 
 def usage_of(kept: Attributes, operation: Operation) -> Usage | None:
     """The tokens of a span. Input includes what was read from and written to a cache."""
-    if operation not in _COUNTED:
+    if operation not in _COUNTED or kept.keys().isdisjoint(_USED):
         return None
     counts = [_count(kept, names) for names in _COUNTS]
     given, made, total, read, written, thought = counts
@@ -206,8 +210,12 @@ def usage_of(kept: Attributes, operation: Operation) -> Usage | None:
     if given is not None and cached > given:  # it cannot be part of it
         total = None if total == given + (made or 0) else total
         given += cached
-    cost = next((found for name in _COSTS if (found := number(kept.get(name))) is not None), None)
+    cost = None if kept.keys().isdisjoint(_COSTS) else _cost(kept)
     return Usage(given, made, total, read, written, thought, cost) or None
+
+
+def _cost(kept: Attributes) -> float | None:
+    return next((found for name in _COSTS if (found := number(kept.get(name))) is not None), None)
 
 
 def _count(kept: Attributes, names: tuple[str, ...]) -> int | None:

@@ -1,0 +1,93 @@
+"""Counting traces from spans as they are written gives what decoding all of them gives, whatever is in them."""
+
+from __future__ import annotations
+
+import copy
+import random
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import pytest
+
+from tests.formats.changes import VALUES, somewhere
+from tests.shared import needs_shared, sample
+from tracetui.errors import FormatError
+from tracetui.formats.otlp import Otlp, reading
+from tracetui.formats.otlp.lean import Irregular
+from tracetui.sources.local import LocalSource
+
+_CASES: Final = sorted(path for path in (Path(__file__).parent / "otlp").rglob("input/**/*") if path.is_file())
+_TOLD: Final[tuple[Any, ...]] = (
+    {"stringValue": "x"},
+    {"intValue": "7"},
+    {"intValue": 7},
+    {"code": 2},
+    {"arrayValue": {"values": []}},
+)
+FORMAT = Otlp()
+
+
+def _found(path: Path, *, lean: bool) -> Any:
+    """The summaries and problems; None where the short way does not do."""
+    with LocalSource().open(str(path)) as file:
+        try:
+            traces, problems = reading._all(file, lean=lean)
+        except Irregular:
+            return None
+        except FormatError as error:
+            return str(error)
+        return [FORMAT._summary(file, trace) for trace in traces.values()], problems
+
+
+def _agree(path: Path) -> bool:
+    """Whether the short way does; fails where it gives something else."""
+    found = _found(path, lean=True)
+    assert found is None or found == _found(path, lean=False)
+    return found is not None
+
+
+def _change(records: list[Any], chance: random.Random) -> None:
+    place, key = somewhere(chance.choice(records), chance)
+    kind = chance.random()
+    if kind < 0.5:
+        place[key] = copy.deepcopy(chance.choice((*VALUES, *_TOLD)))
+    elif kind < 0.7:
+        if not isinstance(place, dict) or key in place:
+            del place[key]
+    elif kind < 0.9:
+        other, name = somewhere(chance.choice(records), chance)
+        place[key] = copy.deepcopy(other.get(name) if isinstance(other, dict) else other[name])
+    else:
+        records.insert(chance.randrange(len(records) + 1), copy.deepcopy(chance.choice(records)))
+
+
+def _changed(path: Path, folder: Path, rounds: int) -> int:
+    """How many of so many changed files were counted the short way."""
+    chance, found = random.Random(path.name), 0
+    data = path.read_bytes()
+    try:
+        whole = [orjson.loads(data)]
+    except ValueError:
+        whole = [orjson.loads(line) for line in data.splitlines() if line.startswith(b"{") and line.endswith(b"}")]
+    changed = folder / "traces.jsonl"
+    for _ in range(rounds):
+        records = copy.deepcopy(whole)
+        for _ in range(chance.choice((0, 1, 1, 2, 4))):
+            _change(records, chance)
+        changed.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in records))
+        found += _agree(changed)
+    return found
+
+
+@pytest.mark.parametrize("path", _CASES, ids=lambda path: f"{path.parts[-3]}-{path.name}")
+def test_changed_cases_are_counted_as_they_are_read(path: Path, tmp_path: Path) -> None:
+    _agree(path)
+    _changed(path, tmp_path, 60)
+
+
+@needs_shared
+def test_changed_samples_are_counted_as_they_are_read(tmp_path: Path) -> None:
+    paths = sorted(path for path in sample("otel-otlp-json").rglob("*.json*") if b"resourceSpans" in path.read_bytes())
+    assert sum(map(_agree, paths)) > len(paths) // 2
+    assert sum(_changed(path, tmp_path, 25) for path in paths) > 30
