@@ -104,7 +104,7 @@ MADE: Final[dict[str, Callable[[int], Path]]] = {
     "pi": pi,
     "copilot": copilot,
 }
-LIMITS: Final = {"otlp": 5}
+LIMITS: Final = {"otlp": 2.5}
 """Where it may take more than twice as long: each attribute of a span is an object of objects."""
 
 
