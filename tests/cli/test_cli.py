@@ -179,6 +179,42 @@ def test_every_file_is_counted_once(cli: Cli) -> None:
     assert cli("doctor", "traces", "traces/paprika", "--json").data["listed"] == found["listed"]
 
 
+def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
+    session = Path("traces/drift.jsonl")
+    lines = [
+        b'{"v":1,"kind":"session_start","session_id":"s","ts":"2026-05-12T08:20:00Z","actor":"apr-code"}',
+        b'{"v":1,"kind":"gale","strength":9}',
+        b'{"v":1,"kind":"user_prompt","turn":0,"text":"Hello","gust":1}',
+        b'{"v":1,"kind":"gale"}',
+        b'{"v":1,"kind":"assis',
+        b'{"v":1,"kind":"session_end","turn":1,"stop_reason":"end_turn"}',
+    ]
+    session.write_bytes(b"\n".join(lines) + b"\n")
+    found = cli("doctor", "traces", "--json").data
+    files = {file["path"]: file["ledger"] for file in found["files"]}
+
+    lost = sum(len(lines[i]) for i in (1, 3, 4))
+    size = session.stat().st_size
+    assert files["traces/drift.jsonl"] == {
+        "bytes": size,
+        "understood_bytes": size - lost,
+        "understood": (size - lost) / size,
+        "unknown_kinds": {"gale": 2},
+        "torn_lines": 1,
+        "writers": ["schema 1"],
+    }
+    assert files["traces/notes.txt"] is None
+    told = [one for one in files.values() if one is not None]
+    read = [Path(file["path"]) for file in found["files"] if file["class"] != "ignored"]
+    assert found["ledger"]["bytes"] == sum(one["bytes"] for one in told) == sum(path.stat().st_size for path in read)
+    assert found["ledger"]["understood_bytes"] == sum(one["understood_bytes"] for one in told)
+    assert found["ledger"]["unknown_kinds"] == {"gale": 2}
+    assert found["ledger"]["torn_lines"] == sum(one["torn_lines"] for one in told)
+    assert cli("doctor", "traces").text.splitlines()[-1].startswith("understood ")
+    shown = cli("show", "traces/drift.jsonl", "--json").data["run"]
+    assert (shown["ledger"], shown["writer"]) == (files["traces/drift.jsonl"], "schema 1")
+
+
 def test_a_forced_format_is_asked_for_every_file(cli: Cli) -> None:
     result = cli("ls", "traces/penelope", "--format", "ccpa", "--json")
 

@@ -15,8 +15,7 @@ import pytest
 from tests.shared import settled
 from tracetui.formats import registry
 from tracetui.live.scan import scan
-from tracetui.model import Ledger, Operation, RunSummary
-from tracetui.model.ledger import ledger
+from tracetui.model import Operation, RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.testing import read_run
 from tracetui.testing.reading import MTIME
@@ -49,6 +48,7 @@ LINES = [
     ),
     Lines("codex", "codex/turns", lambda kind: {"type": "event_msg", "payload": {"type": kind, "ü": 1}}),
     Lines("ccpa", "ccpa/pair", lambda kind: {"v": 3, "kind": kind, "strength": 9}),
+    Lines("pi", "pi/plain", lambda kind: {"type": kind, "id": kind, "parentId": "dd000025", "strength": [9, "ü"]}),
 ]
 LISTED = [
     Listed("atif", "atif/turns", "steps", lambda kind: {"step_id": 99, "source": kind, "message": "ü"}),
@@ -89,10 +89,6 @@ def of_file(path: Path) -> RunSummary:
     return found
 
 
-def counted(run: RunSummary) -> Ledger:
-    return ledger(run.size, run.unread, run.writer)
-
-
 def largest(folder: Path, name: str) -> Path:
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix in (".jsonl", ".json")]
     return max((path for path in paths if "subagents" not in path.parts), key=lambda path: path.stat().st_size)
@@ -113,7 +109,7 @@ def test_lines_of_other_kinds_are_counted_and_no_problem(tmp_path: Path, drift: 
     put(path, b"".join((*lines[:3], *(line + b"\n" for line in strange), *lines[3:])))
     found = of_file(path)
     assert found.problems == before.problems
-    ledger = counted(found)
+    ledger = found.ledger
     assert (ledger.kinds, ledger.torn) == ((("gale", 2), ("mist", 1)), 0)
     assert (ledger.size, ledger.lost) == (bytes_of(path), sum(map(len, strange)))
     assert ledger.share == pytest.approx(1 - sum(map(len, strange)) / bytes_of(path))
@@ -128,8 +124,8 @@ def test_torn_lines_are_counted_and_a_problem(tmp_path: Path, drift: Lines) -> N
     put(path, b"".join((*lines[:3], TORN + b"\n", *lines[3:-1], TORN + b"\n", lines[-1])))
     found = of_file(path)
     assert found.problems == before.problems + 2
-    assert (counted(found).torn, counted(found).lost) == (2, 2 * len(TORN))
-    assert counted(found).kinds == ()
+    assert (found.ledger.torn, found.ledger.lost) == (2, 2 * len(TORN))
+    assert found.ledger.kinds == ()
 
 
 @of_lines
@@ -138,7 +134,7 @@ def test_a_last_line_that_nobody_finishes_is_torn_once_the_file_is_still(tmp_pat
     lines = path.read_bytes().splitlines(keepends=True)
     put(path, b"".join((*lines[:-1], TORN)))
     found = of_file(path)
-    assert (counted(found).torn, counted(found).lost) == (1, len(TORN))
+    assert (found.ledger.torn, found.ledger.lost) == (1, len(TORN))
 
 
 @of_lines
@@ -161,7 +157,7 @@ def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift:
     holder[drift.field][1:1] = strange
     put(path, encoded({**document, "gust": 1}))
     found = of_file(path)
-    ledger = counted(found)
+    ledger = found.ledger
     assert found.problems == before.problems
     assert ledger.kinds == tuple(sorted([*old, ("gale", 2), ("mist", 1)]))
     lost = sum(len(encoded(one)) for one in strange)

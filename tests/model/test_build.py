@@ -22,7 +22,8 @@ spans = st.builds(
     Span,
     id=st.integers(0, 90).map(str),
     name=st.sampled_from("ab"),
-    operation=st.sampled_from([CHAT, TOOL, TURN, Operation.OTHER, Operation.NODE]),
+    operation=st.sampled_from([CHAT, TOOL, TURN, Operation.OTHER, Operation.NODE, Operation.UNKNOWN]),
+    at=st.none() | st.tuples(st.integers(0, 9), st.integers(0, 99)),
     model=st.sampled_from([None, "gpt-4o", "claude"]),
     parent_id=st.none() | st.integers(0, 91).map(str),
     step=st.none() | st.integers(0, 3),
@@ -171,12 +172,13 @@ def test_exchanged_spans_count_as_if_they_had_always_been_there(
 def counts(tally: Tally) -> str:
     """Everything of a tally, as text (where NaN equals NaN)."""
     values = (getattr(tally, name) for name in tally.__struct_fields__)
-    return repr([sorted(value) if isinstance(value, set) else value for value in values])
+    plain = (sorted(value.items()) if isinstance(value, dict) else value for value in values)
+    return repr([sorted(value) if isinstance(value, set) else value for value in plain])
 
 
 def draw_from(old: Span, new: Span, choice: int) -> Span:
     """A newer version of a span in which not everything is new."""
-    fields = ("operation", "is_step", "status", "started_at", "duration_ms", "usage", "error", "name", "model")
+    fields = ("operation", "is_step", "status", "started_at", "duration_ms", "usage", "error", "name", "model", "at")
     chosen = [field for i, field in enumerate(fields) if (i + choice) % 3 == 0]
     return msgspec.structs.replace(old, **{field: getattr(new, field) for field in chosen})
 

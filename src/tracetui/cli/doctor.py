@@ -12,11 +12,13 @@ import msgspec
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.cli.parser import add_paths, roots
 from tracetui.cli.reading import found_in, only, source_of
-from tracetui.export.json import encode, problem_value
+from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
 from tracetui.live.scan import Found
+from tracetui.model import Ledger
 from tracetui.sources.base import Source
 from tracetui.text import Clean, clean, one_line
+from tracetui.views.ledger import ledger_words
 
 HELP = "tell what every file is taken for, and why"
 EXAMPLES = """\
@@ -34,6 +36,14 @@ class Diagnosis(msgspec.Struct, frozen=True):
     scores: dict[str, int]
 
 
+class Total(msgspec.Struct):
+    """What all files come to."""
+
+    counts: Counter[str] = msgspec.field(default_factory=Counter)
+    """Files by class."""
+    ledger: Ledger = Ledger()
+
+
 def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``doctor``."""
     add_paths(parser)
@@ -43,14 +53,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Print the diagnosis; exit status 1 if no run could be read."""
     places = roots(args)
-    counts: Counter[str] = Counter()
+    total = Total()
     with source_of(places) as source:
-        found = _counted(_diagnoses(source, found_in(source, places, only(args), deep=True)), counts)
+        found = _counted(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
         if args.json:
-            write_bytes(_document(found, counts))
+            write_bytes(_document(found, total))
         else:
-            write_lines(_lines(found, counts))
-    return 0 if counts["listed"] else 1
+            write_lines(_lines(found, total))
+    return 0 if total.counts["listed"] else 1
 
 
 def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
@@ -66,19 +76,21 @@ def _scores(source: Source, path: str) -> dict[str, int]:
         return {}
 
 
-def _counted(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[Diagnosis]:
+def _counted(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
     for one in found:
-        counts[one.found.kind] += 1
+        total.counts[one.found.kind] += 1
+        total.ledger += one.found.ledger
         yield one
 
 
-def _document(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[bytes]:
+def _document(found: Iterable[Diagnosis], total: Total) -> Iterator[bytes]:
     yield b'{"schema":"tracetui/doctor/1","files":['
     before = b"\n"
     for one in found:
         yield before + encode(_value(one))
         before = b",\n"
-    yield b"]," + encode({**{name: counts[name] for name in CLASSES}, "seen": counts.total()})[1:] + b"\n"
+    counts = {**{name: total.counts[name] for name in CLASSES}, "seen": total.counts.total()}
+    yield b"]," + encode({**counts, "ledger": ledger_value(total.ledger)})[1:] + b"\n"
 
 
 def _value(one: Diagnosis) -> dict[str, Any]:
@@ -90,10 +102,11 @@ def _value(one: Diagnosis) -> dict[str, Any]:
         "runs": len(one.found.runs),
         "reason": one.found.reason or None,
         "problems": [problem_value(problem) for problem in one.found.problems],
+        "ledger": None if one.found.kind == "ignored" else ledger_value(one.found.ledger),
     }
 
 
-def _lines(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[Clean]:
+def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
     for one in found:
         claims = sorted(((score, name) for name, score in one.scores.items() if score), reverse=True)
         scores = ", ".join(f"{name} {score}" for score, name in claims) or "no claim"
@@ -102,5 +115,7 @@ def _lines(found: Iterable[Diagnosis], counts: Counter[str]) -> Iterator[Clean]:
         yield clean(f"{one.found.kind:<8} {one.found.path}  {what.get(one.found.kind, one.found.reason)}")
         for problem in one.found.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
-    words = " + ".join(f"{counts[name]} {name}" for name in CLASSES)
-    yield Clean(f"{words} = {counts.total()} files seen")
+    words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
+    yield Clean(f"{words} = {total.counts.total()} files seen")
+    if total.ledger.size is not None:
+        yield ledger_words(total.ledger)

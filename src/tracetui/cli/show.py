@@ -93,7 +93,7 @@ def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:
 
 
 def _run_value(run: Run) -> dict[str, Any]:
-    return {**json.run_value(run.summary, None), **json.run_body_value(run.body)}
+    return json.read_run_value(run, None)
 
 
 def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.model import Body, FirstError, Problem, Run, RunBody, RunSummary, Span, Usage
+from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, Usage
 from tracetui.text import UNSAFE
 
 RUNS: Final = "tracetui/runs/1"
@@ -48,7 +48,7 @@ def run_document(
     run: Run, replay: str | None, extra: Mapping[str, Any] | None = None, masked: Masked | None = None
 ) -> Iterator[bytes]:
     """What ``show --json`` prints, one span a line; `extra` is added to the run, and at the end what was masked."""
-    whole = {**run_value(run.summary, replay), **run_body_value(run.body), **(extra or {})}
+    whole = {**read_run_value(run, replay), **(extra or {})}
     yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
     yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
     yield b'],"spans":['
@@ -106,8 +106,15 @@ def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
         "nodes": run.nodes,
         "tags": run.tags,
         "source": run.source,
+        "writer": run.writer,
         "problems": run.problems,
     }
+
+
+def read_run_value(run: Run, replay: str | None) -> dict[str, Any]:
+    """One run that was read, as ``show`` prints it."""
+    more = {"ledger": ledger_value(run.summary.ledger)}
+    return {**run_value(run.summary, replay), **more, **run_body_value(run.body)}
 
 
 def _first_error(error: FirstError | None) -> dict[str, Any] | None:
@@ -176,6 +183,18 @@ def _derived(span: Span, body: Body) -> dict[str, Any]:
         "traceback": body.traceback,
     }
     return {f"tracetui.{name}": value for name, value in found.items() if value not in ((), "", None)}
+
+
+def ledger_value(ledger: Ledger) -> dict[str, Any]:
+    """How much was understood."""
+    return {
+        "bytes": ledger.size,
+        "understood_bytes": ledger.understood,
+        "understood": ledger.share,
+        "unknown_kinds": dict(ledger.kinds),
+        "torn_lines": ledger.torn,
+        "writers": ledger.writers,
+    }
 
 
 def problem_value(problem: Problem) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from tracetui.formats.base import Composed, Format
 from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Ledger, Problem, RunSummary
-from tracetui.model.ledger import ledger
+from tracetui.model.ledger import total
 from tracetui.sources.base import FOLLOWED, Entry, File, LinkLost, Source
 
 FIRST_RUNS: Final = 24
@@ -50,7 +50,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         """What was made of the bytes of the file and of others that its runs are in; of an ignored one nothing."""
         if self.kind == "ignored" or self.format is None:
             return Ledger()
-        runs = sum((ledger(run.size, run.unread, run.writer) for run in self.runs), Ledger())
+        runs = total(run.ledger for run in self.runs)
         size = max(self.size, runs.size or 0)
         lost = sum(run.unread.size for run in self.runs if run.unread is not None)
         lost += sum(problem.lost or 0 for problem in self.problems)

@@ -6,8 +6,8 @@ understood is every byte of a file but those of records of unknown kinds and tho
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from itertools import chain
 from typing import Any, Final
 
 import msgspec
@@ -42,7 +42,7 @@ class Ledger(msgspec.Struct, frozen=True):
     kinds: Kinds = ()
     torn: int = 0
     writers: tuple[str, ...] = ()
-    """Versions of the programs that wrote them, each once, sorted; at most `MOST_WRITERS`."""
+    """Versions of the programs that wrote them, each once, in the order of their numbers; the last `MOST_WRITERS`."""
 
     @property
     def understood(self) -> int | None:
@@ -57,14 +57,7 @@ class Ledger(msgspec.Struct, frozen=True):
         return self.understood / self.size if self.size else 1.0
 
     def __add__(self, other: Ledger) -> Ledger:
-        sizes = [size for size in (self.size, other.size) if size is not None]
-        return Ledger(
-            sum(sizes) if sizes else None,
-            self.lost + other.lost,
-            kinds_of(chain(self.kinds, other.kinds)),
-            self.torn + other.torn,
-            tuple(sorted({*self.writers, *other.writers})[:MOST_WRITERS]),
-        )
+        return total((self, other))
 
 
 def ledger(size: int | None, unread: Unread | None = None, writer: str | None = None) -> Ledger:
@@ -74,9 +67,30 @@ def ledger(size: int | None, unread: Unread | None = None, writer: str | None = 
     return Ledger(size, lost, found.kinds, found.torn, () if writer is None else (writer,))
 
 
+def total(ledgers: Iterable[Ledger]) -> Ledger:
+    """All of them added up, in one pass."""
+    size: int | None = None
+    lost = torn = 0
+    kinds: list[tuple[str, int]] = []
+    writers: set[str] = set()
+    for one in ledgers:
+        if one.size is not None:
+            size = one.size + (size or 0)
+        lost, torn = lost + one.lost, torn + one.torn
+        kinds += one.kinds
+        writers.update(one.writers)
+    return Ledger(size, lost, kinds_of(kinds), torn, tuple(sorted(writers, key=_by_number)[-MOST_WRITERS:]))
+
+
 def unread(kinds: Mapping[str, int], torn: int, size: int) -> Unread | None:
     """What was not understood, None if that is nothing."""
     return Unread(kinds_of(kinds.items()), torn, size) if kinds or torn or size else None
+
+
+def _by_number(version: str) -> list[tuple[int, int, str]]:
+    """A sort key in which 2.1.9 is before 2.1.10."""
+    parts = re.findall(r"([0-9]{1,18})|([^0-9]+)", version)
+    return [(0, int(digits), "") if digits else (1, 0, rest) for digits, rest in parts]
 
 
 def kinds_of(counted: Iterable[tuple[str, int]]) -> Kinds:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.model.ledger import Unread
+from tracetui.model.ledger import Ledger, Unread, ledger
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
 
 
@@ -179,6 +179,11 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def seems_running(self) -> bool:
         """Whether it counts as running only because its file has changed lately."""
         return self.status is Status.RUNNING and self.status_source is StatusSource.DERIVED
+
+    @property
+    def ledger(self) -> Ledger:
+        """How much of it was understood, as far as that was found out (`deep`)."""
+        return ledger(self.size, self.unread, self.writer)
 
 
 class Limit(msgspec.Struct, frozen=True, gc=False):

@@ -8,7 +8,8 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Body, Ledger, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model.ledger import total
 from tracetui.store.pulse import Pulse
 from tracetui.store.relations import Relations
 
@@ -188,6 +189,13 @@ class Store:
     def overview(self) -> Overview:
         """As of now; costs nothing."""
         return self._counts.overview()
+
+    def ledger(self, refs: Iterable[RunRef]) -> Ledger:
+        """How much of these runs was understood, of those that were counted; with them, what is torn in their files."""
+        runs = [run for ref in refs if (run := self.runs.get(ref)) is not None and run.deep]
+        paths = {run.ref.path for run in runs} & self.problems.keys()
+        torn = sum(problem.torn for path in paths for problem in self.problems[path])
+        return total((*(run.ledger for run in runs), Ledger(torn=torn)))
 
     @property
     def relations(self) -> Relations:

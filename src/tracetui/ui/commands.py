@@ -121,6 +121,7 @@ COMMANDS: Final = (
     Command("diff-original", ("D",), "diff original", "Compare with the original; on an original, with its replays.", "diff_original", MAIN | TRIAGE, hint=5, group="go"),
     Command("context", ("c",), "context", "Compare what this model call was given with what the call before it was given.", "context", RUN, group="go"),
     Command("follow", ("F",), "follow", "Keep the newest step in view, or stop; scrolling stops, G goes on.", "follow", RUNS_AND_DETAIL, hint=6, group="go"),
+    Command("ledger", ("i",), "what was understood", "Say how much of the runs that are shown was understood, and which kinds of records were not.", "ledger", frozenset({RUNS}), group="look"),
     Command("state", ("i",), "why this state", "Say why the run counts as running, quiet, stalled or ended.", "state", RUN, group="look"),
     Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),
     Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", MAIN | TRIAGE, group="take"),

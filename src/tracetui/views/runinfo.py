@@ -22,6 +22,7 @@ from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.headline import moment, number
+from tracetui.views.ledger import ledger_words
 from tracetui.views.limitinfo import doom, limits, loops
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
@@ -137,6 +138,8 @@ def _origin(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> N
         sheet.fact(label, Piece(clean(text, 500) if text else unsaid, "sec" if text else "dim"))
     sheet.fact("format", Piece(clean(run.ref.format), "sec"))
     sheet.prose("address", run.ref.address, "sec")
+    if run.deep:
+        sheet.prose("read", ledger_words(run.ledger, glyphs=sheet.glyphs), "sec")
     if run.replay_of is not None:
         words = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
         sheet.fact(run.relation or "replay", Piece(words, "accent"), run=run.replay_of)

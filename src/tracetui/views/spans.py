@@ -314,11 +314,14 @@ class SpanRows:
         """Guides, fold mark, sign, name, argument and note: the note keeps its place when the argument is cut."""
         pieces = self._guides(position, span) if self.tree else []
         sign, style = kind(span, self._glyphs)
-        name_style = "text bold" if span.operation in _BOLD else "text"
+        unknown = span.operation is Operation.UNKNOWN
+        name_style = "text bold" if span.operation in _BOLD else "sec" if unknown else "text"
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
         pieces += (Piece(sign, style), BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))
         notes = self._notes(position, span, style)
+        if unknown:
+            pieces.append(Piece(Clean(" unknown kind"), "dim"))
         given = argument(span)
         if given:
             room = width - width_of(tuple(pieces)) - width_of(tuple(notes))

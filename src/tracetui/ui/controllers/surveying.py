@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.errors import UsageError
 from tracetui.model import Problem, RunRef, Status
+from tracetui.text import grouped
 from tracetui.views import masking
 
 if TYPE_CHECKING:
@@ -133,6 +134,14 @@ class Surveying:
             self.count([screen.ref], f"run {run.id}" if run is not None else "this run")
         else:
             self.count(self.in_scope(), "all runs that are shown" if screen.runs.arrangement.words else "all runs")
+
+    def do_ledger(self, argument: str) -> None:
+        from tracetui.views.ledger import ledger_words
+
+        screen, refs = self._screen, self.in_scope()
+        uncounted = sum(not screen.store.runs[ref].deep for ref in refs)
+        words = ledger_words(screen.store.ledger(refs), glyphs=screen.app.look.glyphs)
+        screen.say(f"{words}{f' · {grouped(uncounted)} of {grouped(len(refs))} not counted yet' if uncounted else ''}")
 
     def do_contrast(self, argument: str) -> None:
         screen = self._screen

@@ -1,0 +1,52 @@
+"""The parse ledger in words."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.views.build import make_run
+from tracetui.model import Ledger
+from tracetui.views.glyphs import ASCII
+from tracetui.views.ledger import ledger_words, share
+from tracetui.views.runinfo import run_rows
+
+
+@pytest.mark.parametrize(
+    ("ledger", "words"),
+    [
+        (Ledger(1000), "understood 100 % of bytes"),
+        (Ledger(), "understood — of bytes"),
+        (
+            Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("2.1.197",)),
+            "understood 99.2 % of bytes · unknown kinds 3 (rain ×4, gale ×2, mist ×1) · torn lines 1"
+            " · writer version 2.1.197",
+        ),
+        (
+            Ledger(10_000_000, 1, (("a", 1), ("b", 1), ("c", 1), ("d", 9)), 0, ("1", "2", "3", "4", "5")),
+            "understood 99.9 % of bytes · unknown kinds 4 (d ×9, a ×1, b ×1 …) · writer versions 3, 4, 5 and 2 more",
+        ),
+    ],
+)
+def test_the_ledger_in_words(ledger: Ledger, words: str) -> None:
+    assert ledger_words(ledger) == words
+
+
+def test_names_of_kinds_and_versions_are_clean_and_short() -> None:
+    hostile = "\x1b[31m" + "x" * 500
+    words = ledger_words(Ledger(10, 1, ((hostile, 1),), 0, (hostile,)))
+    assert "\x1b" not in words
+    assert len(words) < 200
+    assert ledger_words(Ledger(10, 1, (("gale", 2),)), glyphs=ASCII).isascii()
+
+
+def test_all_is_said_only_of_all() -> None:
+    assert [share(part) for part in (1, 0.99999, 0.5, 0)] == ["100 %", "99.9 %", "50.0 %", "0.0 %"]
+
+
+def test_the_run_tab_tells_it() -> None:
+    run = make_run([], size=1000, writer="2.1.197")
+    rows = run_rows(run, width=60)
+    lines = ["".join(piece.text for piece in rows.line(i, 60)) for i in range(len(rows))]
+    at = next(i for i, line in enumerate(lines) if line.startswith("read "))
+    assert "understood 100 % of bytes · writer version" in lines[at]
+    assert "2.1.197" in " ".join(lines[at : at + 2])
