@@ -64,6 +64,9 @@ def count(file: File) -> tuple[Header, Tally]:
 class _Counter:
     """Counts what a `Session` would make spans of."""
 
+    said: int | None
+    """Output that messages tell where no record does, since the session was begun or resumed."""
+
     def __init__(self, path: str) -> None:
         self.session = Session(path)
         """Holds what the header is made of."""
@@ -200,9 +203,10 @@ class _Counter:
             self._span()
         talk.spoke = True
         talk.failure = talk.failed = talk.stopped = None
-        if not talk.recorded and data.output_tokens is not None and (more := data.output_tokens - talk.made) > 0:
-            talk.made += more
-            self.said += more
+        made, known = data.output_tokens, talk.made
+        if not talk.recorded and made is not None and (known is None or made > known):
+            talk.made, more = made, made - (known or 0)
+            self.said = (self.said or 0) + more
             self.used[1] = (self.used[1] or 0) + more
         for request in data.tool_requests:
             before = self.calls.get(request.tool_call_id)
@@ -262,10 +266,11 @@ class _Counter:
         """What is used from here on."""
         self.recorded: list[int | None] = [None] * 5
         self.cost = self.spent = 0.0
-        self.records = self.said = 0
+        self.records = 0
+        self.said = None
 
     def _stretch(self) -> Stretch:
-        said = Usage(output_tokens=self.said) if self.said else Usage()
+        said = Usage(output_tokens=self.said)
         return Stretch(_usage(self.recorded), self.records, said, self.cost, self.spent)
 
     # ---- calls and agents

@@ -43,7 +43,7 @@ class Open:
         """Another response; None: there is none."""
         self.place, self.call = place, call
         self.spoke = self.recorded = self.named = False
-        self.made = 0
+        self.made: int | None = None
 
     def is_of(self, call: str | None, *, else_: bool) -> bool:
         """Whether an event is of the latest response."""
