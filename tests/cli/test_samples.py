@@ -41,6 +41,8 @@ OWN: Final = {
     "pi": "pi",
 }
 """Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
+ALIKE: Final = {"other-coding-agents/agent-sessions-fixtures/openclaw/": "pi"}
+"""Files that are written as another program's are."""
 TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
 
 
@@ -49,7 +51,10 @@ def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """All samples, as ``samples`` in the working directory."""
     assert SHARED is not None
     folder = tmp_path_factory.mktemp("all")
-    settled(SHARED / "samples", folder / "samples")
+    for log in settled(SHARED / "samples", folder / "samples").rglob("*-wal"):
+        if not log.stat().st_size:  # left behind by somebody who looked into the database: it says nothing
+            log.unlink()
+            log.with_name(log.name.removesuffix("-wal") + "-shm").unlink(missing_ok=True)
     before = Path.cwd()
     os.chdir(folder)
     yield Path("samples")
@@ -96,7 +101,9 @@ def test_every_file_is_accounted_for(samples: Path, diagnosis: dict[str, Any]) -
 def test_no_format_takes_what_is_anothers(diagnosis: dict[str, Any]) -> None:
     for one in diagnosis["files"]:
         claims = {name for name, score in one["scores"].items() if score}
-        assert claims <= {OWN.get(one["path"].split("/")[1])}, one
+        path = one["path"].removeprefix("samples/")
+        alike = {name for start, name in ALIKE.items() if path.startswith(start)}
+        assert claims <= {OWN.get(path.split("/")[0]), *alike}, one
 
 
 def test_what_is_read_is_as_agreed(listing: Listing, diagnosis: dict[str, Any]) -> None:

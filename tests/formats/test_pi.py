@@ -486,6 +486,14 @@ def test_other_json_is_not_claimed(tmp_path: Path, data: bytes) -> None:
         assert FORMAT.sniff(file) == 0
 
 
+def test_a_session_that_begins_as_another_programs_is_left_to_that(tmp_path: Path) -> None:
+    lines = records(session(CASES / "plain" / "input"))
+    start = {"type": "session_start", "id": "d1", "cwd": "/tmp"}
+    path = write(tmp_path / "x.jsonl", [start, *lines[1:]])
+    with SOURCE.open(str(path)) as file:
+        assert FORMAT.sniff(file) == 0
+
+
 def test_a_session_without_its_first_line_is_read(tmp_path: Path) -> None:
     lines = records(session(CASES / "plain" / "input"))
     path = write(tmp_path / "x.jsonl", lines[1:])

@@ -28,6 +28,8 @@ LIKELY: Final = 60
 _FEW: Final = 16
 """Lines of the head that are looked at to see what a file is."""
 _ROLES: Final = frozenset({"user", "assistant", "toolResult", "bashExecution"})
+_ANOTHERS: Final = "session_start"
+"""How sessions of Droid begin, whose messages look like those of pi."""
 
 
 class Pi:
@@ -41,7 +43,10 @@ class Pi:
         head = file.head
         if b'"session"' not in head and b'"parentId"' not in head:
             return NO
-        return max(map(_claim, _records(head)), default=NO)
+        found = list(_records(head))
+        if any(kind_of(one) == _ANOTHERS for one in found):
+            return NO
+        return max(map(_claim, found), default=NO)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
