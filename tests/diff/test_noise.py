@@ -26,7 +26,10 @@ def kinds(a: Any, b: Any, side: str = OUTPUT, **options: Any) -> tuple[int, dict
         ({}, {"completed_at": "2026-01-02T11:00:00+00:00"}, "times"),
         ({"created": 1_700_000_000}, {"created": 1_700_000_099}, "times"),
         ({"text": "at 2026-01-01 10:00:00 done"}, {"text": "at 2026-01-02 11:30:00 done"}, "times"),
+        ({"completed": "2026-01-02T11:00:00Z"}, {"completed": "2026-01-02T12:00:00Z"}, "times"),
         ({"duration_ms": 4}, {"duration_ms": 0.0}, "durations"),
+        ({"working_start": 4}, {"working_start": 0.5}, "durations"),
+        ({"id": f"for_tool_{UUID}"}, {"id": f"for_tool_{OTHER}"}, "ids"),
         ({"usage": {"prompt_tokens": 3}}, {"usage": None}, "token counts"),
         ({"usage": {"prompt_tokens": 3}}, {}, "token counts"),
         ({"id": "toolu_01A"}, {"id": "toolu_01B"}, "ids"),
@@ -63,6 +66,17 @@ def test_what_was_asked_for_is_no_noise(a: Any, b: Any) -> None:
 
     assert changes == 1
     assert counted == {}
+
+
+def test_how_long_it_took_means_nothing_but_where_it_was_asked_for() -> None:
+    noise = Noise()
+    assert changes_of({"time": 0.5}, {"time": 0.7}, noise, side=OUTPUT, recorded=True) == []
+    assert noise.counts == {"durations": 1}
+    assert kinds({"time": 30}, {"time": 60}, side=INPUT) == (1, {})
+
+
+def test_what_is_called_by_a_made_id_was_not_asked_for() -> None:
+    assert kinds({"id": f"for_tool_{UUID}"}, {"id": f"for_tool_{OTHER}"}, side=INPUT) == (0, {"ids": 1})
 
 
 def test_an_id_stands_for_one_id_only() -> None:

@@ -26,13 +26,16 @@ NOTES: Final = "notes of the program"
 _TOKEN_FIELDS: Final = frozenset({
     "usage", "token_usage", "prompt_tokens", "completion_tokens", "total_tokens", "input_tokens", "output_tokens",
     "cached_tokens", "reasoning_tokens", "cache_read_input_tokens", "cache_creation_input_tokens", "num_prompt_tokens",
-    "num_completion_tokens", "cost", "cost_usd", "total_cost",
+    "num_completion_tokens", "input_tokens_cache_read", "input_tokens_cache_write", "input_context_tokens",
+    "cost", "cost_usd", "total_cost",
 })  # fmt: skip
 _TIME_FIELD: Final = re.compile(
-    r"(?:.*_)?(?:timestamp|ts|time|created|updated|date)(?:_?ms|_utc)?|\w+_at|(?:.*[a-z])?(?:Timestamp|Time|At)"
+    r"(?:.*_)?(?:timestamp|ts|time|created|updated|started|completed|date)(?:_?ms|_utc)?|\w+_at"
+    r"|(?:.*[a-z])?(?:Timestamp|Time|At)"
 )
 _DURATION_FIELD: Final = re.compile(
-    r"(?:.*_)?(?:duration|elapsed|latency|took|working_time)(?:_?(?:ms|s|seconds|ns))?|(?:.*[a-z])?(?:Duration|Latency)"
+    r"(?:.*_)?(?:duration|elapsed|latency|took|working_(?:time|start))(?:_?(?:ms|s|seconds|ns))?"
+    r"|(?:.*[a-z])?(?:Duration|Latency)"
 )
 ID_FIELD: Final = re.compile(r"(?:.*_)?(?:u?u?id|ids|fingerprint)|(?:.*[a-z])?(?:Id|ID)s?")
 _FOLDER_FIELD: Final = re.compile(r"cwd(?:_\w+)?|(?:current_)?working_dir(?:ectory)?")
@@ -40,6 +43,7 @@ _PLACE_FIELDS: Final = frozenset({"step_index", "turn", "turn_number", "superste
 
 _UUID: Final = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 _TAGGED: Final = (
+    rf"\w{{1,32}}[_-]{_UUID}|"
     r"(?:toolu|call|msg|chatcmpl|resp|req|run|evt|event|sess|session|fc|rs)[_-][0-9A-Za-z_-]*[0-9][0-9A-Za-z_-]*"
 )
 _TAGGED_ID: Final = re.compile(_TAGGED)
@@ -73,6 +77,8 @@ class Noise:
         it themselves before. `recorded`: they are fields of the record, whose ids are those of the recording.
         """
         field = field.removesuffix(" (end)")
+        if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # of an argument it is one
+            return TIMES if _late(a) and _late(b) else DURATIONS
         return IDS if recorded and ID_FIELD.fullmatch(field) else self._kind(field, a, b, given)
 
     def passes(self, kind: str | None) -> bool:

@@ -191,8 +191,12 @@ def heading(width: int, everything: bool = False) -> Line:
 
 def _name(run: RunSummary, size: int, bold: str) -> list[Piece]:
     label = clean(run.label or run.name or run.id, 200)
-    indent = Clean("  " if run.parent is not None else "")
-    return [column(Clean(indent + label), size, "text" + bold if run.parent is None or bold else "sec")]
+    if run.parent is not None:
+        return [column(Clean("  " + label), size, "text" + bold if bold else "sec")]
+    if run.label and run.name:  # what tells it from others of its name stays to be seen
+        room = max(size // 3, size - text.cells(label) - 1)
+        label = Clean(f"{text.truncate(clean(run.name, 200), room)} {label}")
+    return [column(label, size, "text" + bold)]
 
 
 def _id(run: RunSummary, size: int, now: float) -> Piece:
