@@ -19,7 +19,7 @@ from tracetui.formats.copilot.count_state import Irregular
 from tracetui.formats.copilot.quick import skim
 from tracetui.formats.copilot.run import body_of_run, header_of
 from tracetui.formats.copilot.session import Session
-from tracetui.formats.copilot.words import KINDS
+from tracetui.formats.copilot.words import ABORT, KINDS
 from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
@@ -98,4 +98,6 @@ def _claims(data: bytes) -> int:
     kind = record.get("type")
     if not isinstance(kind, str) or kind not in KINDS:
         return NO
-    return CERTAIN if "parentId" in record and isinstance(record.get("id"), str) else LIKELY
+    if "parentId" in record and isinstance(record.get("id"), str):
+        return CERTAIN
+    return LIKELY if "timestamp" in record and kind != ABORT else NO  # the word is anybody's

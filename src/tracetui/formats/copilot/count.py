@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.copilot.count_state import Call, Irregular, Open, Position
+from tracetui.formats.copilot.count_state import Call, Irregular, Open, Position, usage_of
 from tracetui.formats.copilot.lean import (
     NULL,
     Agent,
@@ -136,7 +136,7 @@ class _Counter:
         ):  # what ended last is known to a fraction of a millisecond only by its length
             raise Irregular
         tally.first_start, tally.last_end = session.first, last
-        tally.usage = _usage(self.used)
+        tally.usage = usage_of(self.used)
         tally.errors = len(self.failures)
         tally.first_error = min(self.failures, key=lambda one: one[0])[1] if self.failures else None
         return header_of(session, file)
@@ -271,7 +271,7 @@ class _Counter:
 
     def _stretch(self) -> Stretch:
         said = Usage(output_tokens=self.said)
-        return Stretch(_usage(self.recorded), self.records, said, self.cost, self.spent)
+        return Stretch(usage_of(self.recorded), self.records, said, self.cost, self.spent)
 
     # ---- calls and agents
 
@@ -393,8 +393,3 @@ class _Counter:
             error = Error((string(told.data.get("errorReason")) or "crashed")[:MESSAGE_LIMIT])
             self.main.failure = error
             self.main.failed = self._fail(at, error, END, Operation.OTHER)
-
-
-def _usage(counts: list[int | None]) -> Usage:
-    given, made, read, written, thought = counts
-    return Usage(given, made, None, read, written, thought)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracetui.model import Error, Span
+from tracetui.model import Error, Span, Usage
 
 Position = tuple[int, ...]
 """Where a span stands in pre-order: the lines in which those above it began, and it."""
@@ -64,3 +64,9 @@ class Call:
         self.above, self.name = above, ""
         self.at: Position | None = None
         self.done = False
+
+
+def usage_of(counts: list[int | None]) -> Usage:
+    """Tokens in the order in which Copilot tells them."""
+    given, made, read, written, thought = counts
+    return Usage(given, made, None, read, written, thought)

@@ -11,7 +11,7 @@ from tracetui.formats.copilot.state import MAIN, State
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import version
 from tracetui.model import FirstError, Header, RunBody, Status, StatusSource
-from tracetui.sources.base import File
+from tracetui.sources.base import File, LinkLost
 
 AGENT: Final = "copilot"
 _EVENTS: Final = "events.jsonl"
@@ -101,11 +101,11 @@ def workspace(file: File) -> dict[str, str]:
 
 def _read(file: File) -> dict[str, str]:
     try:
-        if file.sibling(_WORKSPACE) is None:
-            return {}
         with file.other(_WORKSPACE) as other:
             data = other.read(0, _MOST_BYTES)
-    except OSError:  # it is only beside the session
+    except LinkLost:
+        raise
+    except OSError:  # there is none, or it is no file
         return {}
     found: dict[str, str] = {}
     last = ""

@@ -11,6 +11,7 @@ from tracetui.formats.decode import decode_value
 
 START: Final = "session.start"
 END: Final = "session.shutdown"
+ABORT: Final = "abort"
 _SESSION: Final = (
     "start resume remote_steerable_changed error idle title_changed schedule_created schedule_cancelled "
     "schedule_rearmed autopilot_objective_changed info warning model_change mode_changed mode_notice_delivered "
@@ -53,8 +54,7 @@ _OTHERS: Final = {
     "mcp_app": "tool_call_complete",
 }
 KINDS: Final = frozenset(
-    {f"{group}.{name}" for group, names in {"session": _SESSION, **_OTHERS}.items() for name in names.split()}
-    | {"abort"}
+    {f"{group}.{name}" for group, names in {"session": _SESSION, **_OTHERS}.items() for name in names.split()} | {ABORT}
 )
 """Kinds of events that are known, of those that are written and those that are not said to be."""
 
