@@ -86,7 +86,11 @@ class Writer:
         data = {"role": "assistant", "parentID": asked, "modelID": "acorn-2", "providerID": "acme", "mode": "build"}
         data |= {"agent": "build", "path": {"cwd": "/home/ada/orchard"}, "time": times}
         none = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
-        used = {"tokens": none, "cost": 0} if end is None else {"tokens": TOKENS, "cost": COST, "finish": "stop"}
+        used = (
+            {"tokens": none, "cost": 0}
+            if end is None or "error" in more
+            else {"tokens": TOKENS, "cost": COST, "finish": "stop"}
+        )
         self.message(ident, session, second if end is None else end, data | used | more)
 
     def message(self, ident: str, session: str, updated: float, data: Record) -> None:
@@ -103,7 +107,7 @@ class Writer:
 
     def step(self, message: str, session: str, begin: float, end: float, *parts: Record, reason: str = "stop") -> None:
         """All parts of one step."""
-        self.part(message, session, begin, type="step-start", snapshot=f"aa{message[-4:]}")
+        self.part(message, session, begin, type="step-start", snapshot="aa01")
         for number, part in enumerate(parts, 1):
             self.part(message, session, begin + number / 100, **part)
         self.part(message, session, end, type="step-finish", reason=reason, tokens=TOKENS, cost=COST)

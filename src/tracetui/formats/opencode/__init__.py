@@ -7,7 +7,8 @@ has messages and a message has parts; a sub-agent is a session of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.opencode import db, export, store
@@ -18,10 +19,11 @@ from tracetui.sources.base import SQLITE_MAGIC, File
 
 
 class Opencode:
-    """The format; see `tracetui.formats.base.Format` and `Composed`."""
+    """The format; see `tracetui.formats.base.Format`, `Composed` and `Homed`."""
 
     name = "opencode"
     title = "opencode session"
+    home_variables = ("XDG_DATA_HOME",)
 
     def sniff(self, file: File) -> int:
         if _is_database(file):
@@ -52,6 +54,10 @@ class Opencode:
         """Where the messages of a session are, its sub-agents, and the parts of all messages."""
         stem = re.split(r"[/\\]", path)[-1].removesuffix(".json")
         return () if stem.endswith(".db") else ("", f"../../message/{stem}", "../../part")
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        there = PurePath(environ.get("XDG_DATA_HOME") or home / ".local" / "share", "opencode")
+        return (there / "opencode.db", there / "storage")
 
 
 def _is_database(file: File) -> bool:

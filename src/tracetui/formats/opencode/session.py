@@ -178,7 +178,7 @@ class _Walk:
             self._of[told.id] = turn
             if told.role == "assistant":
                 turn.last, turn.settled = told, settled
-        self._teller.put(told, Place(parent, step, copied, self._reverted, part, settled))
+        self._teller.put(told, Place(parent, step, copied, self._reverted, part, settled and told.runs))
         for named, call in told.tasks:
             self._teller.start(named, call, self._session, copied=copied)
         if part:

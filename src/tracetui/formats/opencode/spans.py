@@ -70,6 +70,11 @@ class Told(msgspec.Struct, frozen=True):
     size: int = 0
     """Bytes of it and of its parts."""
 
+    @property
+    def runs(self) -> bool:
+        """Whether something in it is not over yet."""
+        return any([span.status is Status.RUNNING for span in self.spans])
+
 
 def tell(message: Message, session: tuple[Any, ...] = ()) -> Told:
     """The spans of a message of the session at that place."""

@@ -250,8 +250,8 @@ def _created(message: Message) -> float:
 def _beside(file: File, files: _Files) -> list[Info]:
     """The sessions that name another one as their parent, in the folder of the run's file."""
     found = []
+    files.folders[""] = None
     for path, stat in sorted(listed_in(file, "").items()):
-        files.folders[""] = None
         if not _names_parent(file, path):
             files.others[path] = stat
         else:
