@@ -12,11 +12,14 @@ import pytest
 
 import tracetui
 from tests.cli.run import Cli
+from tests.shared import ROOT
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
 from tracetui.model import Status
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
+
+FORMATS = ROOT / "tests" / "formats"
 
 
 def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli: Cli) -> None:
@@ -356,7 +359,7 @@ def test_where_no_place_is_named_it_says_what_traces_there_are(
     projects, sessions = tmp_path / "home/.claude/projects/p", tmp_path / "elsewhere/sessions"
     for folder in (projects, sessions):
         folder.mkdir(parents=True)
-    (projects / "a.jsonl").write_text("{}")
+    shutil.copy(next((FORMATS / "claude_code/session/input").rglob("*.jsonl")), projects / "a.jsonl")
     (projects / "b.jsonl").write_text("{}")
     (tmp_path / "home/.claude/history.jsonl").write_text("{}")
 
@@ -366,7 +369,7 @@ def test_where_no_place_is_named_it_says_what_traces_there_are(
         assert f"{tmp_path}/home/.claude/projects  (Claude Code session, 2 files)" in result.err
         assert "elsewhere" not in result.err
 
-    (sessions / "rollout.jsonl").write_text("{}")
+    shutil.copy(next((FORMATS / "codex/bare/input").rglob("*.jsonl")), sessions)
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("PAPRIKA_TRACE_DIR", "gone")
     told = cli("ls").err

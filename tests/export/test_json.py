@@ -34,8 +34,8 @@ from tracetui.model.build import RunBuilder
 
 RUN_FIELDS = """
 address path format id name agent model status status_word status_source started_at time_zone duration_ms
-steps spans llm_calls tool_calls errors usage replay_of replay_of_address relation repeats parent first_error
-tools models nodes tags source writer problems
+steps spans llm_calls tool_calls errors usage estimated_cost_usd replay_of replay_of_address relation repeats parent
+first_error tools models nodes tags source writer problems
 """.split()  # noqa: SIM905 - easier to compare with the contract
 USAGE_FIELDS = """
 input_tokens output_tokens total_tokens cache_read_tokens cache_creation_tokens reasoning_tokens cost_usd

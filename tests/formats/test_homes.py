@@ -9,7 +9,8 @@ from pathlib import Path, PurePath
 import pytest
 
 from tracetui.formats import homes, registry
-from tracetui.formats.base import Homed
+from tracetui.formats.base import CERTAIN, Homed
+from tracetui.sources.base import File
 from tracetui.sources.local import LocalSource
 
 HOMED = [one for one in registry.formats() if isinstance(one, Homed)]
@@ -21,13 +22,20 @@ class Plugin:
     name = title = "plugin"
     home_variables = ("PLUGIN_HOME",)
 
+    def sniff(self, file: File) -> int:
+        return CERTAIN
+
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return [PurePath(environ["PLUGIN_HOME"])]
 
 
-def write(path: Path, changed: float) -> None:
+SESSION = '{"type":"user","uuid":"u","parentUuid":null,"isSidechain":false,"sessionId":"s","message":{"content":"hi"}}'
+ROLLOUT = '{"type":"session_meta","payload":{"id":"r"}}'
+
+
+def write(path: Path, changed: float, content: str = SESSION) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("{}")
+    path.write_text(content)
     os.utime(path, (changed, changed))
 
 
@@ -35,8 +43,9 @@ def test_places_are_counted_where_they_are_there(tmp_path: Path) -> None:
     write(tmp_path / ".claude/projects/one/a.jsonl", 1000)
     write(tmp_path / ".claude/projects/two/b.jsonl", 3000)
     write(tmp_path / ".claude/todos/c.json", 9000)
-    write(tmp_path / ".codex/sessions/2026/01/02/rollout.jsonl", 2000)
+    write(tmp_path / ".codex/sessions/2026/01/02/rollout.jsonl", 2000, ROLLOUT)
     (tmp_path / ".codex/archived_sessions").mkdir()
+    write(tmp_path / ".pi/agent/sessions/notes.txt", 2000, "no session of pi")
 
     found = homes.found(LocalSource(), {}, tmp_path)
 

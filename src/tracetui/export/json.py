@@ -20,6 +20,8 @@ import msgspec
 import orjson
 
 from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, Usage
+from tracetui.store import prices
+from tracetui.store.statistics import estimate_of
 from tracetui.text import UNSAFE
 
 RUNS: Final = "tracetui/runs/1"
@@ -95,6 +97,7 @@ def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
         "tool_calls": run.tool_calls,
         "errors": run.errors,
         "usage": msgspec.structs.asdict(run.usage or _NO_USAGE),
+        "estimated_cost_usd": prices.of_summary(run),
         "replay_of": run.replay_of,
         "replay_of_address": replay,
         "relation": run.relation,
@@ -112,8 +115,10 @@ def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
 
 
 def read_run_value(run: Run, replay: str | None) -> dict[str, Any]:
-    """One run that was read, as ``show`` prints it."""
-    more = {"ledger": ledger_value(run.summary.ledger)}
+    """One run that was read, as ``show`` prints it: its cost is estimated call by call."""
+    estimate = estimate_of(run)
+    estimated = estimate.usd if estimate is not None else None
+    more = {"estimated_cost_usd": estimated, "ledger": ledger_value(run.summary.ledger)}
     return {**run_value(run.summary, replay), **more, **run_body_value(run.body)}
 
 

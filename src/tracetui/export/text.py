@@ -17,6 +17,8 @@ from tracetui.export.json import encode, moment
 from tracetui.export.values import messages_lines, one_of_messages, value_lines
 from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
 from tracetui.model.masked import unmasked
+from tracetui.store import prices
+from tracetui.store.statistics import estimate_of
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.assessment import assess
 from tracetui.views.chart import tokens_of
@@ -167,7 +169,9 @@ def _facts(run: Run) -> Iterator[Fact]:
     if usage is not None:
         fields = msgspec.structs.asdict(usage)
         words = [f"{grouped(value)} {name.removesuffix('_tokens')}" for name, value in fields.items() if _count(value)]
+        estimate = estimate_of(run)
         words += [] if usage.cost_usd is None else [cost(usage.cost_usd)]
+        words += [] if estimate is None else [Clean(f"{cost(estimate.usd, estimated=True)} by {prices.origin()}")]
         yield Fact("tokens", [Clean(" · ".join(words))])
     when = moment(summary.started_at, zone=summary.time_zone)
     took = [f"took {duration(summary.duration_ms)}"] if summary.duration_ms is not None else []

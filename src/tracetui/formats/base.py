@@ -121,7 +121,7 @@ class Homed(Protocol):
     """Names of the environment variables that `homes` looks at."""
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
-        """Folders in which that program keeps nothing but traces, whether or not they are there.
+        """Folders, and files, in which that program keeps nothing but traces, whether or not they are there.
 
         `environ` is the environment, `home` the user's home folder; nothing else is asked or looked at. They are
         offered to somebody who names no place (`tracetui.formats.homes`).

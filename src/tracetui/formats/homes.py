@@ -10,13 +10,15 @@ from typing import Final
 import msgspec
 
 from tracetui.formats import registry
-from tracetui.formats.base import Homed
+from tracetui.formats.base import NO, Format, Homed
 from tracetui.sources.base import Source
 from tracetui.text import Clean, grouped
 
 MOST_FILES: Final = 50_000
 MOST_SECONDS: Final = 0.3
 """No more is counted in one place: somebody waits."""
+_LOOKED_AT: Final = 200
+"""Files that are looked at to see whether the place is what it is taken for."""
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -44,16 +46,17 @@ def variables() -> list[str]:
 
 
 def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Home]:
-    """The places that hold files, in the order of the formats; each once."""
-    named: dict[str, str] = {}
+    """The places in which a format finds a file of its own, in the order of the formats; each once."""
+    there: dict[str, Home] = {}
     for candidate in registry.formats():
-        for path in _homes(candidate, environ, home):
-            named.setdefault(str(path), candidate.title)
-    there = ((title, path) for path, title in named.items() if source.is_folder(path))
-    return [one for title, path in there if (one := _counted(source, title, path)).files]
+        for path in map(str, _homes(candidate, environ, home)):
+            if path not in there and (source.is_folder(path) or source.is_file(path)):
+                one = _counted(source, candidate, path)
+                there.update({path: one} if one is not None else {})
+    return list(there.values())
 
 
-def _homes(candidate: object, environ: Mapping[str, str], home: PurePath) -> Iterator[PurePath]:
+def _homes(candidate: Format, environ: Mapping[str, str], home: PurePath) -> Iterator[PurePath]:
     """What a format says; nothing where it says nothing. A plug-in that raises names no place."""
     if isinstance(candidate, Homed):
         try:
@@ -62,13 +65,24 @@ def _homes(candidate: object, environ: Mapping[str, str], home: PurePath) -> Ite
             return
 
 
-def _counted(source: Source, title: str, path: str) -> Home:
-    files, more, newest, end = 0, False, 0.0, time.monotonic() + MOST_SECONDS
+def _counted(source: Source, candidate: Format, path: str) -> Home | None:
+    """What is in a place; None if nothing that was looked at is of the format."""
+    files, more, newest, is_its = 0, False, 0.0, False
+    end = time.monotonic() + MOST_SECONDS
     for entry in source.walk(path):
         if entry.skipped is not None or entry.stat is None:
             continue
         files, newest = files + 1, max(newest, entry.stat.mtime)
+        is_its = is_its or (files <= _LOOKED_AT and _claims(source, candidate, entry.path))
         if files >= MOST_FILES or time.monotonic() > end:
             more = True
             break
-    return Home(title, path, files, more, newest)
+    return Home(candidate.title, path, files, more, newest) if is_its else None
+
+
+def _claims(source: Source, candidate: Format, path: str) -> bool:
+    try:
+        with source.open(path) as file:
+            return candidate.sniff(file) > NO
+    except Exception:  # a plug-in may fail in any way, and so may a file
+        return False

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource
+from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource, Usage
+from tracetui.model.tally import CONTAINERS
+from tracetui.store import prices
 from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -17,12 +19,14 @@ from tracetui.views.limitinfo import doom, limits
 from tracetui.views.masking import clean, mask, one_line, record
 from tracetui.views.node_rows import has_nodes, node_rows
 from tracetui.views.rows import Piece, Rows
-from tracetui.views.runinfo import goal_rows, has_goal, run_rows, source_words, status_pieces, usage
+from tracetui.views.runinfo import goal_rows, has_goal, price, run_rows, source_words, status_pieces, usage
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack, TextRows, fold, parent, target, target_run
 from tracetui.views.transcript import transcript
+from tracetui.views.usage import as_told
 
 if TYPE_CHECKING:
+    from tracetui.store.statistics import Estimate
     from tracetui.views.assessment import Assessment
 
 __all__ = ["fold", "parent", "rows", "tabs", "target", "target_run"]
@@ -147,9 +151,32 @@ def _overview(view: _View) -> Stack:
     sheet.fact("", Piece(source_words(span.status, span.status_source), "dim"))
     _facts(sheet, view)
     usage(sheet, span.usage)
+    if span.usage is not None:
+        _as_told(sheet, span.usage, view.body)
+        price(sheet, span.usage.cost_usd, _estimate(view) if view.assessment is not None else None)
     if view.body.traceback:
         sheet.prose("trace", view.body.traceback, "sec", most=_MOST)
     return sheet.rows()
+
+
+def _as_told(sheet: Sheet, used: Usage, body: Body) -> None:
+    """The trace's own numbers, and how ours differ from them."""
+    told = as_told(body.attributes)
+    if told:
+        cached = used.cache_read_tokens or used.cache_creation_tokens
+        words = "the above is normalised" + (": in counts what was cached too" if cached else "")
+        sheet.fact("", Piece(Clean(f"{words}; the trace's own:"), "dim"))
+        sheet.value("", told if len(told) > 1 else next(iter(told.values())), most=3)
+
+
+def _estimate(view: _View) -> Estimate | None:
+    """What a call costs; once the run was assessed, for then all that takes is loaded."""
+    from tracetui.store.statistics import Estimate
+
+    span = view.span
+    model = span.model or view.run.summary.model
+    usd = prices.of_call(model, span.usage, span.started_at) if span.operation not in CONTAINERS else None
+    return None if usd is None or model is None else Estimate(usd, (model,), ())
 
 
 def _facts(sheet: Sheet, view: _View) -> None:

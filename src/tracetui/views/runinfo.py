@@ -18,6 +18,7 @@ from tracetui.model import (
     Total,
     Usage,
 )
+from tracetui.store import prices
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
@@ -30,6 +31,7 @@ from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
 
 if TYPE_CHECKING:
+    from tracetui.store.statistics import Estimate
     from tracetui.views.assessment import Assessment
 
 SOURCES: Final = {
@@ -68,6 +70,7 @@ def run_rows(
     _status(sheet, run)
     _origin(sheet, run.summary, now, zone)
     usage(sheet, run.summary.usage)
+    _cost(sheet, run.summary.usage, assessment)
     _counts(sheet, run.summary)
     totals(sheet, run.body.totals)
     sheet.blank()
@@ -136,6 +139,9 @@ def _origin(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> N
     sheet.fact("time", Piece(took, "sec"))
     for label, text in (("id", run.id), ("name", run.name), ("agent", run.agent), ("model", run.model)):
         sheet.fact(label, Piece(clean(text, 500) if text else unsaid, "sec" if text else "dim"))
+    for label, text in (("source", run.source), ("tags", ", ".join(run.tags))):
+        if text:
+            sheet.fact(label, Piece(clean(text, 500), "sec"))
     sheet.fact("format", Piece(clean(run.ref.format), "sec"))
     sheet.prose("address", run.ref.address, "sec")
     if run.deep:
@@ -148,7 +154,7 @@ def _origin(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> N
 
 
 def usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
-    """Tokens and cost, those that the trace does not give as ``—``."""
+    """Tokens, those that the trace does not give as ``—``."""
     unsaid = sheet.glyphs.unsaid
     if used is None:
         sheet.fact(label, Piece(unsaid, "dim"), Piece(Clean("  not recorded"), "dim"))
@@ -162,8 +168,32 @@ def usage(sheet: Sheet, used: Usage | None, label: str = "tokens") -> None:
             value = unsaid if count is None else tokens(count)
             pieces += [Piece(Clean(f"{name} "), "dim"), Piece(Clean(f"{value}  "), "sec")]
     sheet.fact(label, *pieces)
-    price = Piece(unsaid if used.cost_usd is None else cost(used.cost_usd), "dim" if used.cost_usd is None else "sec")
-    sheet.fact("cost", price)
+
+
+def price(sheet: Sheet, told: float | None, estimate: Estimate | None) -> None:
+    """What something cost: what the trace says, else an estimate and what it is from."""
+    if told is not None:
+        sheet.fact("cost", Piece(cost(told), "sec"))
+    elif estimate is None:
+        sheet.fact("cost", Piece(sheet.glyphs.unsaid, "dim"))
+    else:
+        of = f", {'models' if len(estimate.models) > 1 else 'model'} {', '.join(estimate.models)}"
+        words = one_line(f"estimated by {prices.origin()}{of if estimate.models else ''}", 300)
+        sheet.fact("cost", Piece(cost(estimate.usd, estimated=True), "sec"), Piece(Clean(f"  {words}"), "dim"))
+        if estimate.unpriced:
+            without = f"without {', '.join(estimate.unpriced)}: no price is known"
+            sheet.fact("", Piece(one_line(without, 300), "dim"))
+
+
+def _cost(sheet: Sheet, used: Usage | None, assessment: Assessment | None) -> None:
+    """The cost of the run; where only the library is missing to estimate it, how to get that."""
+    if used is None:
+        return
+    if used.cost_usd is None and assessment is not None and prices.wanted() and not prices.installed():
+        words = Clean(f"  pip install '{prices.EXTRA}' estimates it")
+        sheet.fact("cost", Piece(sheet.glyphs.unsaid, "dim"), Piece(words, "dim"))
+        return
+    price(sheet, used.cost_usd, assessment.estimate if assessment is not None else None)
 
 
 def _counts(sheet: Sheet, run: RunSummary) -> None:

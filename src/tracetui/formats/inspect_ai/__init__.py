@@ -7,7 +7,8 @@ whenever samples are complete; of one that goes on nothing is known yet but thes
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
 from typing import Final
 
 import msgspec
@@ -43,10 +44,11 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class Inspect:
-    """The format; see `tracetui.formats.base.Format`."""
+    """The format; see `tracetui.formats.base.Format` and `Homed`."""
 
     name = "inspect"
     title = "Inspect AI log"
+    home_variables = ("INSPECT_LOG_DIR",)
 
     def sniff(self, file: File) -> int:
         head = file.head
@@ -90,6 +92,10 @@ class Inspect:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the events that tell the span, and what these refer to."""
         return body_of(file, ref.key, span)
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        """Not in the home folder: below the folder that one works in."""
+        return (PurePath(environ.get("INSPECT_LOG_DIR") or "logs"),)
 
 
 def _chunk(log: Log, ref: RunRef) -> Chunk:
