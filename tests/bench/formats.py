@@ -13,7 +13,9 @@ import orjson
 from tests.bench.data import BIG, Words, made
 from tests.bench.listing import interleaved
 from tests.bench.table import Row, median
+from tests.formats import inspect_build
 from tracetui.live.scan import scan
+from tracetui.sources.archive import Archive
 from tracetui.sources.local import LocalSource
 
 _BEGIN: Final = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
@@ -27,7 +29,7 @@ def rows(scale: int, rounds: int) -> Iterator[Row]:
         ways: dict[str, Callable[[], None]] = {"decode": partial(_decode, folder), "count": partial(_count, folder)}
         times = interleaved(ways, rounds)
         decoded, counted = median(times["decode"]), median(times["count"])
-        size = sum(path.stat().st_size for path in folder.rglob("*.json*")) / 1e6
+        size = sum(map(len, _contents(folder))) / 1e6
         speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
         yield Row(f"count {name}, {size:.0f} MB", counted / decoded, LIMITS.get(name, 2), "×", speeds)
 
@@ -96,16 +98,50 @@ def copilot(calls: int) -> Path:
     return made(f"copilot-{calls}", write)
 
 
+def inspect(calls: int) -> Path:
+    """A log of so many calls, fifty in a sample, with outputs of a few kB: an archive, packed as Inspect does."""
+
+    def write(folder: Path) -> None:
+        words = Words("inspect")
+        told = [_sample(words, number) for number in range(max(1, calls // 50))]
+        members = inspect_build.members(inspect_build.head("bench"), told)
+        data = inspect_build.archive(members, inspect_build.ZSTANDARD, frame=1 << 20)
+        (folder / "log.eval").write_bytes(data)
+
+    return made(f"inspect-{calls}", write)
+
+
 MADE: Final[dict[str, Callable[[int], Path]]] = {
     "codex": codex,
     "claude-code": claude,
     "atif": atif,
     "otlp": otlp,
+    "inspect": inspect,
     "pi": pi,
     "copilot": copilot,
 }
 LIMITS: Final = {"otlp": 2.5}
 """Where it may take more than twice as long: each attribute of a span is an object of objects."""
+
+
+def _sample(words: Words, number: int) -> dict[str, Any]:
+    told, conversation = inspect_build.Told(str(number)), [inspect_build.SYSTEM, inspect_build.QUESTION]
+    told.begin("agent", "agent", "gardener")
+    for call in range(50):
+        ident, given, shown = f"call_{call}", {"command": words.text(80)}, words.text(3_000)
+        said = inspect_build.answer(words.text(80), [inspect_build.asked("bash", ident, **given)])
+        refs = {"input": [], "input_refs": [[0, len(conversation)]]}
+        tools = {"tools": [{"name": "bash", "description": words.text(400)}], "tool_choice": "auto", "config": {}}
+        sent = {"request": {"model": BIG}, "response": {"text": words.text(200)}, "call_refs": [[0, 2]]}
+        told.add("model", "agent", model=BIG, **refs, **tools, output=said, call=sent, completed=told.time(0.5))
+        told.begin(ident, "tool", "bash", "agent")
+        told.add("tool", "agent", id=ident, function="bash", arguments=given, result=shown, events=[])
+        told.end(ident)
+        answer = {"role": "tool", "content": shown, "tool_call_id": ident, "function": "bash"}
+        conversation += [said["choices"][0]["message"], answer]
+    told.end("agent")
+    shared = {"messages": conversation, "calls": conversation[:2]}
+    return inspect_build.sample(f"s{number}", events=told.events, messages=conversation, events_data=shared)
 
 
 def _events(words: Words, calls: int) -> Iterator[bytes]:
@@ -304,10 +340,20 @@ def _records(words: Words, calls: int, thread: str, drawn: int, size: int) -> It
 
 
 def _decode(folder: Path) -> None:
-    for path in folder.rglob("*.json*"):
-        for line in path.read_bytes().split(b"\n"):
+    for data in _contents(folder):
+        for line in data.split(b"\n"):
             if line:
                 orjson.loads(line)
+
+
+def _contents(folder: Path) -> Iterator[bytes]:
+    """What is in the files; of archives, in their members."""
+    for path in folder.rglob("*.json*"):
+        yield path.read_bytes()
+    for path in folder.rglob("*.eval"):
+        with LocalSource().open(str(path)) as file:
+            archive = Archive(file)
+            yield from map(archive.read, archive.members)
 
 
 def _count(folder: Path) -> None:

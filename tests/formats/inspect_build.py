@@ -17,6 +17,7 @@ import zstandard
 
 CASES = Path(__file__).parent / "inspect"
 MODEL = "acme/tern-2"
+FRAME = 4096
 STORED, DEFLATED, ZSTANDARD = 0, 8, 93
 Members = Mapping[str, Any]
 
@@ -24,10 +25,10 @@ Members = Mapping[str, Any]
 # ---- archives
 
 
-def packed(data: bytes, method: int) -> bytes:
-    """`data` as a member of that method holds it; by Zstandard in frames of 4 kB."""
+def packed(data: bytes, method: int, frame: int = FRAME) -> bytes:
+    """`data` as a member of that method holds it; by Zstandard in frames of so many bytes."""
     if method == ZSTANDARD:
-        frames = [data[i : i + 4096] for i in range(0, len(data), 4096)] or [b""]
+        frames = [data[i : i + frame] for i in range(0, len(data), frame)] or [b""]
         return b"".join(zstandard.ZstdCompressor().compress(frame) for frame in frames)
     if method == DEFLATED:
         squeeze = zlib.compressobj(9, zlib.DEFLATED, -zlib.MAX_WBITS)
@@ -35,13 +36,15 @@ def packed(data: bytes, method: int) -> bytes:
     return data
 
 
-def archive(members: Members | Iterable[tuple[str, Any]], method: int = DEFLATED, *, listed: bool = True) -> bytes:
+def archive(
+    members: Members | Iterable[tuple[str, Any]], method: int = DEFLATED, *, listed: bool = True, frame: int = FRAME
+) -> bytes:
     """An archive of these members: bytes as they are, anything else as JSON. Without its list unless `listed`."""
     body, directory = b"", b""
     pairs = list(members.items() if isinstance(members, Mapping) else members)
     for name, value in pairs:
         data = value if isinstance(value, bytes) else json.dumps(value).encode()
-        inner, label = packed(data, method), name.encode()
+        inner, label = packed(data, method, frame), name.encode()
         told = (20, 0x800, method, 0, 0x5A21, zlib.crc32(data), len(inner), len(data), len(label), 0)
         entry = pack("<4sH5H3L2H3H2L", b"PK\1\2", 20, *told, 0, 0, 0, 0, len(body))
         directory += entry + label
@@ -238,7 +241,10 @@ ERROR = {
 def cut_off(ident: str, **fields: Any) -> dict[str, Any]:
     """A sample that a limit ended."""
     fields = {"attachments": {}, "events_data": {"messages": [], "calls": []}, **fields}
-    limit = {"limit": {"type": "message", "limit": 12}, "scores": {"match": {"value": "I"}, "f1": {"value": 0.25}}}
+    limit: dict[str, Any] = {
+        "limit": {"type": "message", "limit": 12},
+        "scores": {"match": {"value": "I"}, "f1": {"value": 0.25}},
+    }
     return sample(
         ident, events=every_kind(), input=[QUESTION], model_usage={MODEL: usage(100, 20, 40)}, **limit, **fields
     )
@@ -252,7 +258,7 @@ def retried(ident: str, epoch: int = 1) -> dict[str, Any]:
     told.add("model", "s-try", **given, output=answer("attachment://7a61", used=usage(30, 3)))
     told.add("error", error=ERROR)
     attempts = [{**ERROR, "events": told.events}, {**ERROR, "message": "TimeoutError('fog')", "events": None}]
-    shared = {"events_data": {"messages": [SYSTEM, QUESTION], "calls": []}}
+    shared: dict[str, Any] = {"events_data": {"messages": [SYSTEM, QUESTION], "calls": []}}
     ended = Told("f", minute=3)
     ended.add("error", error=ERROR)
     return sample(
@@ -335,7 +341,7 @@ def early() -> dict[str, Any]:
     state = {"messages": [{"role": "user", "content": "tc://ab12"}], "completed": False}
     told.add("sample_init", sample={"input": "tc://ab12", "target": "yes", "id": 7}, state=state)
     told.add("step", action="begin", type="solver", name="generate")
-    base = {"model": "acme/tern-1", "tools": [], "tool_choice": "none", "config": {}}
+    base: dict[str, Any] = {"model": "acme/tern-1", "tools": [], "tool_choice": "none", "config": {}}
     said = answer("tc://cd34", used=usage(50, 2))
     told.add("model", **base, input=[{"role": "user", "content": "tc://ab12"}], output=said)
     inner = Told("n", minute=1)

@@ -60,6 +60,7 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("codex", "threads"),
         ("atif", "agents"),
         ("otlp", "genai"),
+        ("inspect", "archive"),
         ("pi", "fork"),
         ("copilot", "agents"),
     ):

@@ -26,6 +26,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "claude-code": "tracetui.formats.claude_code:ClaudeCode",
     "codex": "tracetui.formats.codex:Codex",
     "otlp": "tracetui.formats.otlp:Otlp",
+    "inspect": "tracetui.formats.inspect_ai:Inspect",
     "atif": "tracetui.formats.atif:Atif",
     "pi": "tracetui.formats.pi:Pi",
     "copilot": "tracetui.formats.copilot:Copilot",

@@ -18,7 +18,7 @@ from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.inspect_ai.body import body_of
 from tracetui.formats.inspect_ai.log import Log, entries_of, find, open_log
-from tracetui.formats.inspect_ai.run import Task, Told, eval_body, eval_header, header_of, is_shown
+from tracetui.formats.inspect_ai.run import EVAL, Task, Told, eval_body, eval_header, header_of, is_shown
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.archive import MAGIC
@@ -68,7 +68,7 @@ class Inspect:
         log = open_log(file)
         yield from log.problems
         if is_shown(log):
-            yield (_counted if deep else _quick)(file, RunRef(self.name, file.path), eval_header(log))
+            yield (_counted if deep else _quick)(file, RunRef(self.name, file.path, EVAL), eval_header(log))
         task = Task(log)
         for entry in entries_of(log):
             ref = RunRef(self.name, file.path, entry.key)
@@ -83,7 +83,7 @@ class Inspect:
         if isinstance(cursor, Mark) and cursor.current and cursor.stat == file.stat:
             return Chunk(cursor=cursor)
         log = open_log(file)
-        mark = Mark(file.stat, log.check(ref.key), settled(file.stat))
+        mark = Mark(file.stat, log.check(ref.key or ""), settled(file.stat))
         if isinstance(cursor, Mark) and cursor.check == mark.check:
             return Chunk(cursor=mark)
         chunk = _chunk(log, ref)
@@ -99,11 +99,11 @@ class Inspect:
 
 
 def _chunk(log: Log, ref: RunRef) -> Chunk:
-    if ref.key is None:
+    if ref.key == EVAL:
         return Chunk(header=eval_header(log), body=eval_body(log))
-    entry = find(log, ref.key)
+    entry = find(log, ref.key or "")
     if entry is None:
-        raise FormatError("the sample is not in the log", ref.key)
+        raise FormatError("the sample is not in the log", ref.key or "")
     told = Told(log, entry)
     return Chunk(spans=told.spans, header=told.header, body=told.body(), problems=told.problems)
 

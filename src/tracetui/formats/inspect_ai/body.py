@@ -24,6 +24,7 @@ class Opened(NamedTuple):
     """The sample of a run that is looked at."""
 
     version: tuple[Stat, str | None]
+    attempt: int | None
     sample: Sample
     events: Items
 
@@ -36,6 +37,8 @@ def body_of(file: File, key: str | None, span: Span) -> Body:
     opened = _opened(file, key)
     if opened.sample.check != at.check:
         raise FormatError("the file changed: the sample was written anew", key or "")
+    if at.event is None and at.begin is None:
+        return _failed(opened)
     around = {
         name: resolved(value_of(_event(opened.events, place)), opened.sample.attached)
         for name, place in (("span_begin", at.begin), ("span_end", at.end))
@@ -51,6 +54,13 @@ def body_of(file: File, key: str | None, span: Span) -> Body:
     return msgspec.structs.replace(body, attributes={**body.attributes, **around}, raw=raw)
 
 
+def _failed(opened: Opened) -> Body:
+    """What is said of a failed attempt."""
+    record = opened.sample.attempt(opened.attempt or 0)
+    said = {name: value_of(value) for name, value in record.items() if name != "events"}
+    return _plain({"error": said}, opened.sample)
+
+
 def _opened(file: File, key: str | None) -> Opened:
     """The sample of a run. The latest is kept while a run is looked at."""
     shared = file.memo.get(KEPT, {})
@@ -64,7 +74,7 @@ def _opened(file: File, key: str | None) -> Opened:
     if entry is None:
         raise FormatError("the file changed: the sample is not in the log any more", key or "")
     sample = log.sample(entry.sample)
-    made = Opened(version, sample, sample.events(entry.attempt))
+    made = Opened(version, entry.attempt, sample, sample.events(entry.attempt))
     shared[_LATEST] = made
     return made
 
@@ -114,6 +124,8 @@ def _plain(said: dict[str, Any], sample: Sample) -> Body:
     attributes = without(said, *(name for name in (given, made_) if name is not None))
     if traceback is not None:
         attributes["error"] = without(error, "traceback")
+    if kind == "sample_init":
+        return _begun(said)
     return Body(
         input=said.get(given) if given else None,
         output=said.get(made_) if made_ else None,
@@ -122,11 +134,20 @@ def _plain(said: dict[str, Any], sample: Sample) -> Body:
     )
 
 
+def _begun(said: dict[str, Any]) -> Body:
+    """What a sample was given."""
+    told = said.get("sample")
+    given = mapping(told).get("input")
+    if not isinstance(given, list):
+        return Body(input=given, attributes={**said, "sample": without(told, "input")} if told and given else said)
+    messages, rest = messages_of(given)
+    return Body(input_messages=messages, attributes={**said, "sample": {**mapping(told), "input": rest}})
+
+
 _SIDES: Final[dict[str, tuple[str | None, str | None]]] = {
     "tool": ("arguments", "result"),
     "subtask": ("input", "result"),
     "sandbox": ("cmd", "output"),
-    "sample_init": ("sample", None),
     "info": (None, "data"),
     "input": (None, "input"),
     "score": ("target", "score"),

@@ -202,7 +202,7 @@ def _unknown(light: Light) -> Span:
     name = word(light.event)
     return Span(
         id="",
-        name=(name or "event without a kind")[:PREVIEW],
+        name=(name or "?")[:PREVIEW],
         operation=Operation.UNKNOWN,
         status=Status.OK,
         status_source=StatusSource.DERIVED,

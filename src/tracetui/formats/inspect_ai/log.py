@@ -69,8 +69,8 @@ class Log(Protocol):
         """One of its samples. Raises `FormatError` if it cannot be read."""
         ...
 
-    def check(self, key: str | None) -> int:
-        """Checksum of all that is told about a run; None: about the eval."""
+    def check(self, key: str) -> int:
+        """Checksum of all that is told about a run; of the eval that is all but what its samples hold."""
         ...
 
     def more(self) -> dict[str, Any]:
@@ -168,10 +168,11 @@ class ArchiveLog:
         check = crc32(repr(self._versions(key)).encode())
         return sample_of(record, check=check, size=self._size(key) or 0, pieces=_Pieces(self._archive, below))
 
-    def check(self, key: str | None) -> int:
-        names = [name for name in self._members if key is None or not name.startswith("samples/")]
-        told = [self._members[name].check for name in names]
-        return crc32(repr((told, self._versions(key) if key is not None else len(self.samples))).encode())
+    def check(self, key: str) -> int:
+        about = [member.check for name, member in self._members.items() if not name.startswith("samples/")]
+        entry = find(self, key)
+        told = self._versions(entry.sample) if entry is not None else [*self.samples]
+        return crc32(repr((about, told)).encode())
 
     def more(self) -> dict[str, Any]:
         """What members tell besides: reductions of scores, changes of the configuration, what is not known here."""
@@ -336,7 +337,7 @@ class DocumentLog:
         data = bytes(memoryview(item))  # of its own: the rest of the document is not kept for it
         return sample_of(_record(data), check=crc32(data), size=len(data))
 
-    def check(self, key: str | None) -> int:
+    def check(self, key: str) -> int:
         return crc32(self._data)
 
     def more(self) -> dict[str, Any]:

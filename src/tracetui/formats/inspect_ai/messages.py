@@ -85,6 +85,8 @@ def _answer(said: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
             del rest[key]
     content = said.get("content")
     plain = text_in(content) if isinstance(content, list) and all(_is_text(part) for part in content) else content
+    if plain in ("", None, []):
+        plain = mapping(error).get("message", plain)  # in its place a call that failed has why
     return [ToolResult(ident, plain, error not in (None, {}, ""), name)]
 
 

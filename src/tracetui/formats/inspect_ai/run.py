@@ -50,7 +50,7 @@ from tracetui.model import (
 
 RETRY: Final = "retry"
 EVAL: Final = "eval"
-"""How the run of an eval itself is called beside those of its samples."""
+"""Key of the run of an eval itself, and how it is called beside those of its samples."""
 _GIVEN: Final = 1_000
 """Characters of what went in that tell one task from another: summaries have 5,120 of them."""
 _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
@@ -103,7 +103,7 @@ def header_of(task: Task, entry: Entry, told: Record) -> Header:
         id=task.ident_of(entry.key),
         **task.common(),
         prompt=" ".join(given[:_GIVEN].split())[:PREVIEW],
-        label=f"{task.name[: PREVIEW // 2]} {label}",
+        label=label,
         replay_of=task.ident_of(entry.sample + attempt_suffix(previous)) if previous else None,
         relation=RETRY if previous else None,
         repeats=task_key(task.name, f"{ident!s}\n{given[:_GIVEN]}"),
@@ -113,7 +113,7 @@ def header_of(task: Task, entry: Entry, told: Record) -> Header:
 
 
 def _attempted(header: Header, entry: Entry) -> Header:
-    label = f"{header.label} attempt {entry.attempt}"
+    label = f"{header.label} try {entry.attempt}"
     return replace(header, label=label, status=Status.ERROR, status_source=StatusSource.EXPLICIT, size=None)
 
 
@@ -188,6 +188,8 @@ class Told:
         self.header = _stated(header_of(self.task, entry, {**entry.told, **sample.record}), sample, entry)
         self.spans = weaver.spans
         self.problems += weaver.problems
+        if entry.attempt is not None and not any(_is_cause(one.error, self.header.error) for one in self.spans):
+            self.spans.append(weaver.failure(self.header.error))
         self.header = self._located(self.header)
         missed = len(sample.attempts) - entry.attempts
         if entry.attempt is None and missed > 0:
@@ -200,7 +202,7 @@ class Told:
         error = header.error
         if error is None:
             return header
-        same = (span for span in reversed(self.spans) if span.error is not None and _is_cause(span.error, error))
+        same = (span for span in reversed(self.spans) if _is_cause(span.error, error))
         span = next(same, None)
         if span is None:
             return header
@@ -244,7 +246,9 @@ def _stated(header: Header, sample: Sample, entry: Entry) -> Header:
     return replace(header, error=first_error(field(sample.attempt(entry.attempt), "message")))
 
 
-def _is_cause(error: Error, stated: FirstError) -> bool:
+def _is_cause(error: Error | None, stated: FirstError | None) -> bool:
+    if error is None or stated is None:
+        return False
     if stated.type is not None and stated.type.endswith(" limit"):
         return error.type == stated.type
     return error.message == stated.message
@@ -329,7 +333,7 @@ def eval_header(log: Log) -> Header:
     return Header(
         id=task.ident,
         **task.common(),
-        label=f"{task.name} {EVAL}",
+        label=EVAL,
         status=known if log.ended and known is not Status.UNKNOWN else None,
         status_word=said[:PREVIEW] if said else None,
         status_source=StatusSource.EXPLICIT if log.ended and known is not Status.UNKNOWN else None,

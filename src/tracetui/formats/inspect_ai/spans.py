@@ -16,7 +16,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.events import Light, lights
 from tracetui.formats.inspect_ai.fields import PREVIEW, between, items_of, moment, word
 from tracetui.formats.inspect_ai.kinds import made, span_kind
-from tracetui.model import Operation, Problem, Span, Status, StatusSource
+from tracetui.model import Error, FirstError, Operation, Problem, Span, Status, StatusSource
 
 DEPTH: Final = 16
 """Events within events are told so far."""
@@ -29,7 +29,8 @@ class At(msgspec.Struct, frozen=True, gc=False):
     check: int
     """Checksum of the sample."""
     event: tuple[int, ...] | None
-    """The event: its place among those of the sample, and in that event …; None where only a span tells it."""
+    """The event: its place among those of the sample, and in that event …; None where only a span tells it, or (with
+    neither beginning nor end) what is said of a failed attempt."""
     begin: tuple[int, ...] | None = None
     """The event that begins the span."""
     end: tuple[int, ...] | None = None
@@ -76,6 +77,17 @@ class Weaver:
             )
         )
         self._within(light, ident, at)
+
+    def failure(self, error: FirstError | None) -> Span:
+        """What ended an attempt, where no event tells it."""
+        return Span(
+            id="error",
+            name="error",
+            status=Status.ERROR,
+            status_source=StatusSource.EXPLICIT,
+            error=None if error is None else Error(error.message, error.type),
+            at=At(self._check, None),
+        )
 
     def at(self, *, event: tuple[int, ...] | None = None, begin: Any = None, end: Any = None) -> At:
         """A place in the sample."""

@@ -1,0 +1,759 @@
+"""Inspect logs: samples and failed attempts as runs, trees of spans, what is shared, scores, limits, tokens, damage."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+import zlib
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+import zstandard
+
+from tests.formats.inspect_build import (
+    DEFLATED,
+    ERROR,
+    MODEL,
+    QUESTION,
+    STORED,
+    ZSTANDARD,
+    Told,
+    agent,
+    answer,
+    archive,
+    document,
+    ended,
+    every_kind,
+    head,
+    in_pieces,
+    members,
+    retried,
+    sample,
+    usage,
+)
+from tests.hostile import ATTACKS
+from tests.shared import SHARED, needs_shared
+from tests.shared import sample as shared
+from tracetui.diff.comparison import compare
+from tracetui.errors import FormatError
+from tracetui.formats.inspect_ai import Inspect
+from tracetui.live.surveying.grep import Hit, grep
+from tracetui.live.surveying.needle import Needle
+from tracetui.model import (
+    Error,
+    Message,
+    Operation,
+    Problem,
+    Run,
+    RunRef,
+    RunSummary,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    ToolCall,
+    Usage,
+)
+from tracetui.sources.local import LocalFile, LocalSource
+from tracetui.store.relations import Relations
+from tracetui.testing import hostile
+from tracetui.testing import read_run as run_of
+from tracetui.testing.growth import Follower
+from tracetui.text import clean
+
+CASES = Path(__file__).parent / "inspect"
+FORMAT = Inspect()
+
+
+def written(folder: Path, data: Any, name: str = "log.eval") -> Path:
+    """A log with these members, or these bytes; a document where its name says so."""
+    path = folder / name
+    if name.endswith(".json"):
+        path.write_text(json.dumps(data), encoding="utf-8")
+    else:
+        path.write_bytes(data if isinstance(data, bytes) else archive(data))
+    return path
+
+
+def log_of(folder: Path, *samples: dict[str, Any], **more: Any) -> Path:
+    return written(folder, members(head("evalOfTest"), list(samples), **more))
+
+
+def listed(path: Path, *, deep: bool = True) -> dict[str, RunSummary]:
+    """The runs of a log by key."""
+    with LocalSource().open(str(path)) as file:
+        found = [one for one in FORMAT.summarize(file, deep=deep) if isinstance(one, RunSummary)]
+    return {one.ref.key or "": one for one in found}
+
+
+def problems(path: Path) -> list[str]:
+    """What could not be read in a log, and in its runs."""
+    with LocalSource().open(str(path)) as file:
+        found = [one.reason for one in FORMAT.summarize(file, deep=True) if isinstance(one, Problem)]
+    return found + [one.reason for key in listed(path) for one in read(path, key).problems]
+
+
+def read(path: Path, key: str = "dover_epoch_1") -> Run:
+    return run_of(FORMAT, RunRef("inspect", str(path), key))
+
+
+def events(folder: Path, *told: dict[str, Any], **fields: Any) -> Run:
+    """A sample with these events."""
+    return read(log_of(folder, sample("dover", events=list(told), **fields)))
+
+
+def span(run: Run, name: str) -> Span:
+    """The first span of that id or name."""
+    return next(one for one in run.spans if name in (one.id, one.name))
+
+
+def tree(run: Run) -> list[str]:
+    """Names of all spans, indented."""
+    return ["  " * depth + one.name for depth, one in zip(run.depths, run.spans, strict=True)]
+
+
+# ---------------------------------------------------------------------------------------------------------------- runs
+
+
+def test_each_sample_and_epoch_is_a_run_of_the_task(tmp_path: Path) -> None:
+    path = written(tmp_path, document(), "log.json")
+    found = listed(path)
+    assert list(found) == [
+        "dover_epoch_1",
+        "dover_epoch_2",
+        "brest_epoch_1_attempt_1",
+        "brest_epoch_1_attempt_2",
+        "brest_epoch_1",
+        "brest_epoch_2",
+    ]
+    assert {run.name for run in found.values()} == {"tides"}
+    assert [run.label for run in found.values()][1:4] == [
+        "dover #2",
+        "brest #1 try 1",
+        "brest #1 try 2",
+    ]
+    one = found["dover_epoch_2"]
+    assert (one.id, one.model, one.source, one.tags, one.writer) == (
+        "evalOfDocument/dover_epoch_2",
+        MODEL,
+        "harbours",
+        ("coast", "nightly"),
+        "0.3.285",
+    )
+    assert (one.prompt, one.outcome, one.started_at, one.duration_ms) == (
+        "When is high water at Dover?",
+        "match C",
+        1_772_442_001.0,
+        24_500.0,
+    )
+
+
+def test_an_archive_and_a_document_of_the_same_log_say_the_same(tmp_path: Path) -> None:
+    whole = document()
+    spec, samples = whole["eval"], whole["samples"]
+    found = [listed(written(tmp_path, whole, "log.json"))]
+    packed = (archive(members(spec, samples), method) for method in (STORED, DEFLATED, ZSTANDARD))
+    found += [listed(written(tmp_path, data)) for data in packed]
+    pieces = members(spec, samples)
+    pieces |= in_pieces(pieces.pop("samples/dover_epoch_1.json"))
+    found.append(listed(written(tmp_path, pieces)))
+    told = [[(run.id, run.status, run.usage, run.steps, run.spans, run.label) for run in log.values()] for log in found]
+    assert told[1:] == told[:1] * 4
+
+
+def test_the_list_stage_reads_no_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = log_of(tmp_path, *(sample(f"port{number}") for number in range(100)))
+    got: list[int] = []
+    plain = LocalFile.read
+
+    def counting(file: LocalFile, offset: int, size: int) -> bytes:
+        data = plain(file, offset, size)
+        got.append(len(data))
+        return data
+
+    monkeypatch.setattr(LocalFile, "read", counting)
+    assert len(listed(path, deep=False)) == 100
+    assert len(got) < 6  # its end, the list of members, what it says of the eval, summaries
+    assert all(run.usage == Usage(280, 40, 320, 80) for run in listed(path, deep=False).values())
+
+
+def test_failed_attempts_are_runs_that_the_next_one_retries(tmp_path: Path) -> None:
+    path = log_of(tmp_path, retried("brest"))
+    first, second, last = listed(path).values()
+    assert [run.relation for run in (first, second, last)] == [None, "retry", "retry"]
+    relations = Relations([first, second, last])
+    assert [relations.original(run.ref) for run in (second, last)] == [first.ref, second.ref]
+    assert first.first_error is not None
+    assert second.first_error is not None
+    assert (first.first_error.words, first.first_error.span) == ("RuntimeError('the almanac is gone')", "3")
+    assert (second.first_error.words, second.first_error.span) == ("TimeoutError('fog')", "error")
+    assert (first.usage, last.usage) == (Usage(30, 3, 33), None)
+    run = read(path, "brest_epoch_1_attempt_1")
+    assert tree(run) == ["pilot", f"  {MODEL}", "error"]
+    assert run.load(span(run, MODEL)).output == "11:32 at springs"  # of what it shares with the other attempts
+    assert run.body.attributes["traceback"] == "Traceback: line 3"
+    run = read(path, "brest_epoch_1_attempt_2")  # of which there are no events
+    assert tree(run) == ["error"]
+    assert run.load(run.spans[0]).traceback == "Traceback: line 3"
+
+
+def test_attempts_that_a_summary_does_not_count_are_told(tmp_path: Path) -> None:
+    told = members(head("e"), [retried("brest")])
+    for name in ("summaries.json", "_journal/summaries/1.json"):
+        del told[name][0]["retries"]
+    path = written(tmp_path, told)
+    assert list(listed(path)) == ["brest_epoch_1"]
+    assert problems(path) == ["2 failed attempts are not listed: the summary of the sample does not count them"]
+
+
+def test_epochs_and_files_of_one_task_are_repetitions(tmp_path: Path) -> None:
+    one = written(tmp_path, document(), "one.json")
+    other = written(tmp_path, members(head("evalOfOther", model="acme/gull"), [sample("dover")]), "other.eval")
+    found = [*listed(one).values(), *listed(other).values()]
+    assert len({run.repeats for run in found}) == 2  # Dover and Brest
+    first, again = listed(one)["dover_epoch_1"], listed(one)["dover_epoch_2"]
+    assert {run.ref for run in found if run.repeats == first.repeats} == {
+        first.ref,
+        again.ref,
+        listed(other)["dover_epoch_1"].ref,
+    }
+    assert {*Relations(found).repeats(first.ref)} == {again.ref, listed(other)["dover_epoch_1"].ref}
+    assert first.repeats == listed(one, deep=False)["dover_epoch_1"].repeats
+
+
+def test_an_eval_without_samples_is_a_run(tmp_path: Path) -> None:
+    fault = {"message": "OSError('no sea')", "traceback": "Traceback", "traceback_ansi": ""}
+    path = log_of(tmp_path, status="error", error=fault, results=None)
+    (only,) = listed(path).values()
+    assert (only.ref.key, only.name, only.label, only.status) == ("eval", "tides", "eval", Status.ERROR)
+    assert only.first_error is not None
+    assert only.first_error.words == "OSError('no sea')"
+    assert read(path, "eval").body.attributes["plan"]["name"] == "plan"
+    (only,) = listed(log_of(tmp_path)).values()
+    assert (only.status, only.outcome) == (Status.OK, "no samples in the log · match accuracy 0.5")
+    assert [(one.name, one.score) for one in read(path, "eval").body.metrics] == [("match accuracy", 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("status", "failed", "shown"), [("success", False, False), ("cancelled", False, True), ("error", True, False)]
+)
+def test_an_eval_is_a_run_where_no_sample_tells_how_it_ended(
+    tmp_path: Path, status: str, failed: bool, shown: bool
+) -> None:
+    path = log_of(tmp_path, retried("brest") if failed else sample("dover"), status=status)
+    assert ("eval" in listed(path)) is shown
+
+
+def test_of_an_eval_that_goes_on_what_is_complete_is_known(tmp_path: Path) -> None:
+    told = members(head("evalGoing"), [sample("dover"), sample("brest")], over=False)
+    path = written(tmp_path, told)
+    found = listed(path)
+    assert list(found) == ["eval", "dover_epoch_1", "brest_epoch_1"]
+    assert (found["eval"].status, found["eval"].status_source) == (Status.RUNNING, StatusSource.DERIVED)
+    assert found["eval"].outcome == "2/2 samples"
+    assert found["brest_epoch_1"].status is Status.OK
+    del told["_journal/summaries/2.json"]  # it comes after the sample
+    assert listed(written(tmp_path, told))["brest_epoch_1"].prompt == "When is high water at Dover?"
+    whole = {**document(), "status": "started"}
+    assert listed(written(tmp_path, whole, "log.json"))["eval"].status is Status.RUNNING
+
+
+# --------------------------------------------------------------------------------------------------------------- spans
+
+
+def test_the_tree_is_that_of_the_spans_and_a_call_is_one_of_them(tmp_path: Path) -> None:
+    run = read(log_of(tmp_path, sample("dover")))
+    assert tree(run) == [
+        "init",
+        "  sample_init",
+        "solvers",
+        "  react",
+        "    pilot",
+        f"      {MODEL}",
+        "      tide",
+        "        almanac",
+        f"          {MODEL}",
+        "          exec",
+        "          store",
+        f"      {MODEL}",
+        "scorers",
+        "  match",
+        "    score match",
+    ]
+    assert [one.step for one in run.spans if one.is_step] == [1, 2, 3]
+    call = span(run, "tide")
+    assert (call.operation, call.preview, call.duration_ms) == (Operation.EXECUTE_TOOL, "Dover", 6000.0)
+    body = run.load(call)
+    assert (body.input, body.output) == ({"port": "Dover"}, "11:32 at springs")
+    assert body.attributes["span_begin"]["type"] == "tool"
+    assert body.attributes["span_end"]["event"] == "span_end"
+    assert json.loads(body.raw)["event"] == "tool"
+    assert span(run, "pilot").operation is span(run, "almanac").operation is Operation.INVOKE_AGENT
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (1, 0, 2, 3), (0, 2, 3, 1)])
+def test_a_call_finds_its_span_in_any_order(tmp_path: Path, order: tuple[int, ...]) -> None:
+    told = Told("x")
+    told.begin("a", "agent", "pilot")
+    for ident in ("one", "two"):
+        told.begin(ident, "tool", "tide", "a")
+        told.add("tool", "a", id=ident, function="tide", arguments={"port": ident}, result=ident, events=[])
+    for ident in ("one", "two"):
+        told.add("info", ident, data=ident)
+        told.end(ident)
+    first, *rest = told.events
+    run = events(tmp_path, first, *(rest[place] for place in order), *rest[4:])
+    assert tree(run) == ["pilot", "  tide", "    info", "  tide", "    info"]
+    pairs = [(one, run.spans[run.index[one.id] + 1]) for one in run.spans if one.name == "tide"]
+    assert all(run.load(call).output == run.load(info).output for call, info in pairs)
+
+
+def test_spans_side_by_side_and_those_without_an_end(tmp_path: Path) -> None:
+    run = events(tmp_path, *every_kind()[:4])
+    assert tree(run) == ["left", f"  {MODEL}", "right", f"  {MODEL}"]
+    assert [one.status for one in run.spans] == [Status.UNKNOWN, Status.OK, Status.UNKNOWN, Status.ERROR]
+
+
+def test_steps_of_early_logs_are_closed_in_the_order_of_a_stack() -> None:
+    run = read(CASES / "early" / "input" / "early.json", "7_epoch_1")
+    assert tree(run) == [
+        "sample_init",
+        "generate",
+        "  acme/tern-1",
+        "  moon",
+        "    acme/tern-1",
+        "    recall",
+        "      info",
+        "step",
+        "match",
+        "  score",
+    ]
+    assert span(run, "generate").duration_ms == 3000.0
+    assert run.load(span(run, "acme/tern-1")).output == "Yes, it is."
+    assert [one.step for one in run.spans if one.is_step] == [1, 2]
+    assert run.summary.outcome == "score 1"
+
+
+def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
+    run = events(tmp_path, *every_kind())
+    told = {one.name: one for one in run.spans}
+    kinds = {name: (one.operation, one.status, one.preview, one.note) for name, one in told.items()}
+    fine, failed = Status.OK, Status.ERROR
+    assert kinds["approval"] == (Operation.POLICY, fine, "may it?", "auto")
+    assert kinds["compaction"] == (Operation.META, fine, "9000 → 1200 tokens", "summary")
+    assert kinds["info"] == (Operation.META, fine, '{"depth":4.5}', "pilot")
+    assert kinds["logger"] == (Operation.META, fine, "shoal ahead", "warning")
+    assert kinds["input"] == (Operation.MESSAGE, fine, "go on", "")
+    assert kinds["state"] == (Operation.META, fine, "/messages/0", "")
+    assert kinds["interrupt"] == (Operation.OTHER, Status.CANCELLED, "", "user_cancel")
+    assert kinds["message limit"] == (Operation.POLICY, failed, "Exceeded message limit: 12", "")
+    assert kinds["weather"] == (Operation.UNKNOWN, fine, "", "")
+    assert run.load(told["weather"]).attributes["wind"] == {"knots": 31}
+    assert [one.error for one in run.spans if one.name in ("tide", "moon", "error")] == [
+        Error("tide did not answer", "timeout"),
+        Error("moon did not answer", "parsing"),
+        Error("ValueError('no tide')", "ValueError"),
+    ]
+    refused, allowed = (one for one in run.spans if one.name == "approval")
+    assert (refused.status, refused.status_source, allowed.status) == (failed, StatusSource.POLICY, fine)
+    assert run.load(span(run, "error")).traceback == "Traceback: line 9"
+    assert run.summary.unread is not None
+    assert run.summary.unread.kinds == (("weather", 1),)
+    assert run.summary.problems == 0
+
+
+def test_calls_of_the_model_tell_how_they_went(tmp_path: Path) -> None:
+    cut, failed = (one for one in events(tmp_path, *every_kind()).spans if one.operation is Operation.CHAT)
+    assert (cut.status, cut.status_word, cut.note, cut.usage) == (
+        Status.OK,
+        "max_tokens",
+        "max_tokens · grader",
+        Usage(140, 20, 160, 40),
+    )
+    assert (failed.status, failed.error) == (Status.ERROR, Error("RateLimitError: try again", "RateLimitError"))
+    run = read(log_of(tmp_path, sample("dover")))
+    first, second, third = (one for one in run.spans if one.operation is Operation.CHAT)
+    assert (first.preview, second.note, third.note, third.usage) == ("I look it up.", "2 retries", "cached", None)
+
+
+def test_a_command_in_a_sandbox_says_by_its_exit_code_how_it_went(tmp_path: Path) -> None:
+    run = read(log_of(tmp_path, sample("dover")))
+    done = span(run, "exec")
+    assert (done.status, done.status_source, done.error) == (Status.ERROR, StatusSource.EXIT, Error("", "exit 3"))
+    assert run.load(done).output == "no such port\n"
+    assert run.summary.status is Status.OK
+
+
+# ---------------------------------------------------------------------------------------------------- what is shared
+
+
+def test_messages_and_requests_that_events_share_are_put_in_their_place(tmp_path: Path) -> None:
+    run = read(log_of(tmp_path, sample("dover")))
+    first, _, third = (one for one in run.spans if one.operation is Operation.CHAT)
+    body = run.load(first)
+    assert body.input_messages == (
+        Message("system", (Text("You pilot ships."),), "m0"),
+        Message("user", (Text("When is high water at Dover?"),), "m1"),
+    )
+    assert body.attributes["call"]["request"] == {"model": "tern-2", "messages": [{"role": "user", "content": "wire"}]}
+    assert body.output_messages[0].parts == (Text("I look it up."), ToolCall("c1", "tide", {"port": "Dover"}))
+    assert [message.role for message in run.load(third).input_messages] == ["system", "user", "assistant", "tool"]
+
+
+def test_a_reference_to_what_is_not_there_stays_as_it_is(tmp_path: Path) -> None:
+    given = [[0, 10**9], [-5, 1], [3, 1], ["a", 2], None, 7]
+    lost = {"role": "user", "content": "attachment://none"}
+    told = Told("x")
+    base: dict[str, Any] = {
+        "model": MODEL,
+        "tools": [],
+        "tool_choice": "auto",
+        "config": {},
+        "output": answer("attachment://0"),
+    }
+    told.add("model", **base, input=[], input_refs=given)
+    run = events(tmp_path, *told.events, events_data={"messages": [lost], "calls": []}, attachments={})
+    body = run.load(run.spans[0])
+    assert body.input_messages == (Message("user", (Text("attachment://none"),)),) * 2
+    assert body.output == "attachment://0"
+
+
+def test_what_a_sample_shares_is_not_lost_with_its_pieces(tmp_path: Path) -> None:
+    whole = members(head("e"), [sample("dover")])
+    pieces = in_pieces(whole.pop("samples/dover_epoch_1.json"))
+    path = written(tmp_path, {**whole, **pieces})
+    run = read(path)
+    assert (len(run.spans), run.problems) == (15, ())
+    assert run.load(span(run, "tide")).output == "11:32 at springs"
+    assert [one["content"] for one in run.body.attributes["messages"]][:2] == ["You pilot ships.", QUESTION["content"]]
+    assert run.body.attributes["metadata"] == {"sea": "channel"}
+    for name in ("events/7.json", "attachments/0.json", "messages/0.json"):
+        kept = {key: value for key, value in pieces.items() if not key.endswith(name)}
+        run = read(written(tmp_path, {**whole, **kept}))
+        lost = [] if name != "events/7.json" else ["a piece of the sample is missing"]
+        assert [one.reason for one in run.problems] == lost
+        assert len(run.spans) == (0 if lost else 15)
+
+
+# ----------------------------------------------------------------------------------------- how samples went, and tokens
+
+
+def test_a_limit_cuts_a_sample_off(tmp_path: Path) -> None:
+    cut: dict[str, Any] = {"limit": {"type": "message", "limit": 12}, "scores": {"match": {"value": "I"}}}
+    path = log_of(tmp_path, sample("dover", events=every_kind(), **cut))
+    found = listed(path)["dover_epoch_1"]
+    assert (found.status, found.status_source, found.status_word) == (
+        Status.ERROR,
+        StatusSource.POLICY,
+        "message limit",
+    )
+    assert (found.outcome, found.first_error and found.first_error.name) == ("message limit · match I", "message limit")
+    (limit,) = read(path).body.limits
+    assert (limit.name, limit.limit, limit.violated) == ("message_limit", 12.0, True)
+    path = log_of(tmp_path, sample("dover", limit={"type": "operator", "limit": 1}))
+    assert listed(path)["dover_epoch_1"].status is Status.CANCELLED
+
+
+def test_an_error_is_the_cause_of_a_sample(tmp_path: Path) -> None:
+    path = log_of(tmp_path, sample("dover", events=every_kind(), error={**ERROR, "message": "ValueError('no tide')"}))
+    for deep in (False, True):
+        found = listed(path, deep=deep)["dover_epoch_1"]
+        assert found.status is Status.ERROR
+        assert found.first_error is not None
+        assert (found.first_error.type, found.first_error.message) == ("ValueError", "ValueError('no tide')")
+        assert found.first_error.span == ("25" if deep else None)
+    assert read(path).body.error == Error("ValueError('no tide')", "ValueError")
+
+
+@pytest.mark.parametrize(
+    ("value", "score", "passed", "words"),
+    [
+        ("C", 1.0, True, "C"),
+        ("I", 0.0, False, "I"),
+        ("P", 0.5, None, "P"),
+        ("fine", None, None, "fine"),
+        (0.25, 0.25, None, "0.25"),
+        (True, 1.0, True, "true"),
+        (float("nan"), None, None, ""),
+        ([1, "C"], None, None, "1 C"),
+        (None, None, None, ""),
+    ],
+)
+@pytest.mark.parametrize("name", ["log.eval", "log.json"])
+def test_scores_are_metrics(
+    tmp_path: Path, name: str, value: Any, score: float | None, passed: bool | None, words: str
+) -> None:
+    one = sample("dover", scores={"match": {"value": value, "explanation": "so it is"}})
+    whole = {**ended(head("e"), [one]), "samples": [one]}
+    path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [one]), name)
+    (metric,) = read(path).body.metrics
+    assert (metric.name, metric.score, metric.passed, metric.reason) == ("match", score, passed, "so it is")
+    assert listed(path)["dover_epoch_1"].outcome == (f"match {words}" if words else "")
+    assert problems(path) == []  # Inspect writes NaN, which JSON does not allow
+
+
+def test_a_score_of_several_values_is_several_metrics(tmp_path: Path) -> None:
+    run = read(log_of(tmp_path, sample("dover", scores={"rubric": {"value": {"depth": 0.5, "style": "I"}}})))
+    assert [(one.name, one.score, one.passed) for one in run.body.metrics] == [
+        ("rubric depth", 0.5, None),
+        ("rubric style", 0.0, False),
+    ]
+    assert run.summary.outcome == "rubric depth 0.5 style I"
+
+
+@pytest.mark.parametrize(
+    ("version", "given"), [("0.3.285", 140), ("0.3.184", 140), ("0.3.183.dev1+g1", 100), (None, 140), ("new", 140)]
+)
+def test_input_includes_what_came_from_a_cache(tmp_path: Path, version: str | None, given: int) -> None:
+    """Since 0.3.184 Inspect never counts it in; before it did for providers whose total is input and output alone."""
+    used = {"input_tokens": 100, "output_tokens": 20, "total_tokens": 120, "input_tokens_cache_read": 40}
+    spec = head("e", packages={} if version is None else {"inspect_ai": version})
+    path = written(tmp_path, members(spec, [sample("dover", model_usage={MODEL: used})]))
+    assert listed(path)["dover_epoch_1"].usage == Usage(given, 20, 120, 40)
+    apart = {**used, "total_tokens": 160}
+    path = written(tmp_path, members(spec, [sample("dover", model_usage={MODEL: apart})]))
+    assert listed(path)["dover_epoch_1"].usage == Usage(140, 20, 160, 40)
+
+
+def test_what_a_sample_says_it_used_stands_beside_the_sum_of_its_calls(tmp_path: Path) -> None:
+    run = read(log_of(tmp_path, sample("dover", model_usage={MODEL: usage(200, 41, 80), "acme/gull": usage(5, 1)})))
+    assert run.summary.usage == Usage(285, 42, 327, 80)
+    assert [(one.name, one.declared, one.counted) for one in run.body.totals] == [
+        ("input_tokens", 285, 280),
+        ("output_tokens", 42, 40),
+        ("total_tokens", 327, 320),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------- growth, damage
+
+
+def states(tmp_path: Path) -> Iterator[bytes]:
+    """A log as Inspect extends it: sample after sample, then its end."""
+    told = list(members(head("evalOfGrowth"), [sample("dover"), retried("brest"), sample("calais")]).items())
+    for count in (1, 3, 5, 7, len(told)):
+        yield archive(told[:count], ZSTANDARD)
+
+
+@pytest.mark.parametrize("torn", [False, True])
+def test_a_log_that_is_extended_is_read_as_one_that_was_there_at_once(tmp_path: Path, torn: bool) -> None:
+    path = written(tmp_path, b"")
+    keys = ["eval", "dover_epoch_1", "brest_epoch_1", "brest_epoch_1_attempt_1", "calais_epoch_1"]
+    followers = [Follower(FORMAT, RunRef("inspect", str(path), key)) for key in keys]
+    random = Random(1)
+    for number, data in enumerate(states(tmp_path)):
+        cuts = sorted(random.randrange(len(data)) for _ in range(4)) if torn else []
+        for size in (*cuts, len(data)):
+            path.write_bytes(data[:size])
+            for follower in followers:
+                follower.read()
+                follower.check(f"state {number}, {size} bytes")
+    before = [follower.given for follower in followers]
+    for follower in followers:
+        follower.read()
+    assert [follower.given for follower in followers] == before
+
+
+def test_a_log_that_says_nothing_new_of_a_sample_gives_nothing_again(tmp_path: Path) -> None:
+    told = list(members(head("e"), [sample("dover")]).items())
+    path = written(tmp_path, archive(told))
+    follower = Follower(FORMAT, RunRef("inspect", str(path), "dover_epoch_1"))
+    follower.read()
+    path.write_bytes(archive(told, ZSTANDARD))  # the same, packed in another way
+    follower.read()
+    assert (follower.given, follower.resets) == (15, 0)
+
+
+def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_path: Path) -> None:
+    data = archive(members(head("e"), [sample("dover"), sample("brest")]), STORED)
+    path = written(tmp_path, data.replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
+    found = listed(path)
+    assert found["dover_epoch_1"].outcome == "match C"
+    assert found["dover_epoch_1"].spans == 0
+    (problem,) = read(path).problems
+    assert (problem.where, problem.torn) == ("samples/dover_epoch_1.json", True)
+    assert problem.reason.startswith("broken")
+    assert found["brest_epoch_1"].spans == 15
+
+
+def test_a_log_without_its_list_of_members_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = written(tmp_path, archive(members(head("e"), [sample("dover"), sample("brest")]), listed=False)[:-3000])
+    assert "dover_epoch_1" in listed(path)
+    assert problems(path) == ["cut off: the archive has no list of its members: read from the members themselves"]
+
+
+@pytest.mark.parametrize("data", [b"{}", b'{"eval": {"task": "x"}}', b"PK\3\4", b"PK\3\4" + b"x" * 99, b"[]", b""])
+def test_others_are_not_claimed(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "x").write_bytes(data)
+    with LocalSource().open(str(tmp_path / "x")) as file:
+        assert FORMAT.sniff(file) == 0
+
+
+def test_other_archives_are_not_claimed(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "x.eval", "w") as made:
+        made.writestr("word/document.xml", "<x/>")
+    with LocalSource().open(str(tmp_path / "x.eval")) as file:
+        assert FORMAT.sniff(file) == 0
+
+
+def _junk(members_: dict[str, Any], random: Random) -> bytes:
+    """An archive in which one value of one member is something else."""
+    again = json.loads(json.dumps(members_))
+    where, key = random.choice(hostile.places(list(again.values())))
+    where[key] = random.choice(hostile.JUNK[:-2])
+    return archive({name: json.dumps(value).encode() for name, value in again.items()}, STORED)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_whatever_members_hold_becomes_problems(tmp_path: Path, seed: int) -> None:
+    random = Random(seed)
+    whole = members(head("e"), [sample("dover", events=agent() + every_kind()), retried("brest")])
+    for _ in range(25):
+        path = written(tmp_path, _junk(whole, random))
+        try:
+            quick, deep = listed(path, deep=False), listed(path)
+        except FormatError:
+            continue
+        assert list(quick) == list(deep)
+        for key in deep:
+            run = read(path, key)
+            for one in run.spans:
+                run.load(one)
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=range(len(ATTACKS)))
+def test_hostile_text_anywhere_is_only_text(tmp_path: Path, attack: str) -> None:
+    told = document()
+    plain = ("event", "type", "action", "timestamp", "id", "span_id", "parent_id")
+    for where, key in hostile.places(told["samples"]):
+        if isinstance(where[key], str) and key not in plain:
+            where[key] = attack + where[key]
+    path = written(tmp_path, told, "log.json")
+    for key in listed(path):
+        run = read(path, key)
+        shown = [run.summary.prompt, run.summary.label, run.summary.outcome]
+        for value in (*shown, *(text for one in run.spans for text in (one.name, one.preview, one.note))):
+            assert not set("\x1b\x9b\x00\r\u202e") & set(clean(value or ""))
+        for one in run.spans:
+            run.load(one)
+
+
+def test_events_within_events_end_somewhere(tmp_path: Path) -> None:
+    told: dict[str, Any] = {"event": "info", "data": "the last"}
+    for _ in range(60):
+        told = {"event": "tool", "function": "deep", "arguments": {}, "events": [told]}
+    run = events(tmp_path, told)
+    assert 10 < len(run.spans) < 40
+    assert [one.reason for one in run.problems] == ["events within its events are shown no deeper"]
+    for one in run.spans:
+        run.load(one)
+
+
+# --------------------------------------------------------------------------------------------------- diff and search
+
+
+def test_epochs_are_compared_up_to_where_they_part(tmp_path: Path) -> None:
+    other = agent("y")
+    call = next(one for one in other if one["event"] == "tool")
+    call["arguments"] = {"port": "Calais"}
+    path = log_of(tmp_path, sample("dover"), sample("dover", 2, events=other))
+    diff = compare(read(path), read(path, "dover_epoch_2"))
+    assert diff.relation == "repeat"
+    assert diff.first is not None
+    assert (diff.first.path, diff.first.a, diff.first.b) == ("port", "Dover", "Calais")
+    assert diff.first.row == 6
+
+
+def test_text_in_packed_members_is_found(tmp_path: Path) -> None:
+    written(tmp_path, archive(members(head("e"), [sample("dover"), retried("brest")]), ZSTANDARD))
+    found = [one for one in grep(LocalSource(), [str(tmp_path)], Needle("at springs")) if isinstance(one, Hit)]
+    assert {(hit.ref.key, hit.name) for hit in found} == {("dover_epoch_1", "tide"), ("brest_epoch_1_attempt_1", MODEL)}
+    assert not [one for one in grep(LocalSource(), [str(tmp_path)], Needle("at neaps")) if isinstance(one, Hit)]
+
+
+# ---------------------------------------------------------------------------------------------------------- real files
+
+
+def logs() -> list[Path]:
+    if SHARED is None:
+        return []
+    found = [path for path in shared("inspect-ai").rglob("*") if path.suffix in (".eval", ".json")]
+    return sorted(path for path in found if path.parent.name != "test_skeleton")  # parts of logs
+
+
+def raw(path: Path) -> dict[str, Any]:
+    """A log read independently of the program: its header, and its samples under ``samples``."""
+    if path.suffix == ".json":
+        found: dict[str, Any] = json.loads(path.read_bytes())
+        return found
+    data, told = path.read_bytes(), {}
+    with zipfile.ZipFile(path) as listed_:
+        for info in listed_.infolist():
+            start = info.header_offset + 30 + sum(data[info.header_offset + at] for at in (26, 28)) + 0
+            start += 256 * sum(data[info.header_offset + at] for at in (27, 29))
+            inner = data[start : start + info.compress_size]
+            if info.compress_type == 93:
+                plain = zstandard.ZstdDecompressor().stream_reader(inner, read_across_frames=True).read()
+            else:
+                plain = zlib.decompress(inner, -15)
+            told[info.filename] = json.loads(plain)
+    samples = [value for name, value in told.items() if name.startswith("samples/")]
+    return {**told.get("header.json", told["_journal/start.json"]), "samples": samples}
+
+
+every_log = partial(pytest.mark.parametrize, "path", logs(), ids=lambda path: path.name[26:60] or path.name)
+
+
+@needs_shared
+@every_log()
+def test_real_logs_are_read_with_no_problem(path: Path) -> None:
+    with LocalSource().open(str(path)) as file:
+        assert FORMAT.sniff(file) == 100
+    told = raw(path)
+    found = listed(path)
+    samples = [key for key in found if key != "eval" and "_attempt_" not in key]
+    assert sorted(samples) == sorted(f"{one['id']}_epoch_{one['epoch']}" for one in told.get("samples") or [])
+    assert problems(path) == []
+    for key in found:
+        run = read(path, key)
+        for one in run.spans:
+            assert "problem" not in run.load(one).attributes
+        assert not [total for total in run.body.totals if total.differs]
+        assert not [one for one in run.spans if one.operation is Operation.UNKNOWN]
+
+
+@needs_shared
+@every_log()
+def test_tokens_of_real_logs_are_those_of_their_own_stats(path: Path) -> None:
+    told = raw(path)
+    stats = (told.get("stats") or {}).get("model_usage") or {}
+    if not stats or not told.get("samples"):
+        return
+    stated = {
+        name: sum(table.get(name) or 0 for table in stats.values())
+        for name in ("input_tokens", "output_tokens", "total_tokens", "input_tokens_cache_read")
+    }
+    used = [run.usage for run in listed(path).values() if run.usage is not None]
+    cached = sum(one.cache_read_tokens or 0 for one in used)
+    assert sum(one.input_tokens or 0 for one in used) == stated["input_tokens"] + stated["input_tokens_cache_read"]
+    assert cached == stated["input_tokens_cache_read"]
+    assert sum(one.output_tokens or 0 for one in used) == stated["output_tokens"]
+    assert sum(one.total_tokens or 0 for one in used) == stated["total_tokens"]
+
+
+@needs_shared
+@every_log()
+def test_every_event_of_real_logs_is_a_span(path: Path) -> None:
+    for one in raw(path).get("samples") or []:
+        told = one.get("events") or one.get("transcript", {}).get("events", [])
+        calls = sum(event["event"] == "tool" for event in told)
+        spans = [event for event in told if event["event"] == "span_begin" and event.get("type") == "tool"]
+        ends = sum(event["event"] == "span_end" or event.get("action") == "end" for event in told)
+        run = read(path, f"{one['id']}_epoch_{one['epoch']}")
+        assert len(run.spans) == len(told) - ends - len(spans)
+        assert run.summary.tool_calls == calls
+        assert run.summary.llm_calls == sum(event["event"] == "model" for event in told)
