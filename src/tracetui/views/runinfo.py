@@ -73,6 +73,8 @@ def run_rows(
     _cost(sheet, run.summary.usage, assessment)
     _counts(sheet, run.summary)
     totals(sheet, run.body.totals)
+    if run.summary.deep:
+        sheet.prose("read", ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
     sheet.blank()
     limits(sheet, run.body.limits, assessment)
     if assessment is not None:
@@ -144,8 +146,6 @@ def _origin(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> N
             sheet.fact(label, Piece(clean(text, 500), "sec"))
     sheet.fact("format", Piece(clean(run.ref.format), "sec"))
     sheet.prose("address", run.ref.address, "sec")
-    if run.deep:
-        sheet.prose("read", ledger_words(run.ledger, glyphs=sheet.glyphs), "sec")
     if run.replay_of is not None:
         words = Clean(f"{sheet.glyphs.replay} {clean(run.replay_of, 200)}")
         sheet.fact(run.relation or "replay", Piece(words, "accent"), run=run.replay_of)
