@@ -169,10 +169,12 @@ class ArchiveLog:
         return sample_of(record, check=check, size=self._size(key) or 0, pieces=_Pieces(self._archive, below))
 
     def check(self, key: str) -> int:
-        about = [member.check for name, member in self._members.items() if not name.startswith("samples/")]
         entry = find(self, key)
-        told = self._versions(entry.sample) if entry is not None else [*self.samples]
-        return crc32(repr((about, told)).encode())
+        names = (name for name in self._members if not name.startswith("samples/"))
+        if entry is None:
+            return crc32(repr(([self._members[name].check for name in names], [*self.samples])).encode())
+        about = [self._members[name].check for name in names if name != SUMMARIES and not _JOURNALED.fullmatch(name)]
+        return crc32(repr((about, self._versions(entry.sample), entry.attempts, _check(entry.told))).encode())
 
     def more(self) -> dict[str, Any]:
         """What members tell besides: reductions of scores, changes of the configuration, what is not known here."""
@@ -291,6 +293,14 @@ def _numbered(pattern: re.Pattern[str], names: Iterable[str]) -> list[str]:
 def _is_known(name: str) -> bool:
     known = name in (START, HEADER, SUMMARIES, REDUCTIONS) or name.startswith("samples/")
     return known or any(pattern.fullmatch(name) for pattern in (_JOURNALED, _UPDATES))
+
+
+def _check(told: Record) -> int:
+    """Checksum of a summary."""
+    found = 0
+    for value in told.values():
+        found = crc32(value if isinstance(value, msgspec.Raw) else repr(value).encode("utf-8", "replace"), found)
+    return found
 
 
 def _record(data: bytes) -> Record | None:
