@@ -220,3 +220,21 @@ def test_any_output_is_taken_for_what_it_says(
     ]
     path.write_bytes(b"".join(orjson.dumps(one) + b"\n" for one in stamped))
     assert agree(path) or "agent_id" in str(output) or isinstance(output, dict)
+
+
+def test_spans_are_named_by_their_lines_in_a_long_file_too(tmp_path: Path) -> None:
+    def line(second: int, kind: str, payload: Any) -> bytes:
+        stamp = f"2026-03-02T09:{second // 60:02}:{second % 60:02}.000Z"
+        return orjson.dumps({"timestamp": stamp, "type": kind, "payload": payload}) + b"\n"
+
+    path = tmp_path / "rollout-x.jsonl"
+    said = {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "é" * 100_000}]}
+    records = [line(0, "session_meta", {"id": "t", "timestamp": "2026-03-02T09:00:00.000Z"}), b"\n"]
+    records += [line(second, "response_item", said) for second in range(1, 30)]
+    records.append(line(30, "event_msg", {"type": "error", "message": "overloaded"}))
+    path.write_bytes(b"".join(records))
+    assert agree(path)
+    found = counted(path)
+    assert found is not None
+    assert found.first_error is not None
+    assert found.first_error.span == "l32"

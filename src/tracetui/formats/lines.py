@@ -60,3 +60,23 @@ def lines(
         position += len(block)
     if rest:
         yield Line(start, number, b"".join(rest), False, skipped)
+
+
+def batches(file: File, limit: int) -> Iterator[tuple[bytes, bool]]:
+    """The finished lines of `file`, many at once and each with its newline, and then the unfinished one (False).
+
+    Raises `ValueError` for a line of more than `limit` bytes, give or take a block.
+    """
+    position, end = 0, file.stat.size
+    rest: list[bytes] = []
+    while data := file.read(position, max(0, min(BLOCK, end - position))):
+        position += len(data)
+        cut = data.rfind(b"\n") + 1
+        if cut:
+            yield b"".join((*rest, data[:cut])), True
+            rest = []
+        rest.append(data[cut:])
+        if len(rest) * BLOCK > limit:
+            raise ValueError("a line is too long")
+    if any(rest):
+        yield b"".join(rest), False

@@ -6,7 +6,6 @@ other session nothing is counted here: it is read in full, and both ways give th
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Annotated, Any, Final
 
 import msgspec
@@ -16,6 +15,7 @@ from tracetui.formats.ccpa.records import PREVIEW, At, end_word, first_string, k
 from tracetui.formats.ccpa.session import End, Session
 from tracetui.formats.ccpa.spans import hook_span, outcome, stopped
 from tracetui.formats.decode import strict
+from tracetui.formats.lines import batches
 from tracetui.formats.tail import MAX_LINE, parse
 from tracetui.model import Error, FirstError, Operation, Status
 from tracetui.model.build import Tally
@@ -23,7 +23,6 @@ from tracetui.model.status import status_of
 from tracetui.model.tally import keep
 from tracetui.sources.base import File
 
-_BLOCK: Final = 1 << 20
 _QUOTE: Final = ord('"')
 _FINE: Final = frozenset({"tool_use", "end_turn", "stop_sequence"})
 
@@ -98,11 +97,14 @@ class Irregular(Exception):
 def count(file: File) -> tuple[Session, Tally]:
     """What the header of a session is made of, and the numbers of its spans. Raises `Irregular`."""
     counter = _Counter(file.path)
-    for block, finished in _blocks(file):
-        if finished:
-            counter.take(block)
-        else:
-            counter.look_ahead(block)
+    try:
+        for batch, finished in batches(file, MAX_LINE):
+            if finished:
+                counter.take(batch)
+            else:
+                counter.look_ahead(batch)
+    except ValueError:  # a line is too long
+        raise Irregular from None
     if counter.session.start is None:
         raise Irregular
     return counter.session, counter.tallied()
@@ -238,20 +240,3 @@ class _Counter:
 
     def _fail(self, position: Position, error: Error, ident: str, name: str, operation: Operation) -> None:
         self.failed.append((position, FirstError(error.message, error.type, ident, name, operation)))
-
-
-def _blocks(file: File) -> Iterator[tuple[bytes, bool]]:
-    """The finished lines of a file, many at once, and then the unfinished one (False)."""
-    position = 0
-    rest: list[bytes] = []
-    while data := file.read(position, _BLOCK):
-        position += len(data)
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield b"".join((*rest, data[:cut])), True
-            rest = []
-        rest.append(data[cut:])
-        if len(rest) * _BLOCK > MAX_LINE:
-            raise Irregular
-    if any(rest):
-        yield b"".join(rest), False

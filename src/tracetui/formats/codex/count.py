@@ -19,8 +19,8 @@ from tracetui.formats.codex.records import EVENT, ITEM, META, PREVIEW, USAGE, Re
 from tracetui.formats.codex.run import header_of
 from tracetui.formats.codex.turns import error_of, outcome_of_turn
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, HEARD, SAID, context_of, is_known
-from tracetui.formats.decode import strict
-from tracetui.formats.lines import lines
+from tracetui.formats.decode import skippable, strict
+from tracetui.formats.lines import batches
 from tracetui.formats.scalars import number
 from tracetui.formats.tail import MAX_LINE
 from tracetui.model import Header, Operation, Status
@@ -32,11 +32,12 @@ def count(file: File) -> tuple[Header, Tally]:
     """The header of a rollout, and the numbers of its spans. Raises `Irregular`."""
     counter = _Counter(file.path)
     try:
-        for line in lines(file, limit=MAX_LINE, end=file.stat.size):
-            if not line.whole or line.skipped:
+        for batch, finished in batches(file, MAX_LINE):
+            if not finished:
                 raise Irregular
-            if line.data and not line.data.isspace():
-                counter.take(line.data, line.number)
+            skippable(batch)
+            for data in batch.split(b"\n")[:-1]:
+                counter.take(data)
     except (ValueError, RecursionError, OSError):  # what is read leniently, or not at all
         raise Irregular from None
     return counter.header(file), counter.tallied()
@@ -65,11 +66,14 @@ class _Counter(CountState):
             **dict.fromkeys(lean.OUTPUT_KINDS, partial(answered, self)),
         }
 
-    def take(self, data: bytes, line: int) -> None:
-        """Count one record."""
-        self.line, self.data = line, data
+    def take(self, data: bytes) -> None:
+        """Count the record on the next line, which is `skippable`; a blank one is nothing."""
+        self.line += 1
+        self.data = data
+        if not data or data.isspace():
+            return
         try:
-            record = lean.lean(data)
+            record = lean.decode(data)
         except msgspec.ValidationError:
             value = strict(data)
             if not isinstance(value, dict):

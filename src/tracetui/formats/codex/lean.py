@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final
@@ -238,7 +238,7 @@ def _line(kind: str, payload: Any) -> type[msgspec.Struct]:
     return msgspec.defstruct(kind, [("payload", payload)], bases=(Line,), tag=kind, gc=False)
 
 
-_decode: Final = msgspec.json.Decoder(
+decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(
     reduce(
         or_,
         (
@@ -251,6 +251,7 @@ _decode: Final = msgspec.json.Decoder(
         ),
     )
 ).decode
+"""The record on a line. Raises `msgspec.ValidationError` for one that may be of another kind, else `ValueError`."""
 
 
 class _Ended(msgspec.Struct, gc=False):
@@ -264,14 +265,6 @@ class _Old(msgspec.Struct, gc=False):
 
 _old: Final = msgspec.json.Decoder(_Old).decode
 _content: Final = msgspec.json.Decoder(list[Part | str]).decode
-
-
-def lean(line: bytes) -> Any:
-    """The record on a line. Raises `ValueError` for any that is not quite as it should be, `msgspec.ValidationError` if
-    it may be one of another kind.
-    """
-    skippable(line)
-    return _decode(line)
 
 
 def text_of(content: Content) -> str:
