@@ -68,13 +68,18 @@ class Writer:
         self.parts = 0
 
     def session(self, ident: str, second: float, title: str, **more: Any) -> None:
-        row = {"project_id": "p1", "slug": f"slug-{ident}", "directory": "/home/ada/orchard", "version": "1.18.33"}
+        row: Record = {
+            "project_id": "p1",
+            "slug": f"slug-{ident}",
+            "directory": "/home/ada/orchard",
+            "version": "1.18.33",
+        }
         model = {"id": "acorn-2", "providerID": "acme"}
         row |= {"agent": "build", "model": model, "time_created": at(second), "time_updated": at(second)}
         insert(self.db, "session", id=ident, title=title, **row | more)
 
     def user(self, ident: str, session: str, second: float, text: str | None = None, **more: Any) -> None:
-        data = {"role": "user", "time": {"created": at(second)}, "agent": "build"}
+        data: Record = {"role": "user", "time": {"created": at(second)}, "agent": "build"}
         data |= {"model": {"providerID": "acme", "modelID": "acorn-2"}} | more
         self.message(ident, session, second, data)
         if text is not None:
@@ -83,7 +88,13 @@ class Writer:
     def answer(self, ident: str, session: str, second: float, asked: str, *, end: float | None, **more: Any) -> None:
         """A response that is over at `end`; it goes on where that is None."""
         times = {"created": at(second)} | ({} if end is None else {"completed": at(end)})
-        data = {"role": "assistant", "parentID": asked, "modelID": "acorn-2", "providerID": "acme", "mode": "build"}
+        data: Record = {
+            "role": "assistant",
+            "parentID": asked,
+            "modelID": "acorn-2",
+            "providerID": "acme",
+            "mode": "build",
+        }
         data |= {"agent": "build", "path": {"cwd": "/home/ada/orchard"}, "time": times}
         none = {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}}
         used = (

@@ -36,6 +36,7 @@ from tracetui.formats.opencode import Opencode
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
+from tracetui.sources.base import FOLLOWED, KEPT
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile, normal
@@ -598,6 +599,29 @@ def test_other_sessions_of_the_database_are_not_read_again(written: tuple[Path, 
     follower.read()
     follower.check("when another one went on")
     assert follower.given == given
+
+
+def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[Path, Writer]) -> None:
+    path, write = written
+    stories(write)
+    write.session("ses_new", 90_000, "A day later")
+    write.user("msg_x1", "ses_new", 90_001, "Water the trees")
+    kept: dict[str, Any] = {}
+
+    def again() -> dict[str, Any]:
+        with LocalFile(str(path)) as file:
+            file.memo.update({FOLLOWED: True, KEPT: kept})
+            found = [one for one in FORMAT.summarize(file, deep=True) if isinstance(one, RunSummary)]
+        right = {ident: normal.plain(one) for ident, one in listed(path).items()}
+        assert {one.id: normal.plain(one) for one in found} == right
+        return {ident: one.summary for ident, one in kept.items()}
+
+    before = again()
+    assert set(before) == {"ses_a", "ses_fork", "ses_bad", "ses_back", "ses_lost", "ses_now"}  # the new one may change
+    write.answer("msg_x2", "ses_new", 90_002, "msg_x1", end=90_003)
+    assert {ident for ident, one in again().items() if one is not before.get(ident)} == set()
+    write.user("msg_s9", "ses_sub", 4.6, "And the columns")
+    assert {ident for ident, one in again().items() if one is not before.get(ident)} == {"ses_a", "ses_fork"}
 
 
 def test_a_revert_and_its_end_are_followed(written: tuple[Path, Writer]) -> None:

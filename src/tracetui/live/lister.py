@@ -8,9 +8,10 @@ import gc
 import os
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 from tracetui.formats import registry
 from tracetui.formats.base import Composed, Format
@@ -30,6 +31,8 @@ CROWD: Final = 4096
 SHARE: Final = 2
 """After work of one second on what changed follow so many seconds of rest, if there is more to do."""
 LONGEST_REST: Final = 1.0
+KEPT_FILES: Final = 8
+"""Files of which formats may keep something from one look to the next."""
 LOOK_UP_SECONDS: Final = 0.25
 """How often a thread that waits for changes looks up to see whether something else is wanted."""
 
@@ -55,6 +58,8 @@ class Lister:
         self._again = threading.Event()
         self._watch: Watch | None = None
         self._hot = Hot(source)
+        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """What formats want to know the next time of files that change again and again and hold many runs."""
         self._shallow: list[tuple[Entry, str]] = []
         """Files of which only the list stage was done, oldest first."""
         self._counted = 0
@@ -264,11 +269,17 @@ class Lister:
         if entry is None:
             self._agenda.drop(path)
             self._hot.forget(path)
+            self._kept.pop(path, None)
             return Found(path=path, reason="gone")
         found = self._hot.look(path)
         if found is None:
             named = path in self._roots
-            found, _ = look(self._source, entry, deep=True, only=self._only, followed=True, named=named)
+            kept = self._kept.pop(path, {})
+            found, _ = look(self._source, entry, deep=True, only=self._only, kept=kept, followed=True, named=named)
+            if kept:
+                self._kept[path] = kept
+                if len(self._kept) > KEPT_FILES:
+                    self._kept.popitem(last=False)
             self._hot.remember(found)
         return None if self._wait_for(found, entry, still) else found
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -14,7 +14,7 @@ from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Ledger, Problem, RunSummary
 from tracetui.model.ledger import total
-from tracetui.sources.base import FOLLOWED, Entry, File, LinkLost, Source
+from tracetui.sources.base import FOLLOWED, KEPT, Entry, File, LinkLost, Source
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -100,14 +100,15 @@ def look(
     last: Format | None = None,
     only: Format | None = None,
     tell: Callable[[Found], None] | None = None,
+    kept: dict[str, Any] | None = None,
     followed: bool = False,
     named: bool = False,
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
-    the file is looked at again and again while it changes. A file that somebody `named` is nobody's part. Raises
-    `LinkLost`.
+    the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
+    file that somebody `named` is nobody's part. Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -116,6 +117,8 @@ def look(
     with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
         if followed:
             file.memo[FOLLOWED] = True
+        if kept is not None:
+            file.memo[KEPT] = kept
         try:
             chosen = only or registry.detect(file, last)
             if chosen is None:

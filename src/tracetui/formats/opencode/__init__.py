@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
-from tracetui.formats.opencode import db, export, store
+from tracetui.formats.opencode import db, export, listing, store
 from tracetui.formats.opencode.parts import whole_of
 from tracetui.formats.opencode.rows import TABLES
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
@@ -32,7 +32,7 @@ class Opencode:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if _is_database(file):
-            return db.summarize(file, self.name, deep=deep)
+            return listing.summarize(file, self.name, deep=deep)
         return export.summarize(file, self.name) if _is_export(file) else store.summarize(file, self.name)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:

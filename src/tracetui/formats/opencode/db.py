@@ -1,10 +1,7 @@
 """``opencode.db``: list its sessions, read one with its sub-agents, look a span up."""
 
-# ruff: noqa: S608 - every name in a statement is one of our own
-
 from __future__ import annotations
 
-from collections.abc import Iterator
 from sqlite3 import Connection, Error
 from typing import Any
 
@@ -14,25 +11,20 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.opencode.body import body_of, changed, rendered
 from tracetui.formats.opencode.follow import Known, read_on
-from tracetui.formats.opencode.forks import Opening, is_suspect, listed, original_of
-from tracetui.formats.opencode.records import At, Info, moment
+from tracetui.formats.opencode.forks import Originals, is_suspect, listed
+from tracetui.formats.opencode.listing import Openings
+from tracetui.formats.opencode.records import At, Info
 from tracetui.formats.opencode.rows import (
     Schema,
     attributes_of,
-    has_parts,
-    message_of,
-    message_rows,
     newest,
-    part_rows,
     schema_of,
     session,
     sessions,
     stored,
 )
-from tracetui.formats.opencode.run import LEADING, STALE_MS, header_of, header_of_tree, run_body
-from tracetui.formats.opencode.spans import Told, tell
-from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
+from tracetui.formats.opencode.run import STALE_MS, header_of_tree, run_body
+from tracetui.model import Body, Link, RunRef, Span
 from tracetui.sources.base import FOLLOWED, File
 from tracetui.sources.sqlite import is_passing, version_of
 
@@ -46,98 +38,6 @@ class Reading(msgspec.Struct, frozen=True):
     """What was told of the run as a whole."""
     version: object = None
     """The version of the database all of which was read."""
-
-
-def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Problem]:
-    """Every session that is no sub-agent of another one."""
-    with file.database(follow=FOLLOWED in file.memo) as connection:
-        connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-        schema = schema_of(connection)
-        infos = sessions(connection, schema)
-        yield from _unlisted(connection, schema, file.path, len(infos), deep=deep)
-        runs, circular = listed(infos)
-        for info in circular:
-            yield Problem(file.path, f"session {info.id}", "its parents go round in a circle: it stands for itself")
-        latest = max((info.updated or 0 for info in infos), default=0)
-        openings = _Openings(connection, schema)
-        modified_at, moving = file.stat.mtime, file.moving
-        for info in runs:
-            ref = RunRef(name, file.path, info.id)
-            stale = info.updated is not None and info.updated < latest - STALE_MS
-            original = original_of(info, openings.of(info), ((one, openings.of(one)) for one in runs))
-            if deep:
-                known = read_on(connection, schema, file.path, info, None, original=original)
-                builder = RunBuilder(ref, lambda span: Body())
-                header = header_of_tree(known.tree, stale=stale)
-                builder.add(known.spans, header=header, problems=known.tree.problems)
-                yield builder.summary(modified_at=modified_at, moving=moving)
-            else:
-                header = header_of(info, openings.leading(info), openings.last(info), stale=stale, original=original)
-                yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
-
-
-def _unlisted(connection: Connection, schema: Schema, path: str, found: int, *, deep: bool) -> Iterator[Problem]:
-    """What no run shows."""
-    (rows,) = connection.execute("SELECT count(*) FROM session").fetchone()
-    if rows > found:
-        yield Problem(path, "session", f"{rows - found} rows have no id")
-    if not has_parts(schema):
-        yield Problem(path, "part", "the table has no columns message_id, data: no part of any message can be read")
-    elif deep and (lost := _lost(connection, "part", "message_id", "message")):
-        yield Problem(path, "part", f"{lost} rows belong to no message")
-    if deep and (lost := _lost(connection, "message", "session_id", "session")):
-        yield Problem(path, "message", f"{lost} rows belong to no session")
-
-
-def _lost(connection: Connection, table: str, key: str, above: str) -> int:
-    """How many rows of a table name no row of the one above."""
-    sql = f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR {key} NOT IN (SELECT id FROM {above} WHERE id NOT NULL)"
-    (count,) = connection.execute(sql).fetchone()
-    return int(count)
-
-
-class _Openings:
-    """How sessions begin and end, looked up when it is asked for."""
-
-    def __init__(self, connection: Connection, schema: Schema) -> None:
-        self._connection, self._schema = connection, schema
-        self._order = schema.order("message")
-        self._found: dict[str, Opening] = {}
-
-    def of(self, info: Info) -> Opening:
-        """How a session begins."""
-        if info.id not in self._found:
-            first = self._first(info)
-            self._found[info.id] = Opening(first, lambda: self._said(info))
-        return self._found[info.id]
-
-    def _first(self, info: Info) -> float | None:
-        if not self._schema.has("message", "time_created"):
-            return None
-        sql = "SELECT min(time_created) FROM message WHERE session_id = ?"
-        return moment(self._connection.execute(sql, (info.id,)).fetchone()[0])
-
-    def _said(self, info: Info) -> str:
-        return next((told.said for told in self.leading(info) if told.is_prompt), "")
-
-    def leading(self, info: Info) -> list[Told]:
-        """The first messages of a session, up to `LEADING`; parts only up to the first prompt."""
-        found: list[Told] = []
-        prompted = False
-        for row in self._rows(info, f"{self._order} LIMIT {LEADING}"):
-            parts = () if prompted else part_rows(self._connection, self._schema, [row[1]]).get(row[1], ())
-            found.append(tell(message_of(row, parts)[0]))
-            prompted = prompted or found[-1].is_prompt
-        return found
-
-    def last(self, info: Info) -> Told | None:
-        """The last message of a session, without its parts."""
-        backwards = ", ".join(f"{name} DESC" for name in self._order.split(", "))
-        rows = self._rows(info, f"{backwards} LIMIT 1")
-        return tell(message_of(rows[0], ())[0]) if rows else None
-
-    def _rows(self, info: Info, order: str) -> list[tuple[Any, ...]]:
-        return message_rows(self._connection, self._schema, f"session_id IN ({{keys}}) ORDER BY {order}", [info.id])
 
 
 def read(file: File, ref: RunRef, cursor: Reading | None) -> Chunk:
@@ -181,11 +81,11 @@ def _read(connection: Connection, path: str, ref: RunRef, cursor: Reading | None
 
 def _original(connection: Connection, schema: Schema, info: Info) -> str | None:
     """The session that this one was forked from; looked for only where it may be a fork."""
-    openings = _Openings(connection, schema)
+    openings = Openings(connection, schema)
     if not is_suspect(info, openings.of(info).first):
         return None
     runs, _ = listed(sessions(connection, schema))
-    return original_of(info, openings.of(info), ((one, openings.of(one)) for one in runs))
+    return Originals(runs, openings.of).of(info)
 
 
 def body(file: File, span: Span) -> Body:

@@ -25,23 +25,34 @@ def is_suspect(info: Info, first: float | None) -> bool:
     )
 
 
-def original_of(info: Info, opening: Opening, others: Iterable[tuple[Info, Opening]]) -> str | None:
-    """Id of the session that began earlier with the same words: copied, or by its title what this one is a fork of."""
-    if not is_suspect(info, opening.first) or opening.first is None:
-        return None
-    wanted = titled(info.title)
-    found: list[tuple[bool, bool, float, str]] = []
-    said: str | None = None
-    for other, begins in others:
-        if other.id == info.id or other.created is None or info.created is None or other.created >= info.created:
-            continue
-        same = begins.first == opening.first
-        if not same and other.title != wanted:
-            continue
-        said = opening.said() if said is None else said
-        if begins.said() == said and (said or same):
-            found.append((other.title != wanted, not same, other.created, other.id))
-    return min(found)[-1] if found else None
+class Originals:
+    """Finds what sessions were forked from: one that began earlier with the same words.
+
+    Its first message was copied with its time, or by its title the fork is one of it.
+    """
+
+    def __init__(self, infos: Iterable[Info], opening: Callable[[Info], Opening]) -> None:
+        self._opening = opening
+        self._alike: dict[float | str, list[Info]] = {}
+        """By the time of the first message, and by title."""
+        for info in infos:
+            self._alike.setdefault(info.title, []).append(info)
+            if (first := opening(info).first) is not None:
+                self._alike.setdefault(first, []).append(info)
+
+    def of(self, info: Info) -> str | None:
+        """Id of the original, None if there is none."""
+        opening = self._opening(info)
+        if opening.first is None or info.created is None or not is_suspect(info, opening.first):
+            return None
+        wanted, said = titled(info.title), opening.said()
+        found: list[tuple[bool, bool, float, str]] = []
+        for other in (*self._alike.get(opening.first, ()), *self._alike.get(wanted or 0.0, ())):
+            begins = self._opening(other)
+            same = begins.first == opening.first
+            if other.created is not None and other.created < info.created and (said or same) and begins.said() == said:
+                found.append((other.title != wanted, not same, other.created, other.id))
+        return min(found)[-1] if found else None
 
 
 def titled(title: str) -> str | None:

@@ -73,7 +73,7 @@ class Told(msgspec.Struct, frozen=True):
     @property
     def runs(self) -> bool:
         """Whether something in it is not over yet."""
-        return any([span.status is Status.RUNNING for span in self.spans])
+        return any(span.status is Status.RUNNING for span in self.spans)
 
 
 def tell(message: Message, session: tuple[Any, ...] = ()) -> Told:
