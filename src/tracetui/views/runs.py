@@ -63,6 +63,10 @@ def _so_far(run: RunSummary, now: float) -> float | None:
     return (now - run.started_at) * 1000
 
 
+_WORTH_IT: Final = 12
+"""Cells in which a prompt is worth beginning."""
+
+
 class RunRows:
     """Rows of the run list at one moment; see `tracetui.views.rows.Rows`."""
 
@@ -148,7 +152,8 @@ class RunRows:
         if name == "outcome":
             ties = self._ties(run, self._glyphs)
             told = (*_standing(run, state), *ties.before, *outcome(run, self._glyphs))
-            return [*fit(told, max(8, size - width_of(ties.after))), *ties.after]
+            room = size - width_of(ties.after)
+            return [*fit((*told, *_asked(run, told, room)), max(8, room)), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
             elapsed = _so_far(run, self.now) if going and run.duration_ms is None else run.duration_ms
@@ -256,6 +261,14 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
     return (Piece(one_line(run.prompt, 200), "dim"),)
 
 
+def _asked(run: RunSummary, told: Line, size: int) -> Line:
+    """What a run was asked, after what is told of it, where there is room for more than a word."""
+    prompt = one_line(run.prompt, 200)
+    if not prompt or size - width_of(told) < _WORTH_IT or any(piece.text == prompt for piece in told):
+        return ()
+    return (Piece(Clean("  ")), Piece(prompt, "dim"))
+
+
 def _cause(run: RunSummary) -> list[Piece]:
     error = run.first_error
     if error is None:
@@ -284,8 +297,9 @@ def _relation(run: RunSummary) -> list[Piece]:
 
 
 def _group_line(item: tuple[str, int], width: int, glyphs: Glyphs) -> Line:
-    label, number = clean(item[0], 60), str(item[1])
-    rule = glyphs.rule * max(0, width - len(label) - len(number) - 3)
+    number = str(item[1])
+    label = text.truncate_middle(clean(item[0], 200), max(8, width - len(number) - 4))  # of a path both ends tell most
+    rule = glyphs.rule * max(0, width - text.cells(label) - len(number) - 3)
     return (Piece(label, "dim"), Piece(Clean(f" {rule} "), "line"), Piece(Clean(number), "dim"))
 
 

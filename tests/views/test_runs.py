@@ -1,0 +1,59 @@
+"""What a row of the list says of a run, and what the heading of a group says of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.store.build import make_summary
+from tests.views.build import check_rows, texts
+from tracetui.model import FirstError, RunSummary, Status
+from tracetui.views.arrange import Item
+from tracetui.views.runs import RunRows
+
+ASKED = "count the lines in notes.txt and write the number down"
+
+
+def row(run: RunSummary, width: int = 80) -> str:
+    (text,) = texts(RunRows([run], now=1_763_730_600.0), width)
+    return text
+
+
+@pytest.mark.parametrize(
+    ("known", "shown"),
+    [
+        ({"status": Status.OK}, "count the lines in notes.txt"),
+        ({"status": Status.UNKNOWN, "deep": True}, "count the lines in notes.txt"),
+        ({"status": Status.RUNNING}, "count the lines in notes.txt"),
+        (
+            {"status": Status.ERROR, "first_error": FirstError("m", "TimeoutError", name="Bash")},
+            "TimeoutError Bash  count the",
+        ),
+        ({"status": Status.CANCELLED, "status_word": "stopped"}, "stopped  count the lines in"),
+        ({"status": Status.OK, "relation": "fork", "replay_of": "01a1f8db"}, "01a1f8db fork  count the"),
+        ({"status": Status.OK, "outcome": "goal met 2/2"}, "goal met 2/2  count the"),
+    ],
+)
+def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: str) -> None:
+    text = row(make_summary(prompt=ASKED, **known))
+    assert shown in text
+    assert text.count("count the") == 1
+
+
+def test_a_long_cause_has_the_room_to_itself() -> None:
+    error = FirstError("Step limit exceeded: 11 of 10", None)
+    text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error))
+    assert "Step limit exceeded: 11 of 10 " in text
+    assert "count" not in text
+
+
+@pytest.mark.parametrize("width", [20, 54, 80, 140])
+def test_of_a_long_folder_both_ends_are_seen(width: int) -> None:
+    items: list[Item] = [(f"/home/me/{'deeper/' * 20}project", 12)]
+    rows = RunRows(items, now=0.0)
+    check_rows(rows, width)
+    (text,) = texts(rows, width)
+    assert text.startswith("/ho")
+    assert "oject " in text
+    assert text.endswith(" 12")
