@@ -8,6 +8,7 @@ While a database is followed, only the sessions are counted again of which rows 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 from sqlite3 import Connection
 from typing import Any
 
@@ -134,8 +135,7 @@ class Openings:
     def of(self, info: Info) -> Opening:
         """How a session begins."""
         if info.id not in self._found:
-            first = self._first(info)
-            self._found[info.id] = Opening(first, lambda: self._said(info))
+            self._found[info.id] = Opening(self._first(info), cache(lambda: self._said(info)))
         return self._found[info.id]
 
     def _first(self, info: Info) -> float | None:
@@ -148,10 +148,12 @@ class Openings:
         return next((told.said for told in self.leading(info) if told.is_prompt), "")
 
     def leading(self, info: Info) -> list[Told]:
-        """The first messages of a session, up to `LEADING`; parts only up to the first prompt."""
+        """The first messages of a session, up to `LEADING`, as far as they say more than the session itself."""
         found: list[Told] = []
         prompted = False
         for row in self._rows(info, f"{self._order} LIMIT {LEADING}"):
+            if prompted and info.agent and info.model:
+                break
             parts = () if prompted else part_rows(self._connection, self._schema, [row[1]]).get(row[1], ())
             found.append(tell(message_of(row, parts)[0]))
             prompted = prompted or found[-1].is_prompt
