@@ -14,7 +14,7 @@ from tracetui.formats.claude_code import branches
 from tracetui.formats.claude_code.agents import beside, meta_of, parts_of
 from tracetui.formats.claude_code.conversation import GROUP
 from tracetui.formats.claude_code.facts import EARLIER, Facts
-from tracetui.formats.claude_code.lean import NULL, Assistant, Block, Counts, Node, Rare, Said, User, lean
+from tracetui.formats.claude_code.lean import NULL, Assistant, Block, Counts, Node, Rare, Said, User, decode
 from tracetui.formats.claude_code.records import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -31,8 +31,8 @@ from tracetui.formats.claude_code.records import (
     type_of,
 )
 from tracetui.formats.claude_code.spans import SYSTEM, hook_span, outcome
-from tracetui.formats.decode import strict
-from tracetui.formats.lines import lines
+from tracetui.formats.decode import skippable, strict
+from tracetui.formats.lines import batches
 from tracetui.formats.tail import MAX_LINE
 from tracetui.model import Error, FirstError, Operation, Span, Status, Usage
 from tracetui.model.build import Tally
@@ -109,11 +109,13 @@ def _add(tally: Tally, part: Tally) -> None:
 
 def _read(file: File, agent: str) -> _Counter:
     counter = _Counter(agent)
-    for line in lines(file, limit=MAX_LINE, end=file.stat.size):
-        if not line.whole or line.skipped:
+    for batch, finished in batches(file, MAX_LINE):
+        if not finished:
             raise Irregular
-        if line.data:
-            counter.take(line.data)
+        skippable(batch)
+        for data in batch.split(b"\n"):
+            if data:
+                counter.take(data)
     return counter
 
 
@@ -139,7 +141,7 @@ class _Counter:
 
     def take(self, data: bytes) -> None:
         """Count one record."""
-        record: Node = lean(data)
+        record: Node = decode(data)
         self.prompted = False
         self._facts(record)
         if isinstance(record, User):

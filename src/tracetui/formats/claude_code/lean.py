@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final
@@ -9,7 +10,6 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from tracetui.formats.claude_code.records import HOUSEKEEPING
-from tracetui.formats.decode import skippable
 
 NULL: Final = msgspec.Raw(b"null")
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
@@ -91,10 +91,7 @@ _others: Final = [
     msgspec.defstruct(f"Kind{number}", [], bases=(Node,), tag_field="type", tag=kind)
     for number, kind in enumerate(sorted(HOUSEKEEPING - {"mode"}))
 ]
-_decode: Final = msgspec.json.Decoder(reduce(or_, [*_others, User, Assistant, Rare, Attachment], Node)).decode
-
-
-def lean(line: bytes) -> Any:
-    """The record on a line. Raises `ValueError` for any that is not quite as it should be."""
-    skippable(line)
-    return _decode(line)
+decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(
+    reduce(or_, [*_others, User, Assistant, Rare, Attachment], Node)
+).decode
+"""The record on a line that is `skippable`. Raises `ValueError` for any that is not quite as it should be."""
