@@ -137,10 +137,14 @@ def _is_word(value: str, key: str) -> bool:
     return key in ("phase", "source", "level", "mode", "operation") and _WORDS.fullmatch(value) is not None
 
 
-def _attacked(value: Any, key: str = "", depth: int = 0, *, spare: Spare = _is_word) -> Any:
+def _attacked(value: Any, key: str = "", depth: int = 0, *, spare: Spare | None = None) -> Any:
     """A value with an attack in every string that is no time and no word that a format knows, and with hostile keys."""
     if isinstance(value, str):
-        return value if spare(value, key) else f"{value[:40]}{ATTACKS[len(value) % len(ATTACKS)]}{value[40:]}"
+        return (
+            value
+            if (spare or _is_word)(value, key)
+            else f"{value[:40]}{ATTACKS[len(value) % len(ATTACKS)]}{value[40:]}"
+        )
     if isinstance(value, list):
         return [_attacked(item, key, depth + 1, spare=spare) for item in value]
     if isinstance(value, dict):
@@ -152,7 +156,7 @@ def _attacked(value: Any, key: str = "", depth: int = 0, *, spare: Spare = _is_w
     return value
 
 
-def _database(path: Path, twin: Path, *, spare: Spare = _is_word) -> None:
+def _database(path: Path, twin: Path, *, spare: Spare | None = None) -> None:
     twin.write_bytes(path.read_bytes())
     log = path.with_name(path.name + "-wal")
     if log.exists():
@@ -166,7 +170,7 @@ def _database(path: Path, twin: Path, *, spare: Spare = _is_word) -> None:
                     _column(connection, table, column, spare)
 
 
-def _column(connection: sqlite3.Connection, table: str, column: str, spare: Spare) -> None:
+def _column(connection: sqlite3.Connection, table: str, column: str, spare: Spare | None) -> None:
     """Attack one column; a JSON value stays one."""
     rows = connection.execute(f'SELECT rowid, "{column}" FROM "{table}"').fetchall()
     for row, value in rows:

@@ -259,3 +259,22 @@ def test_status_words_and_relations_are_facts_of_the_runs() -> None:
 
     assert found.relation == "retry"
     assert {fact.name for fact in found.facts if not fact.same} == {"status", "model"}
+
+
+def test_runs_that_differ_in_notes_of_the_program_alone_went_the_same_way() -> None:
+    a = run_of([Did(Operation.META, "mode", made="plan"), Did()])
+    b = run_of([Did(Operation.META, "mode", made="build"), Did()], ident="b")
+
+    found = compare(a, b)
+    assert found.first is not None
+    assert found.first.noise
+    assert found.same
+    assert not compare(a, b, strict=True).same
+
+
+def test_runs_of_one_task_are_repetitions_of_each_other() -> None:
+    a, b = run_of([Did()], repeats="task"), run_of([Did()], ident="b", repeats="task")
+
+    assert compare(a, b).relation == "repeat"
+    assert compare(a, run_of([Did()], ident="b", repeats="other")).relation is None
+    assert compare(a, run_of([Did()], ident="b", repeats="task", replay_of="x", relation="fork")).relation is None

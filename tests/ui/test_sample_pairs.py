@@ -9,6 +9,7 @@ import pytest
 from tests.shared import needs_shared, sample, settled
 from tests.ui.conftest import Opener, press, settle, text_of
 from tests.ui.test_diff import run_like, shown, type_keys
+from tracetui.formats import registry
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.views.diff import PREFIX, PairRows
 
@@ -16,13 +17,17 @@ pytestmark = needs_shared
 PAIRS = {
     "claude-code/generated-2.1.197": ("723b78ff", "1b25fa54", "fork", "compaction"),
     "codex/generated-0.169.0": ("01a1f8db-d1d4", "01a1f8dd-45dc", "fork", "turn"),
+    "pi": ("01a1f8df", "01a1f8e0", "fork", "user"),
+    "opencode": ("ses_e0723a", "ses_e0720a", "fork", "user"),
     "otel-otlp-json": ("cd9df532", "dd8f55db", "repeat", None),
 }
 """By folder: the ids of original and replay, what that is, and the step at which it diverged (None: nowhere)."""
+FORMATS = {"opencode": "opencode"}
+"""What must be registered for that."""
 BY_HAND = {"atif": ("t-1", "t-2", "bash")}
 
 
-@pytest.mark.parametrize("folder", PAIRS)
+@pytest.mark.parametrize("folder", [folder for folder in PAIRS if FORMATS.get(folder, "otlp") in registry.BUILT_IN])
 async def test_d_opens_where_they_part(opened: Opener, tmp_path: Path, folder: str) -> None:
     original, replay, relation, step = PAIRS[folder]
     async with opened(settled(sample(folder), tmp_path / "traces")) as (app, pilot):

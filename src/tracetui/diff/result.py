@@ -81,8 +81,8 @@ class Diff(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def same(self) -> bool:
-        """Whether no step differs."""
-        return self.first is None
+        """Whether no step differs, or, unless nothing is ignored, none in what means something."""
+        return self.first is None or (bool(self.first.noise) and not self.strict)
 
     @property
     def apart(self) -> bool:

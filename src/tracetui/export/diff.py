@@ -140,7 +140,7 @@ def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
 def pair_line(diff: Diff) -> Clean:
     """One pair in one line: same or not, where first."""
     name = _pair_name(diff)
-    if diff.first is None:
+    if diff.first is None or diff.same:
         return Clean(f"same       {name}")
     aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
     return Clean(f"different  {name}  first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}")

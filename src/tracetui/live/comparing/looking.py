@@ -117,7 +117,7 @@ def _told(span: Span | None) -> str:
 
 def verdict(diff: Diff) -> Verdict:
     """What is said of a pair in one phrase."""
-    if diff.first is None:
+    if diff.first is None or diff.same:
         return Verdict(True)
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)

@@ -165,7 +165,7 @@ class _Sides:
             yield Step()
             if found.first is not None and found.compared:
                 break
-        if found is None or found.first is None:
+        if found is None or found.first is None or found.same:
             return {}
         row = found.rows[found.first.row]
         span = found.span_b(row) or found.span_a(row)
