@@ -23,10 +23,10 @@ from tracetui.formats.paprika.body import body_of
 from tracetui.formats.paprika.fields import Raw, value_of
 from tracetui.formats.paprika.quick import Start, first_steps, quick_facts, start_of
 from tracetui.formats.paprika.record import Record
-from tracetui.formats.paprika.run import first_prompt, header_of, operation_of, tally_of
+from tracetui.formats.paprika.run import first_prompt, header_of, tally_of
 from tracetui.formats.paprika.spans import At, spans_of
 from tracetui.formats.whole import Whole, unchanged, whole
-from tracetui.model import Body, Header, Operation, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat
 
@@ -85,15 +85,15 @@ class Paprika:
         facts = None if start is None else quick_facts(file, start)
         if facts is not None:
             _refuse_newer(facts.schema_version)
-            header, tally = header_of(facts, file.path, None), None
+            header, tally = header_of(facts, file.path, None, file.stat.size), None
         else:
             data = file.read_all()
             record = _skim(data, file.path)
-            if any(operation_of(step) is Operation.UNKNOWN for step in record.steps):
-                record = _load(data, file.path)  # how many bytes they have is to be told
-            header = first_prompt(header_of(record.facts, file.path, record.steps), record.steps)
+            header = header_of(record.facts, file.path, record.steps, file.stat.size)
+            header = first_prompt(header, record.steps)
             tally = tally_of(record, header)
-        header = msgspec.structs.replace(header, size=file.stat.size)
+            if tally.unknown and not record.places:  # how many bytes they have is to be told
+                tally = tally_of(_load(data, file.path), header)
         yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=not header.ended and file.moving)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
@@ -113,8 +113,7 @@ class Paprika:
             )
         data = file.read_all()
         record = _load(data, file.path)
-        header = first_prompt(header_of(record.facts, file.path, record.steps), record.steps)
-        header = msgspec.structs.replace(header, size=len(data))
+        header = first_prompt(header_of(record.facts, file.path, record.steps, len(data)), record.steps)
         body = run_body(record, tally_of(record, msgspec.structs.replace(header, usage=None)))
         reading = _Reading(stat, record, header, body, 0, whole(file, data))
         again = cursor is not START and not (isinstance(cursor, _Begun) and cursor.leads_to(record, stat))

@@ -34,8 +34,8 @@ _ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "messag
 _TEXT: Final = 120
 
 
-def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
-    """The header; without `steps` (in the list stage) the cause of a failure names no span."""
+def header_of(facts: Facts, path: str, steps: list[Skim] | None, size: int | None = None) -> Header:
+    """The header; without `steps` (in the list stage) the cause of a failure names no span. `size`: of the file."""
     execution = facts.execution or _NOTHING
     ident = facts.record_id or PurePath(path).stem
     name = facts.agent.name if facts.agent is not None else None
@@ -65,6 +65,7 @@ def header_of(facts: Facts, path: str, steps: list[Skim] | None) -> Header:
         tags=tags_in(*said) if said else (),
         source=source_in(*said) if said else None,
         writer=layout(facts.schema_version),
+        size=size,
     )
 
 
@@ -264,10 +265,9 @@ def tally_of(record: Record, header: Header) -> Tally:
     How many bytes steps of unknown types have is only told of a record that knows its `places`.
     """
     steps = record.steps
-    violations = llm_calls = tool_calls = unread = 0
+    violations = llm_calls = tool_calls = 0
     tools, models = set(), set()
-    unknown: Counter[str] = Counter()
-    for place, step in enumerate(steps):
+    for step in steps:
         kind = step.step_type
         if kind == "llm_call":
             llm_calls += 1
@@ -277,9 +277,6 @@ def tally_of(record: Record, header: Header) -> Tally:
             tools.add(step.tool_name or kind)
         elif kind == POLICY:
             violations += 1
-        else:
-            unknown[name_of(step)[:NAME_LENGTH]] += 1
-            unread += sum(one.size for one in record.places[place]) if record.places else 0
     errors = [place for place, step in enumerate(steps) if step.error is not None or step.status is not None]
     if errors or violations or record.facts.error is not None:
         broken = failing_step(record.facts, steps)
@@ -294,9 +291,9 @@ def tally_of(record: Record, header: Header) -> Tally:
         problems=len(record.problems),
         tools=kept(tools),
         models=kept(filter(None, models)),
-        unknown=dict(unknown),
-        unread=unread,
     )
+    if llm_calls + tool_calls + violations < len(steps):
+        _count_unknown(tally, record)
     if header.error is None:
         tally.first_error = _first_error(steps, errors)
     stated = header.usage
@@ -305,6 +302,12 @@ def tally_of(record: Record, header: Header) -> Tally:
     if header.started_at is None or header.duration_ms is None:
         _time(tally, steps)
     return tally
+
+
+def _count_unknown(tally: Tally, record: Record) -> None:
+    unknown = [place for place, step in enumerate(record.steps) if operation_of(step) is Operation.UNKNOWN]
+    tally.unknown = dict(Counter(name_of(record.steps[place])[:NAME_LENGTH] for place in unknown))
+    tally.unread = sum(one.size for place in unknown for one in record.places[place]) if record.places else 0
 
 
 def _first_error(steps: list[Skim], errors: list[int]) -> FirstError | None:
