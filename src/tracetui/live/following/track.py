@@ -32,7 +32,7 @@ class Known(msgspec.Struct):
 
 def plain(summary: RunSummary) -> RunSummary:
     """A summary to compare: what is not told of it left out."""
-    return msgspec.structs.replace(summary, modified_at=0.0)
+    return msgspec.structs.replace(summary, modified_at=0.0, size=None, unread=None)
 
 
 def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
@@ -42,7 +42,7 @@ def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
 
 def _settled(summary: RunSummary) -> RunSummary:
     status = Status.UNKNOWN if summary.seems_running else summary.status
-    return msgspec.structs.replace(summary, modified_at=0.0, status=status)
+    return msgspec.structs.replace(summary, modified_at=0.0, status=status, size=None, unread=None)
 
 
 class Track:
