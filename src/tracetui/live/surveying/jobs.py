@@ -83,7 +83,7 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
 
 
 Original = Callable[[RunRef], RunRef | None]
-"""The run that another one replays, None if it replays none that is there."""
+"""The run that another one replays or repeats, None if there is none."""
 
 
 def nobody(ref: RunRef) -> None:
@@ -133,6 +133,8 @@ class _Sides:
         self._notes = [_note(len(chosen), len(all_)) for chosen, all_ in zip(self._refs, (a, b), strict=True)]
         self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
         self._known = {} if known is None else known
+        self._kept: tuple[RunRef, Run | None] | None = None
+        """The original that was read last: repetitions of a task have one."""
         self._ended = False
         self._made = 0, Contrast()
         self.total = sum(map(len, self._refs))
@@ -152,12 +154,16 @@ class _Sides:
                 if its is not None:
                     read.append((ref, its))
                 yield Step(done=1)
-        self._ended = True
+        self._ended, self._kept = True, None
 
     def _divergence(self, source: Source, run: Run) -> Generator[Step, None, Features]:
         """Where a replay first went differently, if it did."""
         original = self._original(run.summary.ref)
-        other = (yield from _read(source, original)) if original is not None else None
+        if original is None:
+            return {}
+        if self._kept is None or self._kept[0] != original:
+            self._kept = original, (yield from _read(source, original))
+        other = self._kept[1]
         if other is None:
             return {}
         found = None
