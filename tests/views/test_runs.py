@@ -41,6 +41,18 @@ def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: 
     assert text.count("count the") == 1
 
 
+@pytest.mark.parametrize(
+    ("name", "parent", "shown"),
+    [
+        ("tides", None, "tides dover #2"),
+        ("tides_of_the_channel", None, "tides… dover #2"),
+        ("tides", "p", "  dover #2"),
+    ],
+)
+def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str | None, shown: str) -> None:
+    assert shown in row(make_summary(name=name, label="dover #2", parent=parent))
+
+
 def test_a_long_cause_has_the_room_to_itself() -> None:
     error = FirstError("Step limit exceeded: 11 of 10", None)
     text = row(make_summary(prompt=ASKED, status=Status.ERROR, first_error=error))
