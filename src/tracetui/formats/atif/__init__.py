@@ -16,6 +16,7 @@ from tracetui.formats.atif.document import beginning
 from tracetui.formats.atif.parts import whole_of
 from tracetui.formats.atif.reading import Mark, Reading, read_again
 from tracetui.formats.atif.run import counted, header_of, model_of, run_body
+from tracetui.formats.atif.trial import result_of
 from tracetui.formats.atif.words import opening_of
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
@@ -97,13 +98,15 @@ def _summary(ref: RunRef, reading: Reading, file: File) -> RunSummary:
 def _header(reading: Reading, file: File) -> Header:
     root = reading.doc.root
     opening = opening_of((record.value for record in reading.doc.steps), model_of(root))
-    return counted(header_of(root, opening, file), reading)
+    return counted(header_of(root, opening, file, reading.result), reading)
 
 
 def _quick_header(file: File) -> Header | None:
     """The header from what a trajectory says of itself and its first steps; None where that is not strict JSON."""
     found = beginning(file.read_all())
     try:
-        return None if found is None else header_of(found[0], opening_of(found[1], model_of(found[0])), file)
+        if found is None:
+            return None
+        return header_of(found[0], opening_of(found[1], model_of(found[0])), file, result_of(file)[0])
     except (ValueError, RecursionError):  # a step is not
         return None

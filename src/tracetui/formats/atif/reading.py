@@ -21,6 +21,7 @@ from tracetui.formats.atif.fields import (
 )
 from tracetui.formats.atif.parts import CONTINUED, Folders
 from tracetui.formats.atif.spans import AGENT, REF, Scope, answers_of, calls_of, refs_of, spans_of
+from tracetui.formats.atif.trial import RESULT, has_trial, result_of
 from tracetui.formats.atif.words import opening_of
 from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import Operation, Problem, Span, Status, StatusSource, Usage
@@ -92,6 +93,10 @@ class Reading:
         self._seen = {file.name}
         self._parts: dict[str, Whole | None] = {}
         self._missing: list[tuple[str, str]] = []
+        self.result, told = result_of(file)
+        """What is told of the trial that it is of."""
+        if has_trial(file):
+            self._parts[RESULT] = told
         self.size = len(data)
         """Bytes of all files."""
         self._agents = self._continued = 0

@@ -12,6 +12,7 @@ from tracetui.formats.atif.fields import PREVIEW, is_copied, mapping, text_in, w
 from tracetui.formats.atif.parts import CONTINUED
 from tracetui.formats.atif.reading import Reading, Told
 from tracetui.formats.atif.spans import AGENT
+from tracetui.formats.atif.trial import outcome_of
 from tracetui.formats.atif.words import Opening
 from tracetui.formats.labels import source_in, tags_in, task_key
 from tracetui.formats.scalars import layout, number, version
@@ -27,8 +28,8 @@ def model_of(root: dict[str, Any]) -> str | None:
     return word(mapping(root.get("agent")).get("model_name"))
 
 
-def header_of(root: dict[str, Any], opening: Opening, file: File) -> Header:
-    """The header, from the beginning of a trajectory.
+def header_of(root: dict[str, Any], opening: Opening, file: File, result: dict[str, Any]) -> Header:
+    """The header, from the beginning of a trajectory and the `result` of the trial that it is of.
 
     ATIF says of no run how it ended, and some writers write final metrics after each step: it has ended once these are
     there and the file is still.
@@ -47,6 +48,7 @@ def header_of(root: dict[str, Any], opening: Opening, file: File) -> Header:
         time_zone=opening.zone,
         repeats=task_key(name or "", opening.prompt),
         prompt=opening.prompt[:PREVIEW],
+        outcome=outcome_of(result),
         tags=tags_in(root, extra, agent.get("extra")),
         source=source_in(extra, agent.get("extra")),
         writer=version(agent.get("version")) or layout(root.get("schema_version")),
@@ -71,7 +73,7 @@ def run_body(reading: Reading) -> RunBody:
         last_user=next((text for source, text in reversed(said) if source == "user" and text), None),
         last_assistant=next((text for source, text in reversed(said) if source == AGENT and text), None),
         totals=tuple(_totals([told for told in reading.told if not told.below])),
-        attributes=reading.doc.root,
+        attributes=reading.doc.root | ({"result.json": reading.result} if reading.result else {}),
     )
 
 
