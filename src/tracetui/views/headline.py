@@ -15,7 +15,6 @@ from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.runs import status_now
 
 if TYPE_CHECKING:
-    from tracetui.store.statistics import Estimate
     from tracetui.views.assessment import Assessment
 
 
@@ -33,8 +32,7 @@ def heading(
 
     `state` is how it stands if the trace tells no end, `known` how a run went that may be this one.
     """
-    estimate = known.estimate if known is not None and known.run.summary.ref == run.summary.ref else None
-    return [tuple(fit(_verdict(run, glyphs, state), width)), _facts(run.summary, width, now, zone, glyphs, estimate)]
+    return [tuple(fit(_verdict(run, glyphs, state), width)), _facts(run.summary, width, now, zone, glyphs, known)]
 
 
 def ending(run: Run, glyphs: Glyphs = UNICODE) -> Line:
@@ -122,7 +120,7 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
 
 
 def _facts(
-    summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs, estimate: Estimate | None
+    summary: RunSummary, width: int, now: float | None, zone: tzinfo, glyphs: Glyphs, known: Assessment | None
 ) -> Line:
     facts = [clean(summary.model, 80)] if summary.model else []
     if summary.duration_ms is not None:
@@ -130,16 +128,22 @@ def _facts(
     total = tokens_of(summary.usage)
     if total is not None:
         facts.append(Clean(f"{tokens(total)} tok"))
-    if summary.usage is not None and summary.usage.cost_usd is not None:
-        facts.append(cost(summary.usage.cost_usd))
-    elif estimate is not None:
-        facts.append(cost(estimate.usd, estimated=True))
+    facts += cost_of(summary, known)
     left = Clean(f" {glyphs.dot} ".join(facts)) or Clean("no model, time or tokens recorded")
     when = moment(summary, now=now, zone=zone)
     gap = width - width_of((Piece(left), Piece(when)))
     if gap < 2:
         return tuple(fit([Piece(left, "sec")], width))
     return (Piece(left, "sec"), Piece(Clean(" " * gap)), Piece(when, "dim"))
+
+
+def cost_of(summary: RunSummary, known: Assessment | None) -> list[Clean]:
+    """What a run cost, ``~$0.12`` where that is an estimate; nothing where nobody knows."""
+    if summary.usage is not None and summary.usage.cost_usd is not None:
+        return [cost(summary.usage.cost_usd)]
+    if known is None or known.estimate is None or known.run.summary.ref != summary.ref:
+        return []
+    return [cost(known.estimate.usd, estimated=True)]
 
 
 def moment(summary: RunSummary, *, now: float | None = None, zone: tzinfo = UTC) -> Clean:

@@ -35,7 +35,7 @@ class Steps(LineView):
         self.stands: Callable[[Run], Liveness] | None = None
         """Tells how a run stands of which the trace tells no end."""
         self._state = State.ENDED
-        self._assessment: Assessment | None = None
+        self.assessment: Assessment | None = None
         self.as_tree = False
         self._tree_for_now = False
         """Whether it is a tree only until another run is shown, for a span that has no row in the timeline."""
@@ -270,7 +270,7 @@ class Steps(LineView):
         """Fold calls that were repeated, but none that the cursor is on."""
         from tracetui.views.folds import Folds
 
-        self._assessment, rows = assessment, self.rows
+        self.assessment, rows = assessment, self.rows
         if isinstance(rows, spans.SpanRows):
             folds = Folds.of(assessment, rows.run, going=self._state in GOING)
             self._show_loops(rows.fold_loops(folds.but(self.unfolded)).uncovered(self.cursor))
@@ -353,7 +353,7 @@ class Steps(LineView):
         def lines(width: int) -> list[Line]:
             above: list[Line] = []
             if self.headline:
-                state, known = self._state, self._assessment
+                state, known = self._state, self.assessment
                 above = [*told(run, width, now=now, zone=look.zone, glyphs=look.glyphs, state=state, known=known), ()]
                 if width > 90 and (whole := rows.overview(width)):
                     above += [whole, ()]

@@ -301,7 +301,7 @@ class MainScreen(JudgingScreen):
         run, vitals = self.summary if self.level else None, self.live.vitals()
         self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
         said = self.said or self.live.sentence(width)
-        self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps.run, width))
+        self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps, width))
         commands = self.comparing.offered(self.live.worded(app.commands), self.ref)
         self.show_footer(*footer(commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
 

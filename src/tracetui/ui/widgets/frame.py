@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
 from tracetui.live.mail import Watching
@@ -15,10 +15,14 @@ from tracetui.text import Clean
 from tracetui.ui.commands import RUNS, Command, of_pane, shown
 from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
+from tracetui.views.headline import cost_of
 from tracetui.views.liveness import State
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece, width_of
 from tracetui.views.runs import hidden_columns, status_now
+
+if TYPE_CHECKING:
+    from tracetui.views.assessment import Assessment
 
 NARROW_HEADER: Final = 100
 WIDE_HEADER: Final = 180
@@ -35,6 +39,15 @@ class Progress(Protocol):
     def seen(self) -> int: ...
     @property
     def total(self) -> int | None: ...
+
+
+class Opened(Protocol):
+    """Who shows the steps of a run."""
+
+    @property
+    def run(self) -> Run | None: ...
+    @property
+    def assessment(self) -> Assessment | None: ...
 
 
 class Vitals(NamedTuple):
@@ -138,7 +151,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
 
 
 def sentence(
-    store: Store, progress: Progress, vitals: Vitals, run: RunSummary | None, opened: Run | None, width: int
+    store: Store, progress: Progress, vitals: Vitals, run: RunSummary | None, opened: Opened, width: int
 ) -> Line:
     """The conclusion, and the next key."""
     if run is not None:
@@ -188,7 +201,7 @@ def _causes(causes: dict[str, int], width: int) -> list[Piece]:
     return [*words, Piece(Clean(f" {causes[name]}×"), "sec")]
 
 
-def _run_sentence(run: RunSummary, opened: Run | None, state: State) -> Line:
+def _run_sentence(run: RunSummary, opened: Opened, state: State) -> Line:
     pieces: list[Piece] = []
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
@@ -201,10 +214,9 @@ def _run_sentence(run: RunSummary, opened: Run | None, state: State) -> Line:
     facts = [steps, f"{text.tokens(total_tokens(run))} tok"]
     if run.model:
         facts.insert(0, clean(run.model, 40))
-    if run.usage is not None and run.usage.cost_usd is not None:
-        facts.append(text.cost(run.usage.cost_usd))
-    if opened is not None and opened.problems:
-        facts.append(f"{len(opened.problems)} notes in run")
+    facts += cost_of(run, opened.assessment)
+    if opened.run is not None and opened.run.problems:
+        facts.append(f"{len(opened.run.problems)} notes in run")
     pieces += [Piece(Clean("  ·  " + " · ".join(facts)), "sec"), Piece(Clean("  ·  "), "dim")]
     if state is not State.ENDED:
         return (*pieces, *_key("i", f"why {state}"))
