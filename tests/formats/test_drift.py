@@ -47,6 +47,10 @@ LINES = [
         "codex", "codex/turns", lambda kind: {"timestamp": "2026-08-01T07:00:00Z", "type": kind, "payload": {"n": 1}}
     ),
     Lines("codex", "codex/turns", lambda kind: {"type": "event_msg", "payload": {"type": kind, "ü": 1}}),
+    Lines("pi", "pi/plain", lambda kind: {"type": kind, "strength": 9}),
+    Lines(
+        "copilot", "copilot/agents", lambda kind: {"type": kind, "data": {"ü": 1}, "timestamp": "2026-08-01T07:00:00Z"}
+    ),
     Lines("ccpa", "ccpa/pair", lambda kind: {"v": 3, "kind": kind, "strength": 9}),
     Lines("pi", "pi/plain", lambda kind: {"type": kind, "id": kind, "parentId": "dd000025", "strength": [9, "ü"]}),
 ]
@@ -89,7 +93,7 @@ def of_file(path: Path) -> RunSummary:
     return found
 
 
-def largest(folder: Path, name: str) -> Path:
+def largest(folder: Path) -> Path:
     paths = [path for path in folder.rglob("*") if path.is_file() and path.suffix in (".jsonl", ".json")]
     return max((path for path in paths if "subagents" not in path.parts), key=lambda path: path.stat().st_size)
 
@@ -101,7 +105,7 @@ def bytes_of(path: Path) -> int:
 
 @of_lines
 def test_lines_of_other_kinds_are_counted_and_no_problem(tmp_path: Path, drift: Lines) -> None:
-    path = largest(copied(tmp_path, drift.case), drift.name)
+    path = largest(copied(tmp_path, drift.case))
     before = of_file(path)
     assert before.unread is None
     lines = path.read_bytes().splitlines(keepends=True)
@@ -118,7 +122,7 @@ def test_lines_of_other_kinds_are_counted_and_no_problem(tmp_path: Path, drift: 
 
 @of_lines
 def test_torn_lines_are_counted_and_a_problem(tmp_path: Path, drift: Lines) -> None:
-    path = largest(copied(tmp_path, drift.case), drift.name)
+    path = largest(copied(tmp_path, drift.case))
     before = of_file(path)
     lines = path.read_bytes().splitlines(keepends=True)
     put(path, b"".join((*lines[:3], TORN + b"\n", *lines[3:-1], TORN + b"\n", lines[-1])))
@@ -130,7 +134,7 @@ def test_torn_lines_are_counted_and_a_problem(tmp_path: Path, drift: Lines) -> N
 
 @of_lines
 def test_a_last_line_that_nobody_finishes_is_torn_once_the_file_is_still(tmp_path: Path, drift: Lines) -> None:
-    path = largest(copied(tmp_path, drift.case), drift.name)
+    path = largest(copied(tmp_path, drift.case))
     lines = path.read_bytes().splitlines(keepends=True)
     put(path, b"".join((*lines[:-1], TORN)))
     found = of_file(path)
@@ -139,7 +143,7 @@ def test_a_last_line_that_nobody_finishes_is_torn_once_the_file_is_still(tmp_pat
 
 @of_lines
 def test_other_fields_lose_nothing(tmp_path: Path, drift: Lines) -> None:
-    path = largest(copied(tmp_path, drift.case), drift.name)
+    path = largest(copied(tmp_path, drift.case))
     lines = path.read_bytes().splitlines()
     records = [json.loads(line) for line in lines if line.strip()]
     put(path, b"".join(encoded({**record, "gale": "of the north"}) + b"\n" for record in records))
@@ -148,7 +152,7 @@ def test_other_fields_lose_nothing(tmp_path: Path, drift: Lines) -> None:
 
 @of_list
 def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift: Listed) -> None:
-    path = largest(copied(tmp_path, drift.case), drift.name)
+    path = largest(copied(tmp_path, drift.case))
     before = of_file(path)
     old = before.unread.kinds if before.unread is not None else ()
     document = json.loads(path.read_bytes())
@@ -164,6 +168,16 @@ def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift:
     there = (one for one in holder[drift.field] if one not in strange and one.get("source") in dict(old))
     lost += sum(len(encoded(one)) for one in there)
     assert (ledger.size, ledger.lost) == (path.stat().st_size, lost)
+
+
+@pytest.mark.parametrize("case", ["penelope/failure", "atif/agents", "paprika/violation", "latticeflow/failed"])
+def test_other_fields_of_a_document_lose_nothing(tmp_path: Path, case: str) -> None:
+    path = largest(copied(tmp_path, case))
+    put(path, encoded({**json.loads(path.read_bytes()), "gale": {"strength": 9}}))
+    found = of_file(path)
+    assert found.unread is None
+    assert found.size is not None
+    assert found.size >= path.stat().st_size
 
 
 def test_a_table_and_a_column_more_lose_nothing(tmp_path: Path) -> None:
