@@ -80,6 +80,11 @@ def test_a_sum_is_that_of_its_parts_in_any_order(found: list[Ledger]) -> None:
     assert whole.torn == sum(one.torn for one in found)
 
 
+def test_writers_are_in_the_order_of_their_numbers() -> None:
+    found = total(Ledger(writers=(version,)) for version in ("2.1.10", "schema 2", "2.1.9", "2.1.10-beta", "dev"))
+    assert found.writers == ("dev", "schema 2", "2.1.9", "2.1.10", "2.1.10-beta")
+
+
 def test_many_kinds_and_writers_are_bounded_and_no_record_is_forgotten() -> None:
     many = [Ledger(1, 1, ((f"kind {i:03}", 1),), 0, (f"1.{i}",)) for i in range(100)]
     whole = total(many)

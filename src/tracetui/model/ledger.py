@@ -88,9 +88,9 @@ def unread(kinds: Mapping[str, int], torn: int, size: int) -> Unread | None:
 
 
 def _by_number(version: str) -> list[tuple[int, int, str]]:
-    """A sort key in which 2.1.9 is before 2.1.10."""
+    """A sort key in which 2.1.9 is before 2.1.10, and words are before numbers."""
     parts = re.findall(r"([0-9]{1,18})|([^0-9]+)", version)
-    return [(0, int(digits), "") if digits else (1, 0, rest) for digits, rest in parts]
+    return [(1, int(digits), "") if digits else (0, 0, rest) for digits, rest in parts]
 
 
 def kinds_of(counted: Iterable[tuple[str, int]]) -> Kinds:
