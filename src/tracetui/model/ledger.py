@@ -62,9 +62,11 @@ class Ledger(msgspec.Struct, frozen=True):
 
 def ledger(size: int | None, unread: Unread | None = None, writer: str | None = None) -> Ledger:
     """The ledger of one run. Of a size that is not known no part can be lost."""
-    found = unread or Unread()
-    lost = 0 if size is None else min(size, found.size)
-    return Ledger(size, lost, found.kinds, found.torn, () if writer is None else (writer,))
+    writers = () if writer is None else (writer,)
+    if unread is None:
+        return Ledger(size, writers=writers)
+    lost = 0 if size is None else min(size, unread.size)
+    return Ledger(size, lost, unread.kinds, unread.torn, writers)
 
 
 def total(ledgers: Iterable[Ledger]) -> Ledger:

@@ -193,8 +193,8 @@ class Store:
     def ledger(self, refs: Iterable[RunRef]) -> Ledger:
         """How much of these runs was understood, of those that were counted; with them, what is torn in their files."""
         runs = [run for ref in refs if (run := self.runs.get(ref)) is not None and run.deep]
-        paths = {run.ref.path for run in runs} & self.problems.keys()
-        torn = sum(problem.torn for path in paths for problem in self.problems[path])
+        paths = {run.ref.path for run in runs} if self.problems else set()
+        torn = sum(problem.torn for path in paths & self.problems.keys() for problem in self.problems[path])
         return total((*(run.ledger for run in runs), Ledger(torn=torn)))
 
     @property
