@@ -86,6 +86,13 @@ def test_names_are_only_names(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["some.zip"]
 
 
+def test_a_member_that_becomes_far_larger_than_it_is_packed_is_not_read(tmp_path: Path) -> None:
+    data = archive({"a": bytes(64 << 20), "b": bytes(1 << 20)}, ZSTANDARD, frame=1 << 26)
+    assert reason(tmp_path, data) == "not read: more than 2000 times as large as it is packed"
+    with opened(tmp_path, data) as file:
+        assert Archive(file).read("b") == bytes(1 << 20)
+
+
 @pytest.mark.parametrize("method", [DEFLATED, ZSTANDARD])
 def test_a_member_does_not_become_larger_than_it_claims(tmp_path: Path, method: int) -> None:
     data = bytearray(archive({"a": bytes(64 << 20)}, method))

@@ -21,6 +21,8 @@ MAGIC: Final = b"PK\3\4"
 """How an archive begins that has a member."""
 MAX_MEMBER: Final = 512 << 20
 """Bytes of a member; a larger one is not read."""
+MAX_RATIO: Final = 2_000
+"""So many times as large as it is packed a member of some size may become: text never does, a bomb much more so."""
 MAX_DIRECTORY: Final = 64 << 20
 """Bytes of the list of members."""
 MAX_MEMBERS: Final = 200_000
@@ -85,6 +87,8 @@ class Archive:
             raise FormatError("there is no such member in the archive", name)
         if member.size > MAX_MEMBER:
             raise FormatError(f"not read: {member.size} bytes, more than {MAX_MEMBER >> 20} MiB", name)
+        if member.size > max(_PIECE, MAX_RATIO * member.packed):
+            raise FormatError(f"not read: more than {MAX_RATIO} times as large as it is packed", name)
         if member.offset in self._overlapping:
             raise FormatError("not read: other members are in the same place", name)
         return _unpacked(member, _packed(self._file, member))
