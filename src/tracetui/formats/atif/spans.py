@@ -128,7 +128,7 @@ def _base(step: dict[str, Any], ident: str, at: At, scope: Scope) -> dict[str, A
 
 def _outcome(step: dict[str, Any], text: str) -> dict[str, Any]:
     """The status of a step: ok unless a field says something else."""
-    if "extra" not in step:
+    if step.get("extra") is None:
         return _FINE
     extra = without(mapping(step["extra"]), "tool_result_is_error")
     status, source, error = failure_in((extra,), text)
@@ -188,7 +188,9 @@ def _agent(step: dict[str, Any], ident: str, at: At, scope: Scope) -> Span:
 def _call(call: dict[str, Any], place: int, answers: list[Any], top: Span, said: Any, *, lean: bool) -> Span:
     """A call of the step that is `top`, which has `said` whether the only one failed."""
     extras = [mapping(answer).get("extra") for answer in answers] + [call.get("extra"), said and {"is_error": said}]
-    status, source, error = failure_in(extras, [mapping(answer).get("content") for answer in answers])
+    status = source = error = None
+    if any(extras):
+        status, source, error = failure_in(extras, [mapping(answer).get("content") for answer in answers])
     return Span(
         id=f"{top.id}.{place + 1}",
         name=(word(call.get("function_name")) or "tool")[:PREVIEW],
