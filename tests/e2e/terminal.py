@@ -60,7 +60,11 @@ class Terminal:
             os.closerange(3, 256)
             path = os.pathsep.join((os.environ.get("PYTHONPATH", ""), ROOT)).strip(os.pathsep)
             own = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "PYTHONPATH": path}
-            nowhere = {"HOME": "/nonexistent", "XDG_STATE_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+            nowhere = {
+                "HOME": "/dev/null/nowhere",
+                "XDG_STATE_HOME": "/dev/null/nowhere",
+                "XDG_CONFIG_HOME": "/dev/null/nowhere",
+            }
             os.execve(command[0], command, {"PATH": os.environ.get("PATH", "")} | own | nowhere | environment)
         finally:
             os._exit(127)

@@ -106,8 +106,7 @@ def test_what_was_judged_is_in_the_triage_that_is_taken_along(samples: Path, tmp
     with opened(samples, state, (120, 40)) as terminal:
         count = judge_all(terminal)
         terminal.type("x", "\x15", *str(target), "enter")
-        terminal.expect(name)
-        terminal.rest()
+        terminal.expect("wrote ")
         terminal.type("q", "q")
         assert terminal.end() == 0
     told = subprocess.run(

@@ -26,6 +26,11 @@ def test_without_a_file_everything_is_as_it_comes() -> None:
     assert config.arrangement(config.load()) == Arrangement()
 
 
+def test_a_home_that_is_no_folder_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CONFIG_HOME", "/dev/null/nowhere")
+    assert config.load() == config.Config()
+
+
 def test_theme_time_and_list(own_folders: Path) -> None:
     own_folders.write_text('theme = "light"\ntime = "utc"\n[list]\nsort = "time"\ngroup = "agent"\ncolumns = "all"\n')
     found = config.load()

@@ -5,13 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from textual import events
 from textual.pilot import Pilot
 
-from tests.ui.conftest import Opener, press, settle, text_of
+from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS, STEPS
 from tracetui.ui.screens.facets import FacetsScreen
+from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.widgets.prompt import Prompt
 
 RESEARCHER = "paprika/0690e0f0*.json"
@@ -249,3 +251,15 @@ async def test_what_cannot_be_read_is_no_run_among_the_shown(opened: Opener, sam
         whole = len(app.store.runs)
         assert len(app.main.runs.rows) > whole  # headings, and a file that can't be read
         assert f"{whole}/{whole} shown" in text_of(app)
+
+
+async def test_keys_that_come_faster_than_the_screen_are_typed_where_they_belong(opened: Opener, samples: Path) -> None:
+    """As a slow line delivers them: in one piece, the prompt not there yet, and gone again before the last one."""
+    async with opened(samples, size=(120, 40)) as (app, pilot):
+        for key, character in (*(("f", "f"), ("x", "x"), ("ctrl+u", None)), *((letter, letter) for letter in "zebra")):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: line(app, 1).strip().startswith("zebra"), what="the words")
+        for key, character in (("backspace", None), ("backspace", None), ("enter", "\r"), ("question_mark", "?")):
+            app.post_message(events.Key(key, character))
+        await until(pilot, lambda: isinstance(app.screen, HelpScreen), what="the help")
+        assert app.main.runs.arrangement.words == "zeb"

@@ -57,7 +57,7 @@ def load() -> Config:
         import tomllib  # most have no such file
 
         found = msgspec.convert(tomllib.loads(text), Config)
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return Config()
     except (OSError, ValueError) as error:  # of TOML, of types, of names
         raise UsageError(f"{path}: {error}") from error

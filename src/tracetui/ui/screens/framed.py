@@ -86,7 +86,11 @@ class FramedScreen(Screen[None]):
 
     def on_key(self, event: events.Key) -> None:
         """Every key that no prompt took: look it up in the table of commands."""
-        if self._prompt is not None and self._prompt.display and self._prompt.has_focus:
+        prompt = self._prompt
+        if prompt is not None and prompt.display and prompt.has_focus:
+            if prompt.takes(event):  # it was on its way here before there was something to type in
+                event.stop()
+                prompt.post_message(events.Key(event.key, event.character))
             return
         before = self.keys.pending
         command = self.keys.press(typed(event.key, event.character), self.pane)

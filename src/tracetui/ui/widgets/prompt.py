@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from textual import events
+from textual.binding import Binding
 from textual.message import Message
 from textual.widgets import Input
 
@@ -12,6 +13,9 @@ from tracetui.text import clean
 
 FILTER: Final = "filter"
 """How the purpose of a prompt begins that filters: what is given up filters no more."""
+_EDITS: Final = {
+    key: binding.action for binding in Input.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")
+}
 
 
 class Prompt(Input):
@@ -58,7 +62,7 @@ class Prompt(Input):
         self.value = value
         self.cursor_position = len(value)
         self.display = True
-        self.focus()
+        self.screen.set_focus(self)  # at once: the next key may be here already
         self._quiet = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
@@ -66,19 +70,28 @@ class Prompt(Input):
         if not self._quiet and self.display:
             self.post_message(self.Typed(self._purpose, event.value))
 
-    def on_input_submitted(self, event: Input.Submitted) -> None:
-        event.stop()
-        self._finish(event.value, taken=True)
+    @staticmethod
+    def takes(event: events.Key) -> bool:
+        """Whether it does something with that key."""
+        return event.is_printable or event.key in _EDITS or event.key in ("tab", "shift+tab", "escape")
 
-    def on_key(self, event: events.Key) -> None:
-        if event.key in ("tab", "shift+tab"):
-            event.stop()
+    async def on_key(self, event: events.Key) -> None:
+        """Textual would edit later than it types: after a key that edits, typed text may be here already."""
+        if not self.display:  # answered: this key was on its way here
             event.prevent_default()
+            return
+        if event.key in ("tab", "shift+tab"):
             self.post_message(self.Complete(self, self._purpose, 1 if event.key == "tab" else -1))
         elif event.key == "escape":
-            event.stop()
-            event.prevent_default()
             self._finish("" if self._purpose.startswith(FILTER) else self._before, taken=False)
+        elif event.key == "enter":
+            self._finish(self.value, taken=True)
+        elif event.key in _EDITS:
+            await self.run_action(_EDITS[event.key])
+        else:
+            return
+        event.stop()
+        event.prevent_default()
 
     def put(self, text: str, cursor: int) -> None:
         """Put text in place of what was typed, as if it was typed."""
