@@ -13,7 +13,7 @@ import orjson
 from tests.bench.data import BIG, Words, made
 from tests.bench.listing import interleaved
 from tests.bench.table import Row, median
-from tests.formats import inspect_build
+from tests.formats import inspect_build, opencode_build
 from tracetui.live.scan import scan
 from tracetui.sources.archive import Archive
 from tracetui.sources.local import LocalSource
@@ -98,6 +98,28 @@ def copilot(calls: int) -> Path:
     return made(f"copilot-{calls}", write)
 
 
+def opencode(calls: int) -> Path:
+    """A database with a session of so many calls, with outputs of a few kB, each told twice as opencode does."""
+
+    def write(folder: Path) -> None:
+        words = Words("opencode")
+        with opencode_build.database(folder / "opencode.db") as db:
+            db.execute("BEGIN")
+            writer = opencode_build.Writer(db)
+            writer.session("ses_1", 1, "Prune")
+            for number in range(calls):
+                asked, ident = f"msg_{number - number % 8:06}a", f"msg_{number:06}b"
+                if number % 8 == 0:
+                    writer.user(asked, "ses_1", 2 + number, words.text(300))
+                writer.answer(ident, "ses_1", 2.1 + number, asked, end=2.9 + number)
+                shown, given = words.text(3_000), {"command": words.text(80)}
+                call = opencode_build.call("bash", given, shown, 2.3 + number, exit=int(number % 8 == 5), output=shown)
+                writer.step(ident, "ses_1", 2.2 + number, 2.9 + number, opencode_build.text(words.text(80)), call)
+            db.execute("COMMIT")
+
+    return made(f"opencode-{calls}", write)
+
+
 def inspect(calls: int) -> Path:
     """A log of so many calls, fifty in a sample, with outputs of a few kB: an archive, packed as Inspect does."""
 
@@ -117,11 +139,14 @@ MADE: Final[dict[str, Callable[[int], Path]]] = {
     "atif": atif,
     "otlp": otlp,
     "inspect": inspect,
+    "opencode": opencode,
     "pi": pi,
     "copilot": copilot,
 }
-LIMITS: Final = {"otlp": 2.5}
-"""Where it may take more than twice as long: each attribute of a span is an object of objects."""
+LIMITS: Final = {"otlp": 2.5, "opencode": 4}
+"""Where it may take more than twice as long: each attribute of a span is an object of objects; each part of a message
+is a row of a database.
+"""
 
 
 def _sample(words: Words, number: int) -> dict[str, Any]:
@@ -347,13 +372,17 @@ def _decode(folder: Path) -> None:
 
 
 def _contents(folder: Path) -> Iterator[bytes]:
-    """What is in the files; of archives, in their members."""
+    """What is in the files; of archives, in their members; of databases, in the columns that hold JSON."""
     for path in folder.rglob("*.json*"):
         yield path.read_bytes()
     for path in folder.rglob("*.eval"):
         with LocalSource().open(str(path)) as file:
             archive = Archive(file)
             yield from map(archive.read, archive.members)
+    for path in folder.rglob("*.db"):
+        with LocalSource().open(str(path)) as file, file.database() as db:
+            for table in ("message", "part"):
+                yield from (data.encode() for (data,) in db.execute(f"SELECT data FROM {table}"))
 
 
 def _count(folder: Path) -> None:

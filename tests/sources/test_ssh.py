@@ -61,10 +61,12 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("atif", "agents"),
         ("otlp", "genai"),
         ("inspect", "archive"),
+        ("opencode", "database"),
+        ("opencode", "storage"),
         ("pi", "fork"),
         ("copilot", "agents"),
     ):
-        shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name)
+        shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
     before = state_of(traces)
     here = {found.path: found for found in scan(LocalSource(), [str(traces)], deep=True)}
     with source_for([f"there:{traces}"]) as source:

@@ -27,6 +27,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "codex": "tracetui.formats.codex:Codex",
     "otlp": "tracetui.formats.otlp:Otlp",
     "inspect": "tracetui.formats.inspect_ai:Inspect",
+    "opencode": "tracetui.formats.opencode:Opencode",
     "atif": "tracetui.formats.atif:Atif",
     "pi": "tracetui.formats.pi:Pi",
     "copilot": "tracetui.formats.copilot:Copilot",

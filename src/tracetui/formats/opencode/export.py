@@ -11,11 +11,11 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Cursor
 from tracetui.formats.decode import decode, strict, top_names
-from tracetui.formats.opencode.body import body_of, changed
+from tracetui.formats.opencode.body import body_of, changed, rendered
 from tracetui.formats.opencode.records import At, Message, Part, Record, info_of, part_with, without, word
 from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
-from tracetui.formats.opencode.spans import tell
+from tracetui.formats.opencode.spans import KINDS, tell
 from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
@@ -163,7 +163,9 @@ def _apart(message: Message, number: int, seen: set[str]) -> Message:
 def message_of(value: Any, place: tuple[Any, ...]) -> tuple[Message, str]:
     """A message with its parts, and what is wrong with it. Ids are "" where they are not told."""
     if not isinstance(value, dict):
-        return Message("", {}, (), {} if value is None else {"data": value}, place), "no JSON object"
+        return Message(
+            "", {}, (), {} if value is None else {"data": value}, place, len(rendered(value))
+        ), "no JSON object"
     told, listed = value.get("info"), value.get("parts")
     own, wrong = without(value, "info", "parts"), ""
     data = told if isinstance(told, dict) else {}
@@ -173,14 +175,16 @@ def message_of(value: Any, place: tuple[Any, ...]) -> tuple[Message, str]:
         own, wrong = own | ({} if listed is None else {"parts of it": listed}), wrong or "it has no list of parts"
         listed = []
     parts = [part_of(one, number) for number, one in enumerate(listed)]
-    return Message(word(data.get("id")) or "", data, tuple(parts), own, place), wrong
+    size = len(rendered(value)) if len(place) == 1 else place[1]
+    return Message(word(data.get("id")) or "", data, tuple(parts), own, place, size), wrong
 
 
 def part_of(value: Any, number: int) -> Part:
     """One part of a message, by its number."""
     data = value if isinstance(value, dict) else {}
     own = {} if isinstance(value, dict) or value is None else {"data": value}
-    return part_with(word(data.get("id")) or "", data, own, (number,))
+    found = part_with(word(data.get("id")) or "", data, own, (number,))
+    return found if found.kind in KINDS else msgspec.structs.replace(found, size=len(rendered(value)))
 
 
 def _problems(tree: Tree, document: Document, file: File) -> list[Problem]:

@@ -39,6 +39,8 @@ _ASKED: Final = frozenset({"text", "file", "agent", "subtask"})
 """Parts of what somebody asked."""
 _NOTES: Final = frozenset({"patch", "snapshot", COMPACTION, "agent", "subtask"})
 """Parts that are known, and stand for themselves."""
+KINDS: Final = _SAID | _ASKED | _NOTES | {"tool", "retry"}
+"""All that are known."""
 _QUIET: Final = frozenset({"stop", "tool-calls"})
 """Reasons to finish that go without saying."""
 _ABORTED: Final = "MessageAbortedError"
