@@ -157,3 +157,15 @@ def test_what_a_dead_program_left_active_is_not_among_the_live() -> None:
     assert shown[-1] == "killed"
     by_status = names(arrange([killed], [], Arrangement(group="status"), now=NOW, going=lambda one: False))
     assert by_status == ["unknown", "killed"]
+
+
+def test_sessions_of_one_folder_stand_together_whoever_wrote_them() -> None:
+    runs = [
+        run("a", age=1, source="/work/one"),
+        run("b", age=2, source="/work/two"),
+        run("c", age=3, source="/work/one", ref=RunRef("other", "c.json")),
+        run("d", age=4),
+        run("e", age=5, source="/work/two", ref=RunRef("other", "e.json")),
+    ]
+    shown = names(arrange(runs, [], Arrangement(group="source"), now=NOW))
+    assert shown == ["/work/one", "a", "c", "/work/two", "b", "e", "no source", "d"]
