@@ -162,3 +162,19 @@ def test_tokens_read_as_people_write_them(number: int | None, words: str) -> Non
 def test_any_count_is_short(number: int) -> None:
     assert len(text.tokens(number)) <= 6
     assert text.count(number) != ""
+
+
+@pytest.mark.parametrize(
+    ("usd", "told", "estimated"),
+    [
+        (None, "—", "—"),
+        (0.0, "$0.00", "~$0.00"),
+        (0.00001, "$0.0000", "<$0.001"),
+        (0.0012, "$0.0012", "~$0.001"),
+        (0.0099, "$0.0099", "~$0.010"),
+        (0.123, "$0.12", "~$0.12"),
+        (1234.5, "$1234.50", "~$1234.50"),
+    ],
+)
+def test_costs(usd: float | None, told: str, estimated: str) -> None:
+    assert (text.cost(usd), text.cost(usd, estimated=True)) == (told, estimated)

@@ -239,8 +239,13 @@ def grouped(number: int) -> Clean:
 
 
 def cost(usd: float | None, *, estimated: bool = False) -> Clean:
-    """US dollars as ``$0.06`` (four decimals below a cent), estimated ones as ``~$0.06``; ``—`` for None."""
+    """US dollars as ``$0.06``, four decimals below a cent; ``—`` for None.
+
+    Estimated ones as ``~$0.06``, with three decimals, and ``<$0.001`` where that shows nothing.
+    """
     if usd is None:
         return Clean("—")
-    sign = "~$" if estimated else "$"
-    return Clean(f"{sign}{usd:.2f}" if usd >= 0.01 or usd == 0 else f"{sign}{usd:.4f}")
+    if estimated and 0 < usd < 0.0005:
+        return Clean("<$0.001")
+    sign, decimals = ("~$", 3) if estimated else ("$", 4)
+    return Clean(f"{sign}{usd:.{2 if usd >= 0.01 or usd == 0 else decimals}f}")

@@ -17,7 +17,7 @@ async def test_the_open_run_is_estimated(opened: Opener, tmp_path: Path, monkeyp
     shutil.copytree(ROOT / "tests" / "formats" / "codex" / "old" / "input", tmp_path / "traces")
     async with opened(tmp_path / "traces", size=(120, 40)) as (app, pilot):
         await press(pilot, "enter")
-        assert "~$0.0042" in text_of(app)
+        assert "~$0.004" in text_of(app)
         assert app.main.detail.choose("run")
         await settle(pilot)
         assert f"estimated by {prices.origin()}, model gpt-5-codex" in text_of(app)

@@ -34,6 +34,7 @@ examples:
 """
 SCHEMA: Final = "tracetui/stats/1"
 HEADING: Final = ("COUNT", "ERRORS", "RUNS", "P50", "P95", "TOTAL", "TOKENS", "COST")
+_SIZES: Final = (6, 6, 6, 6, 6, 6, 6, 7)
 _WIDEST: Final = 48
 
 
@@ -101,7 +102,11 @@ def _table(statistics: Statistics) -> Iterator[Clean]:
     heading = (Clean(statistics.by.value.upper()), tuple(map(Clean, HEADING)))
     width = min(_WIDEST, max(cells(name) for name, _ in (heading, *rows)))
     for name, values in (heading, *rows):
-        yield Clean("  ".join((pad(name, width), *(pad(value, 6, right=True) for value in values))))
+        yield Clean(
+            "  ".join(
+                (pad(name, width), *(pad(value, size, right=True) for value, size in zip(values, _SIZES, strict=True)))
+            )
+        )
 
 
 def _cells(row: Row) -> tuple[Clean, ...]:

@@ -73,7 +73,7 @@ def _of_calls(model: str | None, usage: Usage | None, at: float | None, calls: i
     """The price goes with the size of a call: so many calls are priced as `calls` times one."""
     if usage is None or not model or usage.cost_usd is not None or not wanted() or not installed():
         return None
-    if usage.input_tokens is None and usage.output_tokens is None:
+    if not usage.input_tokens and not usage.output_tokens:
         return None
     cached = usage.cache_read_tokens, usage.cache_creation_tokens
     each = tuple(_share(count, calls) for count in (usage.input_tokens, usage.output_tokens, *cached))
