@@ -210,6 +210,15 @@ def test_attempts_that_a_summary_does_not_count_are_told(tmp_path: Path) -> None
     assert problems(path) == ["2 failed attempts are not listed: the summary of the sample does not count them"]
 
 
+def test_a_summary_that_counts_too_many_attempts_lists_so_many_and_no_more(tmp_path: Path) -> None:
+    told = members(head("e"), [sample("dover")])
+    told["summaries.json"][0]["retries"] = 10**9
+    found = listed(written(tmp_path, told))
+    assert len(found) == 1001
+    assert found["dover_epoch_1_attempt_1"].problems == 1
+    assert found["dover_epoch_1"].problems == 0
+
+
 def test_epochs_and_files_of_one_task_are_repetitions(tmp_path: Path) -> None:
     one = written(tmp_path, document(), "one.json")
     other = written(tmp_path, members(head("evalOfOther", model="acme/gull"), [sample("dover")]), "other.eval")

@@ -17,7 +17,8 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.inspect_ai.body import body_of
-from tracetui.formats.inspect_ai.log import Log, entries_of, find, open_log
+from tracetui.formats.inspect_ai.document_log import open_log
+from tracetui.formats.inspect_ai.log import Log, entries_of, find
 from tracetui.formats.inspect_ai.run import EVAL, Task, Told, eval_body, eval_header, header_of, is_shown
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
@@ -66,14 +67,15 @@ class Inspect:
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """The list stage reads what a log says of its samples in short, the deep stage each sample."""
         log = open_log(file)
+        shown = is_shown(log)
         yield from log.problems
-        if is_shown(log):
+        if shown:
             yield (_counted if deep else _quick)(file, RunRef(self.name, file.path, EVAL), eval_header(log))
-        task = Task(log)
+        task, told = Task(log), None
         for entry in entries_of(log):
             ref = RunRef(self.name, file.path, entry.key)
             if deep:
-                told = Told(log, entry)
+                told = Told(log, entry, told)
                 yield _counted(file, ref, told.header, told)
             else:
                 yield _quick(file, ref, header_of(task, entry, entry.told))

@@ -8,8 +8,9 @@ import msgspec
 import orjson
 
 from tracetui.errors import FormatError
+from tracetui.formats.inspect_ai.document_log import open_log
 from tracetui.formats.inspect_ai.fields import items_of, mapping, record_of, sequence, text_in, value_of, without, word
-from tracetui.formats.inspect_ai.log import find, open_log
+from tracetui.formats.inspect_ai.log import find
 from tracetui.formats.inspect_ai.messages import message_of, messages_of
 from tracetui.formats.inspect_ai.samples import Items, Sample, resolved
 from tracetui.formats.inspect_ai.spans import At

@@ -167,7 +167,8 @@ def first_error(error: Any) -> FirstError:
 class Told:
     """One run: everything that `Format.read` gives of it."""
 
-    def __init__(self, log: Log, entry: Entry) -> None:
+    def __init__(self, log: Log, entry: Entry, previous: Told | None = None) -> None:
+        """The sample that `previous` was of need not be read again."""
         self.task = Task(log)
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
@@ -176,7 +177,8 @@ class Told:
         self._log = log
         self.header = header_of(self.task, entry, entry.told)
         try:
-            self.sample = log.sample(entry.sample)
+            known = previous.sample if previous is not None and previous.entry.sample == entry.sample else None
+            self.sample = known or log.sample(entry.sample)
             self._weave(self.sample)
         except FormatError as fault:
             self._problem(fault.reason, fault.where, torn=True)
