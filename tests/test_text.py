@@ -178,3 +178,8 @@ def test_any_count_is_short(number: int) -> None:
 )
 def test_costs(usd: float | None, told: str, estimated: str) -> None:
     assert (text.cost(usd), text.cost(usd, estimated=True)) == (told, estimated)
+
+
+def test_marks_that_stand_on_nothing_are_cut_too() -> None:
+    marks = clean("\u0e34" * 9)
+    assert [cell_len(truncate(marks, width)) <= width for width in range(5)] == [True] * 5

@@ -131,7 +131,8 @@ def truncate(text: Clean, width: int) -> Clean:
         return text
     if text.isascii():
         return Clean(text[: width - 1] + _ELLIPSIS)
-    return Clean((chop_cells(text[: width * 2], width - 1)[0] if width > 1 else "") + _ELLIPSIS)
+    first = chop_cells(text[: width * 2], width - 1)[:1] if width > 1 else []  # none of what takes no cells
+    return Clean("".join(first) + _ELLIPSIS)
 
 
 def truncate_middle(text: Clean, width: int) -> Clean:
