@@ -28,6 +28,8 @@ LATER: Final = (
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.store.signature", "tracetui.live.surveying.jobs"),
     *("tracetui.ui.controllers.filtering", "tracetui.ui.screens.triage", "tracetui.ui.screens.single"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.providers"),
+    # of prices, and of what is asked where no place is named
+    *("genai_prices", "pydantic", "tracetui.store.statistics", "tracetui.formats.homes", "tracetui.ui.choosing"),
 )
 """Modules, with what is in them. Threads may load them before the first paint if they are quick, its own thread not."""
 
