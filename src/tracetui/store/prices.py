@@ -12,7 +12,6 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
 from functools import cache, lru_cache
-from importlib.util import find_spec
 from math import isfinite
 from typing import Final
 
@@ -36,6 +35,8 @@ def wanted() -> bool:
 @cache
 def installed() -> bool:
     """Whether the library is there; it is not loaded."""
+    from importlib.util import find_spec
+
     return find_spec(_MODULE) is not None
 
 
