@@ -585,6 +585,7 @@ def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_p
     found = listed(path)
     assert found["dover_epoch_1"].outcome == "match C"
     assert found["dover_epoch_1"].spans == 0
+    assert read(path).body.attributes["uuid"] == "uuid-dover-1"
     (problem,) = read(path).problems
     assert (problem.where, problem.torn) == ("samples/dover_epoch_1.json", True)
     assert problem.reason.startswith("broken")

@@ -219,7 +219,7 @@ class Told:
         sample, entry = self.sample, self.entry
         about = {"eval": eval_fields(self._log)}
         if sample is None:
-            return RunBody(attributes=about)
+            return RunBody(attributes={**{name: field(entry.told, name) for name in entry.told}, **about})
         fields = sample.fields
         given = fields.pop("input", None)
         metrics, conversation = metrics_of(scores_of(fields)), sequence(fields.get("messages"))
