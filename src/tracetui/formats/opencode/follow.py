@@ -184,14 +184,14 @@ class _Reader:
         return Session(info, tuple(one.told for one in held), tuple(p for one in held for p in one.problems))
 
     def _stamps(self, info: Info) -> dict[int, Stamp]:
-        """By message, in their order: numbers that are others when anything of it has changed."""
+        """By message, in their order: numbers that are others when anything of it has changed, for who keeps them."""
         connection, schema = self._connection, self._schema
         sql = (
             f"SELECT rowid, id, {schema.stamp('message')} FROM message WHERE session_id = ?"
             f" ORDER BY {schema.order('message')}"
         )
         rows = connection.execute(sql, (info.id,)).fetchall()
-        if not has_parts(schema):
+        if not (self._keeps and has_parts(schema)):
             return {rowid: (stamp,) for rowid, _, stamp in rows}
         stamp = schema.stamp("part")
         sql = (

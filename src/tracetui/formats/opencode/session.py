@@ -224,7 +224,7 @@ class _Walk:
             status_source=source,
             error=error,
             started_at=seconds(turn.prompt.created),
-            duration_ms=None if last is None else since(turn.prompt.created, last.ended_at),
+            duration_ms=None if last is None or last.end is None else since(turn.prompt.created, last.ended_at),
             note=note_of(copied=place.copied, reverted=place.reverted),
             at=At(self._session.info.place),
         )
@@ -253,7 +253,7 @@ def agent_span(session: Session, above: str | None, *, copied: bool) -> Span:
         status_source=source,
         error=error,
         started_at=seconds(info.created),
-        duration_ms=since(info.created, max(ends, default=None)),
+        duration_ms=since(info.created, max(ends)) if ends and status is not Status.UNKNOWN else None,
         preview=info.title[:PREVIEW],
         note=COPIED if copied else "",
         at=At(info.place, shows="session"),
