@@ -1,12 +1,37 @@
-"""Single values of traces, taken for what they say and nothing more."""
+"""Fields of traces, whose types nobody may trust: the value if it is what was asked for, else nothing."""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, datetime
+from sys import intern
 from typing import Any, Final
 
 LENGTH: Final = 120
 """Characters of a version."""
+_SHARED: Final = 64
+_TIME_LIMIT: Final = 64
+_EMPTY: Final[dict[str, Any]] = {}
+
+
+# ---- texts
+
+
+def string(value: Any) -> str | None:
+    """`value` if it is text, even empty text."""
+    return value if isinstance(value, str) else None
+
+
+def text(value: Any) -> str | None:
+    """`value` if it is text with something in it."""
+    return value if isinstance(value, str) and value else None
+
+
+def word(value: Any) -> str | None:
+    """The same; short texts that many spans have (names, models, ids) are kept once."""
+    if not isinstance(value, str) or not value:
+        return None
+    return intern(value) if len(value) <= _SHARED else value
 
 
 def version(*values: Any) -> str | None:
@@ -21,6 +46,33 @@ def layout(value: Any) -> str | None:
     return f"schema {str(value)[:LENGTH]}"
 
 
+# ---- objects and arrays
+
+
+def mapping(value: Any) -> dict[str, Any]:
+    """`value` if it is an object, else an empty one."""
+    return value if isinstance(value, dict) else {}
+
+
+def child(value: Any, name: str) -> dict[str, Any]:
+    """The object in field `name` of `value`, else an empty one, which is not to be changed."""
+    found = value.get(name) if isinstance(value, dict) else None
+    return found if isinstance(found, dict) else _EMPTY
+
+
+def sequence(value: Any) -> list[Any]:
+    """`value` if it is an array, else an empty one."""
+    return value if isinstance(value, list) else []
+
+
+def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
+    """`record` without the fields of those names."""
+    return {key: value for key, value in record.items() if key not in names}
+
+
+# ---- numbers
+
+
 def number(value: Any) -> float | None:
     """`value` as a float if it is a finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -29,3 +81,35 @@ def number(value: Any) -> float | None:
         return float(value) if math.isfinite(value) else None
     except OverflowError:  # a whole number of hundreds of digits
         return None
+
+
+def whole(value: Any) -> int | None:
+    """`value` if it is a whole number of at most 64 bits."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+
+
+def natural(value: Any) -> int | None:
+    """`value` if it is a whole number that can count something: not negative, and small enough for JavaScript (2⁵³)."""
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
+
+
+# ---- times
+
+
+def moment(value: Any) -> float | None:
+    """An ISO 8601 time in seconds since the epoch; one without a zone is read as UTC."""
+    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def between(start: float | None, end: float | None) -> float | None:
+    """Milliseconds from one time in seconds to another, to the microsecond.
+
+    None where one of them is not known, or they are the wrong way round.
+    """
+    return None if start is None or end is None or end < start else round((end - start) * 1000, 3)

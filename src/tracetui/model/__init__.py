@@ -18,6 +18,8 @@ from tracetui.model.run import (
     quote_key,
 )
 from tracetui.model.span import (
+    MESSAGE_LIMIT,
+    PREVIEW,
     Binding,
     Body,
     Check,
@@ -32,6 +34,8 @@ from tracetui.model.span import (
 from tracetui.model.status import status_of
 
 __all__ = [
+    "MESSAGE_LIMIT",
+    "PREVIEW",
     "Binding",
     "Blob",
     "Body",

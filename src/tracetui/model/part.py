@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from msgspec.structs import replace
 
 from tracetui.model.build import Tally, summary_of
 from tracetui.model.message import Message, text_of
 from tracetui.model.run import Header, Run, RunBody, RunSummary, Step
-from tracetui.model.span import Body, Operation, Span, Status, StatusSource
-
-PREVIEW: Final = 120
+from tracetui.model.span import PREVIEW, Body, Operation, Span, Status, StatusSource
 
 
 def is_part(span: Span) -> bool:

@@ -13,6 +13,11 @@ import msgspec
 
 from tracetui.model.message import Message
 
+PREVIEW: Final = 120
+"""Characters of `Span.preview`, of a prompt, and of names that a trace makes up."""
+MESSAGE_LIMIT: Final = 500
+"""Characters of an error in a header; the body holds all of it."""
+
 
 class Operation(StrEnum):
     """What kind of work a span is (`gen_ai.operation.name` where there is a standard value)."""
@@ -195,7 +200,7 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     model: str | None = None
     """The model that was called, as the trace names it."""
     preview: str = ""
-    """What tells this call from the next one (its argument, prompt or text), at most 120 characters, not cleaned."""
+    """What tells this call from the next one (argument, prompt, text): at most `PREVIEW` characters, not cleaned."""
     note: str = ""
     """A short fact that belongs beside the name: ``cached``, ``→ account_support``, ``inherited``, ``max_tokens``."""
     at: Any = None
