@@ -8,9 +8,9 @@ to a file that does not hold the needle, but never no to one that does.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from functools import cached_property, partial
+from typing import Final, Protocol
 
 from tracetui.errors import UsageError
 
@@ -20,9 +20,9 @@ _FOLDED: Final = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
 """Letters that are the same as one of ASCII when case is ignored."""
 _ESCAPED_ROOM: Final = 64
 """Bytes that one character takes at most: a surrogate pair behind the backslashes of JSON in JSON in JSON."""
-
-
 LONG_ENOUGH: Final = 3
+MOST_SECONDS: Final = 2.0
+"""What a regular expression may take for one text."""
 _ASCII: Final = re.compile("[\x20-\x7f]+")
 
 
@@ -30,16 +30,11 @@ class Needle:
     """A text or regular expression to search for, the same for every file. Immutable."""
 
     def __init__(self, pattern: str, *, regex: bool = False, ignore_case: bool = False) -> None:
-        """`regex`: as Python's `re` understands it, ``^`` and ``$`` at every line. Raises `UsageError`."""
+        """`regex`: in the syntax of Python's `re` and more, ``^`` and ``$`` at every line. Raises `UsageError`."""
         if not pattern:
             raise UsageError("there is nothing to search for: the pattern is empty")
         flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
-        try:
-            self._find = re.compile(pattern if regex else re.escape(pattern), flags)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise UsageError(f"not a regular expression: {error}; without -e the pattern is plain text") from error
-        if regex and _may_never_end(re._parser.parse(pattern, flags)):  # type: ignore[attr-defined]
-            raise UsageError("a repeat of nothing but a repeat, as in (a+)+, may take for ever; leave one out")
+        self._find = (_expression if regex else _literal)(pattern, flags)
         self._plain = pattern if not regex and not ignore_case else None
         known = _required(pattern, flags) if regex else pattern
         self._scan = _Scan(known, fold=ignore_case)
@@ -50,13 +45,45 @@ class Needle:
         """Whether JSON text (all of a file, or a piece of it) may hold the needle once it is decoded."""
         return self._scan.may_hold(data)
 
-    def matches(self, text: str) -> Iterator[re.Match[str]]:
-        """Where it is in decoded text; what matches nothing at all is no match."""
+    def matches(self, text: str) -> Iterator[Match]:
+        """Where it is in decoded text; what matches nothing at all is no match.
+
+        Raises `UsageError` where an expression takes longer than `MOST_SECONDS` for it: some take for ever.
+        """
         if self._plain is not None and self._plain not in text:
             return
-        for match in self._find.finditer(text):
-            if match.start() < match.end():
-                yield match
+        try:
+            for match in self._find(text):
+                if match.start() < match.end():
+                    yield match
+        except TimeoutError as error:
+            raise UsageError(
+                f"this expression takes more than {MOST_SECONDS:g} s for one text of {len(text)} characters; "
+                "leave out repeats within repeats"
+            ) from error
+
+
+class Match(Protocol):
+    """Where something was found."""
+
+    def start(self) -> int: ...
+    def end(self) -> int: ...
+    def group(self) -> str: ...
+
+
+def _literal(text: str, flags: int) -> Callable[[str], Iterator[Match]]:
+    return re.compile(re.escape(text), flags).finditer
+
+
+def _expression(pattern: str, flags: int) -> Callable[[str], Iterator[Match]]:
+    """How an expression is found: by a library that can be given a time, and that lets other threads go on."""
+    import regex  # 20 ms, and most searches are for plain text
+
+    try:
+        found = regex.compile(pattern, flags)
+    except (regex.error, RecursionError, OverflowError) as error:
+        raise UsageError(f"not a regular expression: {error}; without -e the pattern is plain text") from error
+    return partial(found.finditer, timeout=MOST_SECONDS, concurrent=True)
 
 
 class _Scan:
@@ -145,7 +172,10 @@ def _hex(c: str) -> list[bytes]:
 def _required(pattern: str, flags: int) -> str:
     """The longest text that everything has which a regular expression matches; empty where that is not plain to see."""
     parser = re._parser  # type: ignore[attr-defined]
-    tree = parser.parse(pattern, flags)
+    try:
+        tree = parser.parse(pattern, flags)
+    except (re.error, RecursionError, OverflowError):
+        return ""  # it is no expression of Python's own
     if tree.state.flags & re.IGNORECASE and not flags & re.IGNORECASE:
         return ""  # the pattern itself says so
     found = [""]
@@ -155,28 +185,3 @@ def _required(pattern: str, flags: int) -> str:
         else:
             found.append("")
     return max(found, key=len)
-
-
-def _may_never_end(parsed: Any, around: bool = False) -> bool:
-    """Whether a repeat without an end holds another one and nothing that must stand beside it.
-
-    Python tries every way to share a text between the two, and nothing can stop it. These are the usual cases, not
-    all. `around`: what is parsed stands so within a repeat.
-    """
-    parser = re._parser  # type: ignore[attr-defined]
-    for at, (operation, value) in enumerate(parsed):
-        alone = around and not any(
-            parser.SubPattern(parsed.state, [other]).getwidth()[0] for i, other in enumerate(parsed) if i != at
-        )
-        if operation in (parser.MAX_REPEAT, parser.MIN_REPEAT):
-            least, most, repeated = value
-            if (alone and least < most > 1) or _may_never_end(repeated, alone or most == parser.MAXREPEAT):
-                return True
-        elif operation is parser.BRANCH:
-            if any(_may_never_end(branch, alone) for branch in value[1]):
-                return True
-        elif (operation is parser.SUBPATTERN and _may_never_end(value[-1], alone)) or (
-            operation in (parser.ASSERT, parser.ASSERT_NOT) and _may_never_end(value[1])
-        ):
-            return True
-    return False

@@ -13,6 +13,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tracetui.errors import TracetuiError
 from tracetui.live.mail import Mailbox
 from tracetui.live.surveying.surveyed import Job, Survey
 from tracetui.live.traffic import Traffic
@@ -71,8 +72,8 @@ class Surveyor:
                         self._tell(found)
                         found, told = replace(found, new=()), time.monotonic()
                     self._rest()
-            except LinkLost as lost:
-                found = replace(found, lost=str(lost))
+            except (LinkLost, TracetuiError) as error:
+                found = replace(found, lost=str(error))
         self._tell(replace(found, finished=True), asked=True)
 
     def _wanted(self, job: Job) -> bool:
