@@ -143,7 +143,7 @@ MADE: Final[dict[str, Callable[[int], Path]]] = {
     "pi": pi,
     "copilot": copilot,
 }
-LIMITS: Final = {"otlp": 2.5, "opencode": 4}
+LIMITS: Final = {"otlp": 2.5, "opencode": 3.5}
 """Where it may take more than twice as long: each attribute of a span is an object of objects; each part of a message
 is a row of a database.
 """

@@ -184,25 +184,26 @@ def value_of(name: str, value: Any) -> Any:
 
 # ---- messages
 
+_DATA: Final = "CAST(data AS BLOB)"
+"""Bytes are decoded as JSON at once, and not as text before."""
 MessageRow = tuple[Any, ...]
 """rowid, id, time_created, data."""
 
 
 def message_rows(connection: Connection, schema: Schema, where: str, keys: Iterable[Any]) -> list[MessageRow]:
     """Rows of messages, in no order."""
-    columns = schema.select("message", ("id", "time_created", "data"))
-    return list(many(connection, f"SELECT rowid, {columns} FROM message WHERE {where}", keys))
+    columns = schema.select("message", ("id", "time_created"))
+    return list(many(connection, f"SELECT rowid, {columns}, {_DATA} FROM message WHERE {where}", keys))
 
 
 def part_rows(connection: Connection, schema: Schema, messages: Iterable[Any]) -> dict[Any, list[tuple[Any, ...]]]:
     """Rows of the parts of messages, by message: rowid, id, message, time_created, data."""
     if not has_parts(schema):
         return {}
-    columns = schema.select("part", ("id", "message_id", "time_created", "data"))
-    order = schema.order("part")
+    columns, order = schema.select("part", ("id", "message_id", "time_created")), schema.order("part")
     found: dict[Any, list[tuple[Any, ...]]] = {}
-    for row in many(connection, f"SELECT rowid, {columns} FROM part WHERE message_id IN ({{keys}}) ORDER BY {order}",
-                    messages):  # fmt: skip
+    sql = f"SELECT rowid, {columns}, {_DATA} FROM part WHERE message_id IN ({{keys}}) ORDER BY {order}"
+    for row in many(connection, sql, messages):
         found.setdefault(row[2], []).append(row)
     return found
 
