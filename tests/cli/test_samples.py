@@ -158,6 +158,7 @@ def told_of_run(run: RunSummary, relations: Relations) -> dict[str, Any]:
         "problems": run.problems,
         "tokens": None if used is None else [getattr(used, name) for name in TOKENS],
         "cost": None if used is None else used.cost_usd,
+        "writer": run.writer,
         "relation": relations.relation(run.ref),
         "original": None if original is None else original.address,
         "parent": run.parent,

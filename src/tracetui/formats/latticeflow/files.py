@@ -106,8 +106,8 @@ def _find(data: bytes, piece: msgspec.Raw, start: int) -> int:
 def is_trace(top: dict[str, Piece], *, partial: bool = False) -> bool:
     """True for an object that holds what a trace holds: `FORMAT`, or `items`, or `events`.
 
-    `events` of Paprika name an `event_type`, those of Inspect an `event`, `items` of a hypergraph MapLog come with a `graph_name`. `partial`: only
-    the beginning of the object is known.
+    `events` of Paprika name an `event_type`, those of Inspect an `event`, `items` of a hypergraph MapLog come with a
+    `graph_name`. `partial`: only the beginning of the object is known.
     """
     if "graph_name" in top or "goal_achieved" in top:
         return False
