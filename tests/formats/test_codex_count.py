@@ -18,7 +18,7 @@ from tests.shared import needs_shared, sample
 from tracetui.formats.codex import Codex
 from tracetui.formats.codex.count import count
 from tracetui.formats.codex.count_state import Irregular
-from tracetui.formats.codex.records import child
+from tracetui.formats.scalars import child
 from tracetui.model import RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.sources.local import LocalSource

@@ -7,9 +7,10 @@ from typing import Any, Final
 from zlib import crc32
 
 from tracetui.errors import FormatError
-from tracetui.formats.codex.records import EVENT, ITEM, At, Record, child, record_of, string, without, word
+from tracetui.formats.codex.records import EVENT, ITEM, At, Record, record_of
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, SAID, arguments, said
+from tracetui.formats.scalars import child, string, without, word
 from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Link, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File

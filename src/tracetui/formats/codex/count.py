@@ -15,15 +15,15 @@ from tracetui.formats.codex import lean
 from tracetui.formats.codex.count_calls import answered, called, event_of_call, ran
 from tracetui.formats.codex.count_state import CountState, Irregular, Span, since
 from tracetui.formats.codex.lean import NULL, text_of
-from tracetui.formats.codex.records import EVENT, ITEM, META, PREVIEW, USAGE, Record, child, record_of, string, word
+from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
 from tracetui.formats.codex.run import header_of
 from tracetui.formats.codex.turns import error_of, outcome_of_turn
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, HEARD, SAID, context_of, is_known
 from tracetui.formats.decode import skippable, strict
 from tracetui.formats.lines import batches
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import child, number, string, word
 from tracetui.formats.tail import MAX_LINE
-from tracetui.model import Header, Operation, Status
+from tracetui.model import PREVIEW, Header, Operation, Status
 from tracetui.model.build import Tally
 from tracetui.sources.base import File
 

@@ -9,10 +9,9 @@ import msgspec
 
 from tracetui.formats.codex.lean import NOTHING, Counts
 from tracetui.formats.codex.outcome import Outcome
-from tracetui.formats.codex.records import PREVIEW
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.state import MOST
-from tracetui.model import Error, FirstError, Operation, Usage
+from tracetui.model import PREVIEW, Error, FirstError, Operation, Usage
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep, kept
 

@@ -7,14 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.codex.records import child, string, text_in, whole, word
+from tracetui.formats.codex.records import text_in
 from tracetui.formats.decode import decode_value
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Status, StatusSource
+from tracetui.formats.scalars import child, number, string, whole, word
+from tracetui.model import MESSAGE_LIMIT, Error, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 _HEADER_LIMIT: Final = 1000
 _CODE: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:$\n?", re.MULTILINE)

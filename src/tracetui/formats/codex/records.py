@@ -6,22 +6,18 @@ Before the envelope (until mid 2025) a line was the payload itself, and the firs
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
+from tracetui.formats.scalars import sequence
+
 META: Final = "session_meta"
 ITEM: Final = "response_item"
 EVENT: Final = "event_msg"
 USAGE: Final = "token_usage_record"
 KINDS: Final = frozenset({META, ITEM, EVENT, USAGE, "turn_context", "compacted", "world_state"})
 """Kinds of records that tell a rollout from other lines."""
-_SHARED: Final = 64
-_TIME_LIMIT: Final = 64
 _EMPTY: Final[dict[str, Any]] = {}
 
 
@@ -89,50 +85,6 @@ def _stamp(value: dict[str, Any]) -> dict[str, Any]:
     return {"timestamp": value["timestamp"]} if "timestamp" in value else {}
 
 
-def string(value: Any) -> str | None:
-    """`value` if it is text, even empty text."""
-    return value if isinstance(value, str) else None
-
-
-def word(value: Any) -> str | None:
-    """`value` if it is text with something in it; short ones that many spans have are kept once."""
-    if not isinstance(value, str) or not value:
-        return None
-    return intern(value) if len(value) <= _SHARED else value
-
-
-def child(value: Any, name: str) -> dict[str, Any]:
-    """The object in field `name` of `value`; an empty one for anything else."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else _EMPTY
-
-
-def items(value: Any) -> list[Any]:
-    """`value` if it is an array."""
-    return value if isinstance(value, list) else []
-
-
-def whole(value: Any) -> int | None:
-    """`value` if it is a whole number of at most 64 bits."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def moment(value: Any) -> float | None:
-    """An ISO 8601 time in seconds since the epoch; one without a zone is UTC, as all that Codex writes is."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}
-
-
 def text_in(content: Any) -> str:
     """The text of a message's or an output's content: text itself, or the texts of its parts."""
     if isinstance(content, str):
@@ -140,5 +92,5 @@ def text_in(content: Any) -> str:
     if isinstance(content, dict):
         content = content.get("content", content.get("text"))
         return content if isinstance(content, str) else text_in(content) if isinstance(content, list) else ""
-    texts = [part.get("text") if isinstance(part, dict) else part for part in items(content)]
+    texts = [part.get("text") if isinstance(part, dict) else part for part in sequence(content)]
     return "\n".join(text for text in texts if isinstance(text, str))

@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tracetui.formats.codex.records import PREVIEW, child, moment, string, without, word
 from tracetui.formats.codex.state import State
 from tracetui.formats.codex.turns import outcome_of_turn
 from tracetui.formats.labels import folder_of
-from tracetui.formats.scalars import version
-from tracetui.model import Header, RunBody, Status, StatusSource
+from tracetui.formats.scalars import child, moment, string, version, without, word
+from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource
 from tracetui.sources.base import File
 
 _STEM: Final = re.compile(r"^rollout-[\dT:-]{10,25}-(?=[0-9a-f]{8}-)|\.(?:jsonl|json)$")

@@ -8,13 +8,14 @@ from zlib import crc32
 import msgspec
 
 from tracetui.formats.codex import tools
-from tracetui.formats.codex.records import EVENT, ITEM, META, PREVIEW, USAGE, child, moment, record_of, word
+from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, record_of
 from tracetui.formats.codex.state import Mark, State
 from tracetui.formats.codex.talk import hear, say, use
 from tracetui.formats.codex.turns import close, end_turn, error_of, open_turn
 from tracetui.formats.codex.words import HEARD, SAID
 from tracetui.formats.lines import Line
-from tracetui.model import Operation, Status, StatusSource
+from tracetui.formats.scalars import child, moment, word
+from tracetui.model import PREVIEW, Operation, Status, StatusSource
 
 
 class Session(State):

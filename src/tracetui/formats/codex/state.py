@@ -11,12 +11,12 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.codex.outcome import Outcome
-from tracetui.formats.codex.records import PREVIEW, At, Record
+from tracetui.formats.codex.records import At, Record
 from tracetui.formats.codex.usage import Meter
 from tracetui.formats.codex.words import is_known, row_preview
 from tracetui.formats.layers import Layers
 from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Problem, Span, Usage
+from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Usage
 from tracetui.model.tally import NO_USAGE
 
 MOST: Final = 3000

@@ -6,11 +6,12 @@ from typing import Any
 
 import msgspec
 
-from tracetui.formats.codex.records import EVENT, PREVIEW, child, string, text_in, word
+from tracetui.formats.codex.records import EVENT, text_in
 from tracetui.formats.codex.state import Heard, Mark, State, Told
 from tracetui.formats.codex.turns import close, open_turn, since
 from tracetui.formats.codex.words import context_of, said
-from tracetui.model import Operation, Status, StatusSource
+from tracetui.formats.scalars import child, string, word
+from tracetui.model import PREVIEW, Operation, Status, StatusSource
 
 
 def hear(session: State, mark: Mark) -> None:

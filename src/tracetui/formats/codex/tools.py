@@ -7,14 +7,14 @@ from typing import Any
 import msgspec
 
 from tracetui.formats.codex.outcome import Outcome, of_event, of_output
-from tracetui.formats.codex.records import PREVIEW, child, items, text_in, word
+from tracetui.formats.codex.records import text_in
 from tracetui.formats.codex.state import Call, Mark, State
 from tracetui.formats.codex.talk import respond
 from tracetui.formats.codex.turns import close
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, arguments, call_preview, event_preview, tool_of
 from tracetui.formats.decode import decode_value
-from tracetui.formats.scalars import number
-from tracetui.model import Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import child, number, sequence, word
+from tracetui.model import PREVIEW, Operation, Span, Status, StatusSource
 
 
 def take_item(session: State, mark: Mark) -> bool:
@@ -132,7 +132,7 @@ def _shown(span: Span, outcome: Outcome) -> Span:
 def spawned(payload: dict[str, Any]) -> list[str]:
     """The threads that a call began, by its output or its event."""
     told = child(payload, "item") or payload
-    found = [*items(told.get("receiver_thread_ids")), told.get("new_thread_id")]
+    found = [*sequence(told.get("receiver_thread_ids")), told.get("new_thread_id")]
     output = told.get("output")
     if isinstance(output, str) and output[:1] == "{" and len(output) < 1 << 16:
         found.append(child({"output": decode_value(output)}, "output").get("agent_id"))

@@ -6,11 +6,11 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.codex.records import ITEM, PREVIEW, At, Record, child, string
+from tracetui.formats.codex.records import ITEM, At, Record
 from tracetui.formats.codex.state import Mark, State
 from tracetui.formats.codex.words import HEARD
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Status, StatusSource
+from tracetui.formats.scalars import child, number, string
+from tracetui.model import PREVIEW, Error, Operation, Status, StatusSource
 
 _RUNNING: Final = {"status": Status.RUNNING, "status_source": StatusSource.DERIVED}
 

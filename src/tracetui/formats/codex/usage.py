@@ -6,7 +6,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.codex.records import USAGE, Record, child, whole
+from tracetui.formats.codex.records import USAGE, Record
+from tracetui.formats.scalars import child, whole
 from tracetui.model import Usage
 
 _NAMES: Final = (

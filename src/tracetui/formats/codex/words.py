@@ -7,8 +7,10 @@ from typing import Any, Final
 
 import orjson
 
-from tracetui.formats.codex.records import PREVIEW, Record, child, items, string, text_in, word
+from tracetui.formats.codex.records import Record, text_in
 from tracetui.formats.decode import decode_value
+from tracetui.formats.scalars import child, sequence, string, word
+from tracetui.model import PREVIEW
 
 CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
 """Items that are calls with an output to come."""
@@ -128,7 +130,7 @@ def _tool_name(kind: str, told: Any) -> str:
 def context_of(record: Record, text: str) -> str | None:
     """What a message of role user is that no user wrote (``environment_context``, ``AGENTS.md``); None for a prompt."""
     told = child(record.payload, "internal_chat_message_metadata_passthrough").get("content_item_kinds")
-    kinds = [kind for kind in items(told) if isinstance(kind, str)]
+    kinds = [kind for kind in sequence(told) if isinstance(kind, str)]
     if any(kind.startswith("user.") for kind in kinds):
         return None
     if text.startswith(_AGENTS):

@@ -9,12 +9,12 @@ from typing import Any
 
 import msgspec
 
-from tracetui.formats.copilot.records import MESSAGE_LIMIT, PREVIEW, At, Event, string, whole, word
+from tracetui.formats.copilot.records import At, Event, whole
 from tracetui.formats.copilot.state import MAIN, RUNNING, Mark, State, Talk
 from tracetui.formats.copilot.talk import use_model
 from tracetui.formats.copilot.turns import leave
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.formats.scalars import number, string, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
 
 LIFE = frozenset({"subagent.started", "subagent.configured", "subagent.completed", "subagent.failed"})
 """Events that tell of a sub-agent itself."""

@@ -7,8 +7,9 @@ from typing import Any
 from zlib import crc32
 
 from tracetui.errors import FormatError
-from tracetui.formats.copilot.records import NAMELESS, At, Event, child, event_of, items, string, word
+from tracetui.formats.copilot.records import NAMELESS, At, Event, event_of
 from tracetui.formats.copilot.words import arguments
+from tracetui.formats.scalars import child, sequence, string, word
 from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
@@ -72,7 +73,7 @@ def _message(event: Event, raw: bytes) -> Body:
     said = string(data.get("content"))
     parts: list[Part] = [] if said is None else [Text(said)]
     attached = data.get("attachments")
-    parts += [Blob(word(child({"": one}, "").get("type")) or "attachment", one) for one in items(attached)]
+    parts += [Blob(word(child({"": one}, "").get("type")) or "attachment", one) for one in sequence(attached)]
     taken = ["content"] if said is not None else []
     taken += ["attachments"] if isinstance(attached, list) else []
     role = "user" if event.kind == "user.message" else string(data.get("role"))
@@ -114,7 +115,7 @@ def _said(data: dict[str, Any], parts: list[Part]) -> tuple[list[str], dict[str,
         taken.append("content")
         parts += [Text(said)] if said else []
     asked, rests = data.get("toolRequests"), {}
-    for place, request in enumerate(items(asked)):
+    for place, request in enumerate(sequence(asked)):
         if not isinstance(request, dict):
             rests[f"toolRequests[{place}]"] = request
             continue

@@ -28,7 +28,7 @@ from tracetui.formats.copilot.lean import (
     lean,
 )
 from tracetui.formats.copilot.pairs import failure_of
-from tracetui.formats.copilot.records import MESSAGE_LIMIT, PREVIEW, event_of, moment, string, word
+from tracetui.formats.copilot.records import event_of
 from tracetui.formats.copilot.run import header_of
 from tracetui.formats.copilot.session import Session
 from tracetui.formats.copilot.state import MAIN, Talk
@@ -38,8 +38,9 @@ from tracetui.formats.copilot.usage import Stretch
 from tracetui.formats.copilot.words import CUT, END, GOES_ON, START
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
+from tracetui.formats.scalars import moment, string, word
 from tracetui.formats.tail import MAX_LINE
-from tracetui.model import Error, FirstError, Header, Operation, Span, Status, Usage
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Operation, Span, Status, Usage
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep
 from tracetui.sources.base import File

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats.copilot.records import MESSAGE_LIMIT, PREVIEW, child, string, word
 from tracetui.formats.copilot.state import DONE, RUNNING, Mark, State
 from tracetui.formats.copilot.usage import usage_of
 from tracetui.formats.copilot.words import fewer, permission_preview
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import child, string, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 
 _OPERATIONS = {"hook": Operation.HOOK, "permission": Operation.POLICY}
 

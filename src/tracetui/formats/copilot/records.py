@@ -5,20 +5,12 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
-from sys import intern
 from typing import Any, Final, NamedTuple
 
 import msgspec
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 NAMELESS: Final = "?"
 """The kind of an event that does not say any."""
-_SHARED: Final = 64
-_TIME_LIMIT: Final = 64
 _EMPTY: Final[dict[str, Any]] = {}
 
 
@@ -72,47 +64,8 @@ def event_of(value: dict[str, Any]) -> Event:
     )
 
 
-def string(value: Any) -> str | None:
-    """`value` if it is text, even empty text."""
-    return value if isinstance(value, str) else None
-
-
-def word(value: Any) -> str | None:
-    """`value` if it is text with something in it; short ones that many spans have are kept once."""
-    if not isinstance(value, str) or not value:
-        return None
-    return intern(value) if len(value) <= _SHARED else value
-
-
-def child(value: Any, name: str) -> dict[str, Any]:
-    """The object in field `name` of `value`; an empty one for anything else."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else _EMPTY
-
-
-def items(value: Any) -> list[Any]:
-    """`value` if it is an array."""
-    return value if isinstance(value, list) else []
-
-
 def whole(value: Any) -> int | None:
     """`value` if it is a whole number of at most 53 bits that counts something, also one written with a point."""
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
-
-
-def moment(value: Any) -> float | None:
-    """An ISO 8601 time in seconds since the epoch; one without a zone is UTC, as all that Copilot writes is."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def since(begin: float | None, end: float | None) -> float | None:
-    """Milliseconds from `begin` to `end`, None where one is not told or they are the wrong way round."""
-    return None if begin is None or end is None or end < begin else round((end - begin) * 1000, 3)

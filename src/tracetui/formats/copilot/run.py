@@ -6,11 +6,10 @@ from typing import Any, Final
 
 import orjson
 
-from tracetui.formats.copilot.records import PREVIEW, child, moment, string, word
 from tracetui.formats.copilot.state import MAIN, State
 from tracetui.formats.labels import folder_of
-from tracetui.formats.scalars import version
-from tracetui.model import FirstError, Header, RunBody, Status, StatusSource
+from tracetui.formats.scalars import child, moment, string, version, word
+from tracetui.model import PREVIEW, FirstError, Header, RunBody, Status, StatusSource
 from tracetui.sources.base import File, LinkLost
 
 AGENT: Final = "copilot"

@@ -10,13 +10,14 @@ import msgspec
 
 from tracetui.formats.copilot import agents, tools
 from tracetui.formats.copilot.pairs import begin, end
-from tracetui.formats.copilot.records import MESSAGE_LIMIT, PREVIEW, event_of, moment, string
+from tracetui.formats.copilot.records import event_of
 from tracetui.formats.copilot.state import MAIN, Mark, State
 from tracetui.formats.copilot.talk import hear, say, think, use, use_model
 from tracetui.formats.copilot.turns import abort, end_turn, fail, leave_all, open_turn
 from tracetui.formats.copilot.words import END, GOES_ON, START
 from tracetui.formats.lines import Line
-from tracetui.model import Error, Operation, Status, StatusSource
+from tracetui.formats.scalars import moment, string
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Status, StatusSource
 
 
 class Session(State):

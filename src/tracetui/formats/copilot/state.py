@@ -10,11 +10,12 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.copilot.records import PREVIEW, At, Event, since
+from tracetui.formats.copilot.records import At, Event
 from tracetui.formats.copilot.usage import Ledger
 from tracetui.formats.copilot.words import KINDS, row_preview
 from tracetui.formats.layers import Layers
-from tracetui.model import Error, Operation, Problem, Span, Status, StatusSource
+from tracetui.formats.scalars import between
+from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource
 
 MAIN: Final = ""
 """Key of the conversation of the session itself."""
@@ -177,4 +178,4 @@ class State(msgspec.Struct):
 
     def over(self, span: Span, mark: Mark, **fields: Any) -> Span:
         """The span with the event that ends it."""
-        return self.also(span, mark, duration_ms=since(span.started_at, mark.time), **fields)
+        return self.also(span, mark, duration_ms=between(span.started_at, mark.time), **fields)

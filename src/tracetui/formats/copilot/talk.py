@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats.copilot.records import PREVIEW, child, items, string, whole, word
+from tracetui.formats.copilot.records import whole
 from tracetui.formats.copilot.state import DONE, MAIN, Call, Mark, State, Talk, Told
 from tracetui.formats.copilot.turns import leave, open_turn
 from tracetui.formats.copilot.usage import usage_of
 from tracetui.formats.copilot.words import CUT, QUIET, call_preview
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.formats.scalars import child, number, sequence, string, word
+from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
 
 _TOKENS_ONLY = "(only its tokens were recorded)"
 
@@ -67,7 +67,7 @@ def say(session: State, mark: Mark) -> None:
         session.last_assistant = said
     if not told.recorded:
         told = _count(session, mark, told, whole(data.get("outputTokens")))
-    for request in items(data.get("toolRequests")):
+    for request in sequence(data.get("toolRequests")):
         if isinstance(request, dict):
             _ask(session, request, told.span)
 

@@ -7,13 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.copilot.agents import adopt
-from tracetui.formats.copilot.records import MESSAGE_LIMIT, PREVIEW, child, string, word
 from tracetui.formats.copilot.state import RUNNING, Call, Mark, State
 from tracetui.formats.copilot.talk import use_model
 from tracetui.formats.copilot.turns import error_of
 from tracetui.formats.copilot.words import call_preview
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import child, number, string, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 
 DECLINED: Final = frozenset({"rejected", "denied"})
 """Error codes of calls that somebody did not allow."""

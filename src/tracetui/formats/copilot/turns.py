@@ -6,9 +6,10 @@ from typing import Any
 
 import msgspec
 
-from tracetui.formats.copilot.records import MESSAGE_LIMIT, PREVIEW, At, string, word
+from tracetui.formats.copilot.records import At
 from tracetui.formats.copilot.state import DONE, MAIN, RUNNING, Mark, State
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import string, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 
 
 def open_turn(session: State, mark: Mark, *, implicit: bool = False) -> Span:

@@ -11,8 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.copilot.records import child, whole
-from tracetui.formats.scalars import number
+from tracetui.formats.copilot.records import whole
+from tracetui.formats.scalars import child, number
 from tracetui.model import Total, Usage
 from tracetui.model.tally import NO_USAGE
 

@@ -6,8 +6,10 @@ import re
 from typing import Any, Final
 
 from tracetui.formats.calls import argument
-from tracetui.formats.copilot.records import PREVIEW, Event, child, string, whole
+from tracetui.formats.copilot.records import Event, whole
 from tracetui.formats.decode import decode_value
+from tracetui.formats.scalars import child, string
+from tracetui.model import PREVIEW
 
 START: Final = "session.start"
 END: Final = "session.shutdown"
