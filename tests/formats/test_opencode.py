@@ -30,11 +30,12 @@ from tests.formats.opencode_build import (
 )
 from tests.hostile import ATTACKS
 from tests.shared import SHARED, needs_shared, sample
+from tracetui.cli import main
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.opencode import Opencode
 from tracetui.live.load import Reader
-from tracetui.live.scan import Found, scan
+from tracetui.live.scan import Found, look, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.base import FOLLOWED, KEPT
 from tracetui.sources.local import LocalFile, LocalSource
@@ -394,6 +395,13 @@ def check_diff(one: Run, other: Run, *asked: str) -> None:
     assert found.relation == "fork"
 
 
+def test_what_was_said_is_found(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["grep", "Seven rows", str(CASES)]) == 0
+    found = {line.split("  ")[0].rpartition("/input/")[2] for line in capsys.readouterr().out.splitlines()}
+    places = ("opencode.db#ses_a/prt_0012", "opencode.db#ses_a/msg_s2", "storage/session/p1/ses_a.json/msg_s2")
+    assert found.issuperset(places)
+
+
 # ---- exports and old files
 
 
@@ -624,6 +632,20 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
     assert {ident for ident, one in again().items() if one is not before.get(ident)} == {"ses_a", "ses_fork"}
 
 
+def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
+    path = aged(Path(shutil.copy(CASE, tmp_path / "opencode.db")))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        Writer(db).session("ses_new", 90_000, "A day later")
+    entry = next(iter(LocalSource().walk(str(path))))
+    kept: dict[str, Any] = {}
+    first, _ = look(LocalSource(), entry, deep=True, followed=True, kept=kept)
+    assert len(kept) == len(first.runs) - 1
+    for ident, one in kept.items():
+        kept[ident] = replace(one, summary=replace(one.summary, outcome="kept"))
+    again, _ = look(LocalSource(), entry, deep=True, followed=True, kept=kept)
+    assert [run.outcome for run in again.runs] == ["kept"] * len(kept) + [""]
+
+
 def test_a_revert_and_its_end_are_followed(written: tuple[Path, Writer]) -> None:
     path, write = written
     stories(write)
@@ -724,6 +746,17 @@ def test_rows_that_belong_to_nothing_are_reported(written: tuple[Path, Writer]) 
         ("message", "1 rows belong to no session"),
         ("part", "1 rows belong to no message"),
     }
+
+
+def test_messages_that_are_in_a_table_to_come_only_are_reported(written: tuple[Path, Writer]) -> None:
+    path, write = written
+    stories(write)
+    write.db.execute("CREATE TABLE session_message (id, session_id, data)")
+    insert(write.db, "session_message", id="msg_1", session_id="ses_a", data="{}")
+    assert problems(path) == []
+    write.session("ses_next", 1, "Told elsewhere")
+    insert(write.db, "session_message", id="msg_2", session_id="ses_next", data="{}")
+    assert [problem.where for problem in problems(path)] == ["session_message"]
 
 
 @pytest.mark.parametrize("attack", ATTACKS)

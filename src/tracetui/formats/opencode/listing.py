@@ -115,6 +115,12 @@ def _unlisted(connection: Connection, schema: Schema, path: str, found: int, *, 
         yield Problem(path, "part", f"{lost} rows belong to no message")
     if deep and (lost := _lost(connection, "message", "session_id", "session")):
         yield Problem(path, "message", f"{lost} rows belong to no session")
+    if deep and schema.has("session_message", "session_id"):
+        told = "SELECT session_id FROM message WHERE session_id NOT NULL"
+        sql = f"SELECT count(*) FROM session_message WHERE session_id NOT IN ({told})"
+        (unread,) = connection.execute(sql).fetchone()
+        if unread:
+            yield Problem(path, "session_message", f"{unread} rows are the only ones of their sessions, and not read")
 
 
 def _lost(connection: Connection, table: str, key: str, above: str) -> int:
