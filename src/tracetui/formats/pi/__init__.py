@@ -16,9 +16,10 @@ from tracetui.formats.pi.body import body_of
 from tracetui.formats.pi.count import Irregular, count
 from tracetui.formats.pi.facts import Facts
 from tracetui.formats.pi.quick import skim
-from tracetui.formats.pi.records import SESSION, Record, fields, kind_of, message_of, text
+from tracetui.formats.pi.records import SESSION, Record, kind_of, message_of
 from tracetui.formats.pi.run import header_of, run_body
 from tracetui.formats.pi.session import Session
+from tracetui.formats.scalars import mapping, text
 from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
@@ -98,7 +99,7 @@ def _records(head: bytes) -> Iterator[Record]:
     for data in head.split(b"\n", _FEW)[:_FEW]:
         if data.lstrip(b"\xef\xbb\xbf \t\r\0")[:1] == b"{":
             try:
-                yield fields(parse(data)[0])
+                yield mapping(parse(data)[0])
             except FormatError:
                 continue
 

@@ -6,16 +6,8 @@ from itertools import count
 from typing import Any
 
 from tracetui.errors import FormatError
-from tracetui.formats.pi.records import (
-    At,
-    Record,
-    blocks_of,
-    kind_of,
-    message_of,
-    text,
-    type_of,
-    without,
-)
+from tracetui.formats.pi.records import At, Record, blocks_of, kind_of, message_of, type_of
+from tracetui.formats.scalars import text, without
 from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File

@@ -17,10 +17,11 @@ from tracetui.formats.lines import lines
 from tracetui.formats.pi.count_branches import Branches
 from tracetui.formats.pi.facts import Facts
 from tracetui.formats.pi.lean import Answer, Asked, Counts, Entry, Left, Note, Response, Spent, Summary, Talk, lean
-from tracetui.formats.pi.records import SESSION, between, fields, kind_of, moment
+from tracetui.formats.pi.records import SESSION, kind_of
 from tracetui.formats.pi.session import GROUP
 from tracetui.formats.pi.spans import outcome, stopped
 from tracetui.formats.pi.state import OURS
+from tracetui.formats.scalars import between, mapping, moment
 from tracetui.formats.tail import MAX_LINE
 from tracetui.model import Error, FirstError, Operation, Usage
 from tracetui.model.build import Tally
@@ -77,7 +78,7 @@ class _Counter:
         """Count one entry."""
         self.line = number
         if self.facts.head is None:
-            self._begin(fields(strict(data)))
+            self._begin(mapping(strict(data)))
             return
         entry: Entry = lean(data)
         self._follow(entry)

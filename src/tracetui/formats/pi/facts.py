@@ -5,20 +5,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from tracetui.formats.pi.records import (
-    FINAL,
-    PREVIEW,
-    Record,
-    kind_of,
-    message_of,
-    moment,
-    shared,
-    spoken,
-    text,
-    text_in,
-)
+from tracetui.formats.pi.records import FINAL, Record, kind_of, message_of, spoken, text_in
 from tracetui.formats.pi.spans import stopped
-from tracetui.model import FirstError, Operation, Status
+from tracetui.formats.scalars import moment, text, word
+from tracetui.model import PREVIEW, FirstError, Operation, Status
 
 _COMMAND: Final = re.compile(r"/[\w:.-]*")
 """A command that an early version took for a prompt."""
@@ -77,14 +67,14 @@ class Facts:
         self.head = record
         self.created = self.first = moment(record.get("timestamp"))
         self.original = text(record.get("parentSession")) or text(record.get("branchedFrom"))
-        self.told_model = self.told_model or shared(record.get("modelId"))
+        self.told_model = self.told_model or word(record.get("modelId"))
 
     def take(self, record: Record, ident: str | None) -> None:
         """Take in one entry; `ident` is the id of its span, None where that is not known."""
         kind = kind_of(record)
         self.time(moment(record.get("timestamp")))
         if kind == "model_change":
-            self.told_model = self.told_model or shared(record.get("modelId"))
+            self.told_model = self.told_model or word(record.get("modelId"))
         elif kind == "session_info":
             self.title = text(record.get("name"))
         elif kind == "message":
@@ -114,13 +104,13 @@ class Facts:
         if kind not in ("message", "custom_message", "branch_summary") or role == "bashExecution":
             return False
         self.word = self.status = self.failure = None
-        word = shared(message.get("stopReason"))
-        if role != "assistant" or word not in FINAL:
+        reason = word(message.get("stopReason"))
+        if role != "assistant" or reason not in FINAL:
             return True
-        self.word = word
+        self.word = reason
         self.status, _, error = stopped(message)
         if error is not None:
-            name = shared(message.get("model")) or "assistant"
+            name = word(message.get("model")) or "assistant"
             self.failure = FirstError(error.message, error.type, ident, name, Operation.CHAT)
         return True
 
@@ -132,7 +122,7 @@ class Facts:
             self.asked(said)
             self.last_user = said
         elif role == "assistant":
-            self.answers(shared(message.get("model")), text(message.get("stopReason")))
+            self.answers(word(message.get("model")), text(message.get("stopReason")))
             self.last_assistant = said or self.last_assistant
 
     def asked(self, said: str) -> None:
@@ -143,7 +133,7 @@ class Facts:
         else:
             self.prompt = self.prompt or said[:PREVIEW]
 
-    def answers(self, model: str | None, word: str | None) -> None:
+    def answers(self, model: str | None, reason: str | None) -> None:
         """A model gave an answer."""
-        if word not in ("aborted", "error"):
+        if reason not in ("aborted", "error"):
             self.used_model = self.used_model or model

@@ -8,7 +8,8 @@ from typing import Final
 from tracetui.errors import FormatError
 from tracetui.formats.lines import lines
 from tracetui.formats.pi.facts import Facts
-from tracetui.formats.pi.records import SESSION, Record, fields, kind_of, moment
+from tracetui.formats.pi.records import SESSION, Record, kind_of
+from tracetui.formats.scalars import mapping, moment
 from tracetui.formats.tail import MAX_LINE, parse
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -68,6 +69,6 @@ def _end(file: File, facts: Facts, start: int, *, whole: bool) -> bool:
 def _record(data: bytes) -> Record:
     """The record on a line, an empty one if there is none."""
     try:
-        return fields(parse(data)[0]) if data else {}
+        return mapping(parse(data)[0]) if data else {}
     except FormatError:
         return {}

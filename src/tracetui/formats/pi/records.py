@@ -7,23 +7,15 @@ the same.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from sys import intern
 from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import mapping, natural, number, word
 from tracetui.model import Usage
 
 Record = dict[str, Any]
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
-_SHARED: Final = 64
-_TIME_LIMIT: Final = 64
 _LATEST: Final = 1e14
 """Milliseconds since the epoch that no clock has shown."""
 _SKILL: Final = re.compile(r'<skill name="([^"\n]{1,100})" location="')
@@ -62,50 +54,12 @@ class At(msgspec.Struct, frozen=True, gc=False):
         return sum(size for _, size in (*self.lines, *self.answers))
 
 
-def text(value: Any) -> str | None:
-    """`value` if it is text with something in it."""
-    return value if isinstance(value, str) and value else None
-
-
-def shared(value: Any) -> str | None:
-    """The same; short texts that many spans have (names, models) are kept once."""
-    if not isinstance(value, str) or not value:
-        return None
-    return intern(value) if len(value) <= _SHARED else value
-
-
-def fields(value: Any) -> Record:
-    """`value` if it is an object, else one without fields."""
-    return value if isinstance(value, dict) else {}
-
-
-def whole(value: Any) -> int | None:
-    """`value` if it is a whole number that counts something."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
-
-
-def without(record: Record, *names: str) -> Record:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}
-
-
 def kind_of(record: Record) -> str:
     """The record's kind as it says itself, ``?`` where it says none."""
-    return shared(record.get("type")) or "?"
+    return word(record.get("type")) or "?"
 
 
 # ---- times
-
-
-def moment(value: Any) -> float | None:
-    """An ISO 8601 time as seconds since the epoch."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found.replace(tzinfo=UTC) if found.tzinfo is None else found).timestamp()
-    except (ValueError, OverflowError):
-        return None
 
 
 def begun(message: Record, written: float | None) -> float | None:
@@ -116,17 +70,12 @@ def begun(message: Record, written: float | None) -> float | None:
     return own / 1000
 
 
-def between(start: float | None, end: float | None) -> float | None:
-    """Milliseconds from one time to another, None where one is not known or they are the wrong way round."""
-    return None if start is None or end is None or end < start else round((end - start) * 1000, 3)
-
-
 # ---- messages
 
 
 def message_of(record: Record) -> Record:
     """The message of a record; that of an extension, or about a branch, is the record itself."""
-    return record if kind_of(record) in ("custom_message", "branch_summary") else fields(record.get("message"))
+    return record if kind_of(record) in ("custom_message", "branch_summary") else mapping(record.get("message"))
 
 
 def blocks_of(content: Any) -> list[Any]:
@@ -164,16 +113,16 @@ def usage_of(value: Any) -> Usage | None:
     """Tokens and cost of a response. pi counts cached input apart; here it is part of the input."""
     if not isinstance(value, dict):
         return None
-    plain, read, written = (whole(value.get(name)) for name in ("input", "cacheRead", "cacheWrite"))
+    plain, read, written = (natural(value.get(name)) for name in ("input", "cacheRead", "cacheWrite"))
     known = [count for count in (plain, read, written) if count is not None]
-    cost = number(fields(value.get("cost")).get("total"))
+    cost = number(mapping(value.get("cost")).get("total"))
     return (
         Usage(
             input_tokens=sum(known) if known else None,
-            output_tokens=whole(value.get("output")),
+            output_tokens=natural(value.get("output")),
             cache_read_tokens=read,
             cache_creation_tokens=written,
-            reasoning_tokens=whole(value.get("reasoning")),
+            reasoning_tokens=natural(value.get("reasoning")),
             cost_usd=cost if cost is not None and cost >= 0 else None,
         )
         or None

@@ -8,10 +8,9 @@ from typing import Final
 from tracetui.errors import FormatError
 from tracetui.formats.labels import folder_of
 from tracetui.formats.pi.facts import Facts
-from tracetui.formats.pi.records import PREVIEW, between, fields, text
-from tracetui.formats.scalars import layout
+from tracetui.formats.scalars import between, layout, mapping, text
 from tracetui.formats.tail import parse
-from tracetui.model import Header, RunBody, StatusSource
+from tracetui.model import PREVIEW, Header, RunBody, StatusSource
 from tracetui.sources.base import File
 
 AGENT: Final = "pi"
@@ -95,4 +94,4 @@ def _ident(file: File, relative: str) -> str | None:
             record, _ = parse(other.head.partition(b"\n")[0])
     except (OSError, FormatError):
         return None
-    return text(fields(record).get("id"))
+    return text(mapping(record).get("id"))

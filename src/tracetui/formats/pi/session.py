@@ -10,20 +10,7 @@ from msgspec.structs import replace
 from tracetui.formats.calls import as_json
 from tracetui.formats.lines import Line
 from tracetui.formats.pi.branches import Node
-from tracetui.formats.pi.records import (
-    FINAL,
-    NOTES,
-    PREVIEW,
-    SESSION,
-    At,
-    Record,
-    blocks_of,
-    kind_of,
-    message_of,
-    moment,
-    text,
-    type_of,
-)
+from tracetui.formats.pi.records import FINAL, NOTES, SESSION, At, Record, blocks_of, kind_of, message_of, type_of
 from tracetui.formats.pi.rewind import moved
 from tracetui.formats.pi.spans import (
     ROLES,
@@ -42,6 +29,8 @@ from tracetui.formats.pi.spans import (
     usage_span,
 )
 from tracetui.formats.pi.state import State
+from tracetui.formats.scalars import moment, text
+from tracetui.model import PREVIEW
 
 GROUP: Final = 64
 """Notes of the program that are one row."""

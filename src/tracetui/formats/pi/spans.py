@@ -11,27 +11,19 @@ from msgspec.structs import replace
 
 from tracetui.formats.calls import argument
 from tracetui.formats.pi.records import (
-    MESSAGE_LIMIT,
-    PREVIEW,
     At,
     Record,
     begun,
-    between,
     blocks_of,
-    fields,
     kind_of,
     message_of,
-    moment,
-    shared,
     spoken,
-    text,
     text_in,
     type_of,
     usage_of,
-    whole,
 )
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import between, mapping, moment, natural, number, text, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 from tracetui.model.status import status_of
 
 COPIED: Final = "copied"
@@ -79,14 +71,14 @@ def message_span(record: Record, ident: str, name: str, at: At) -> Span:
 def response_span(record: Record, ident: str, at: At) -> Span:
     """A response of the model."""
     message, written = message_of(record), moment(record.get("timestamp"))
-    started, model, word = begun(message, written), shared(message.get("model")), shared(message.get("stopReason"))
+    started, model, reason = begun(message, written), word(message.get("model")), word(message.get("stopReason"))
     status, source, error = stopped(message)
     return Span(
         id=ident,
         name=model or "assistant",
         operation=Operation.CHAT,
         status=status,
-        status_word=word,
+        status_word=reason,
         status_source=source,
         started_at=started,
         duration_ms=between(started, written) or None,
@@ -94,28 +86,28 @@ def response_span(record: Record, ident: str, at: At) -> Span:
         error=error,
         model=model,
         preview=_said(blocks_of(message.get("content"))),
-        note="" if word is None or word in _QUIET else word[:PREVIEW],
+        note="" if reason is None or reason in _QUIET else reason[:PREVIEW],
         at=at,
     )
 
 
 def stopped(message: Record) -> _Outcome:
     """How a response ended, as its stop reason says."""
-    word = text(message.get("stopReason"))
-    if word is None:
+    reason = text(message.get("stopReason"))
+    if reason is None:
         return Status.OK, StatusSource.DERIVED, None
-    status = _WORDS.get(word) or status_of(word)
+    status = _WORDS.get(reason) or status_of(reason)
     if status is not Status.ERROR:
         return status, StatusSource.EXPLICIT, None
-    told = text(message.get("errorMessage")) or f"stopped: {word}"
-    return status, StatusSource.EXPLICIT, Error(told[:MESSAGE_LIMIT], None if word == "error" else shared(word))
+    told = text(message.get("errorMessage")) or f"stopped: {reason}"
+    return status, StatusSource.EXPLICIT, Error(told[:MESSAGE_LIMIT], None if reason == "error" else word(reason))
 
 
 def call_span(block: Record, parent: Span, written: float | None, ident: str, at: At) -> Span:
     """A tool call that waits for its answer."""
     return Span(
         id=ident,
-        name=shared(block.get("name")) or "tool",
+        name=word(block.get("name")) or "tool",
         operation=Operation.EXECUTE_TOOL,
         parent_id=parent.id,
         step=parent.step,
@@ -132,7 +124,7 @@ def answered(call: Span, record: Record, line: tuple[int, int]) -> Span:
     """The call with its answer."""
     message = message_of(record)
     status, source, error = outcome(message)
-    told = number(fields(message.get("details")).get("durationMs"))
+    told = number(mapping(message.get("details")).get("durationMs"))
     if told is None or told < 0:
         told = between(call.started_at, moment(record.get("timestamp")))
     return replace(
@@ -152,7 +144,7 @@ def answer_span(record: Record, ident: str, at: At) -> Span:
     status, source, error = outcome(message)
     return Span(
         id=ident,
-        name=shared(message.get("toolName")) or "toolResult",
+        name=word(message.get("toolName")) or "toolResult",
         operation=Operation.EXECUTE_TOOL,
         status=status,
         status_source=source,
@@ -166,7 +158,7 @@ def answer_span(record: Record, ident: str, at: At) -> Span:
 
 def outcome(message: Record) -> _Outcome:
     """How a tool call went: ``isError`` says so, else the exit code that some tools tell, else that it answered."""
-    failed, code = message.get("isError"), whole(fields(message.get("details")).get("exitCode"))
+    failed, code = message.get("isError"), natural(mapping(message.get("details")).get("exitCode"))
     if failed is True:
         return Status.ERROR, StatusSource.EXPLICIT, Error(text_in(message.get("content"))[:MESSAGE_LIMIT] or "failed")
     if code:
@@ -209,7 +201,7 @@ def unsettled(call: Span) -> Span:
 
 def compaction_span(record: Record, ident: str, at: At) -> Span:
     """Where the conversation so far was replaced by a summary of it."""
-    before = whole(record.get("tokensBefore"))
+    before = natural(record.get("tokensBefore"))
     return Span(
         id=ident,
         name="compaction",
@@ -237,7 +229,7 @@ def usage_span(record: Record, ident: str, at: At) -> Span:
         status_source=StatusSource.DERIVED,
         started_at=moment(record.get("timestamp")),
         usage=usage_of(record.get("usage")),
-        model=shared(record.get("model")),
+        model=word(record.get("model")),
         preview=(text(record.get("kind")) or text(record.get("note")) or "")[:PREVIEW],
         at=at,
     )
@@ -264,10 +256,10 @@ def unknown_span(record: Record, ident: str, name: str, at: At) -> Span:
 def label_of(record: Record) -> str:
     """What a note of the program says, in a few words."""
     kind = kind_of(record)
-    name = _TELLING.get(kind)
-    told = text(record.get(name)) if name is not None else None
-    word = kind.removesuffix("_change").removesuffix("_level").replace("_", " ")
-    return (f"{word} {told}" if told else word)[:PREVIEW]
+    field = _TELLING.get(kind)
+    told = text(record.get(field)) if field is not None else None
+    name = kind.removesuffix("_change").removesuffix("_level").replace("_", " ")
+    return (f"{name} {told}" if told else name)[:PREVIEW]
 
 
 _TELLING: Final = {

@@ -13,8 +13,9 @@ from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.pi.branches import Tree
 from tracetui.formats.pi.facts import Facts
-from tracetui.formats.pi.records import Record, shared
+from tracetui.formats.pi.records import Record
 from tracetui.formats.pi.spans import COPIED, unsettled
+from tracetui.formats.scalars import word
 from tracetui.model import Problem, Span, Status
 
 BRANCH: Final = "branch:"
@@ -106,7 +107,7 @@ class State:
 
     def ident_of(self, record: Record, line: Line) -> str:
         """The id of the record's span: its own, where no other span has it."""
-        ident = shared(record.get("id"))
+        ident = word(record.get("id"))
         return f"l{line.number}" if ident is None or self.is_taken(ident) else ident
 
     def is_taken(self, ident: str) -> bool:
