@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import orjson
 
-PREVIEW: Final = 120
-"""Characters of a preview."""
+from tracetui.model import PREVIEW
+
 _ARGUMENTS: Final = (
     "command",
     "pattern",

@@ -7,9 +7,10 @@ from zlib import crc32
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.document import root_of
-from tracetui.formats.atif.fields import At, is_copied, mapping, rendered, sequence, text_in, without, word
+from tracetui.formats.atif.fields import At, is_copied, rendered, text_in
 from tracetui.formats.atif.spans import AGENT, answers_of, arguments_of, calls_of
 from tracetui.formats.decode import strict
+from tracetui.formats.scalars import mapping, sequence, without, word
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
 from tracetui.sources.base import File
 

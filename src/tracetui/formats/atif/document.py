@@ -9,9 +9,10 @@ from zlib import crc32
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.fields import Record, mapping, sequence, word
+from tracetui.formats.atif.fields import Record
 from tracetui.formats.atif.lean import lean_steps
 from tracetui.formats.decode import decode, strict
+from tracetui.formats.scalars import mapping, sequence, word
 
 STEPS: Final = "steps"
 AGENTS: Final = "subagent_trajectories"

@@ -11,13 +11,9 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.decode import strict
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Status, StatusSource, Usage
+from tracetui.formats.scalars import mapping, number, sequence, whole, word
+from tracetui.model import MESSAGE_LIMIT, Error, Status, StatusSource, Usage
 
-PREVIEW: Final = 120
-"""Characters of a preview or prompt, as the model asks for."""
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 _TIME_LIMIT: Final = 64
 _FLAGS: Final = ("is_error", "tool_result_is_error")
 
@@ -49,26 +45,6 @@ class Record(msgspec.Struct, frozen=True):
     place: tuple[int, int, int] | None = None
 
 
-def mapping(value: Any) -> dict[str, Any]:
-    """`value` if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def sequence(value: Any) -> list[Any]:
-    """`value` if it is an array, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def word(value: Any) -> str | None:
-    """`value` if it is text with something in it."""
-    return value if isinstance(value, str) and value else None
-
-
-def whole(value: Any) -> int | None:
-    """`value` if it is a whole number of at most 64 bits."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
 def moment(value: Any) -> tuple[float | None, str | None]:
     """An ISO 8601 time as (seconds since the epoch, zone); a naive one has no zone and is read as if it were UTC."""
     if not isinstance(value, str) or len(value) > _TIME_LIMIT:
@@ -79,11 +55,6 @@ def moment(value: Any) -> tuple[float | None, str | None]:
         return (found.replace(tzinfo=UTC) if zone is None else found).timestamp(), zone
     except (ValueError, OverflowError):
         return None, None
-
-
-def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}
 
 
 def text_in(content: Any) -> str:

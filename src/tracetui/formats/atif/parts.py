@@ -13,8 +13,9 @@ from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.document import Document, document
-from tracetui.formats.atif.fields import is_copied, mapping, sequence, word
+from tracetui.formats.atif.fields import is_copied
 from tracetui.formats.atif.spans import refs_of
+from tracetui.formats.scalars import mapping, sequence, word
 from tracetui.sources.base import File, Stat
 
 CONTINUED: Final = "continued_trajectory_ref"

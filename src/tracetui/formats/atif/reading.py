@@ -9,22 +9,14 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.document import AGENTS, DEPTH, STEPS, Document, document
-from tracetui.formats.atif.fields import (
-    PREVIEW,
-    At,
-    declared_of,
-    is_copied,
-    mapping,
-    sequence,
-    total,
-    word,
-)
+from tracetui.formats.atif.fields import At, declared_of, is_copied, total
 from tracetui.formats.atif.parts import CONTINUED, Folders
 from tracetui.formats.atif.spans import AGENT, REF, Scope, answers_of, calls_of, refs_of, spans_of
 from tracetui.formats.atif.trial import RESULT, has_trial, result_of
 from tracetui.formats.atif.words import opening_of
+from tracetui.formats.scalars import mapping, sequence, word
 from tracetui.formats.whole import Whole, unchanged, whole
-from tracetui.model import Operation, Problem, Span, Status, StatusSource, Usage
+from tracetui.model import PREVIEW, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import File, reason_of
 
 MOST: Final = 1000

@@ -8,15 +8,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tracetui.formats.atif.fields import PREVIEW, is_copied, mapping, text_in, whole, word
+from tracetui.formats.atif.fields import is_copied, text_in
 from tracetui.formats.atif.parts import CONTINUED
 from tracetui.formats.atif.reading import Reading, Told
 from tracetui.formats.atif.spans import AGENT
 from tracetui.formats.atif.trial import outcome_of
 from tracetui.formats.atif.words import Opening
 from tracetui.formats.labels import source_in, tags_in, task_key
-from tracetui.formats.scalars import layout, number, version
-from tracetui.model import Header, RunBody, Total, Usage
+from tracetui.formats.scalars import layout, mapping, number, version, whole, word
+from tracetui.model import PREVIEW, Header, RunBody, Total, Usage
 from tracetui.sources.base import File
 
 _TOTALS = ("input_tokens", "output_tokens", "cache_read_tokens", "cost_usd")

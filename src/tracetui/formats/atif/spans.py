@@ -9,23 +9,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.atif.fields import (
-    PREVIEW,
-    At,
-    Record,
-    failure_in,
-    is_copied,
-    mapping,
-    moment,
-    sequence,
-    text_in,
-    usage_of,
-    whole,
-    without,
-    word,
-)
+from tracetui.formats.atif.fields import At, Record, failure_in, is_copied, moment, text_in, usage_of
 from tracetui.formats.decode import decode_value
-from tracetui.model import Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import mapping, sequence, whole, without, word
+from tracetui.model import PREVIEW, Operation, Span, Status, StatusSource
 
 AGENT: Final = "agent"
 COPIED: Final = "copied"

@@ -9,10 +9,10 @@ import re
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.fields import PREVIEW, mapping, word
 from tracetui.formats.decode import decode
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import mapping, number, word
 from tracetui.formats.whole import Whole, whole
+from tracetui.model import PREVIEW
 from tracetui.sources.base import File, LinkLost
 
 RESULT: Final = "../result.json"

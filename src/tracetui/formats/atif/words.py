@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
-from tracetui.formats.atif.fields import is_copied, mapping, moment, text_in, word
+from tracetui.formats.atif.fields import is_copied, moment, text_in
+from tracetui.formats.scalars import mapping, word
 
 
 class Opening(NamedTuple):

@@ -16,11 +16,11 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.ccpa.body import body_of
 from tracetui.formats.ccpa.count import Irregular, count
-from tracetui.formats.ccpa.records import KINDS, PREVIEW, At, content_text, end_word, kind_of
+from tracetui.formats.ccpa.records import KINDS, At, content_text, end_word, kind_of
 from tracetui.formats.ccpa.run import header_of, run_body
 from tracetui.formats.ccpa.session import End, Session
 from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model import PREVIEW, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 

@@ -4,16 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats.ccpa.records import (
-    At,
-    blocks_of,
-    first_string,
-    is_call,
-    kind_of,
-    mismatch,
-    string,
-    without,
-)
+from tracetui.formats.ccpa.records import At, blocks_of, first_string, is_call, kind_of, mismatch
 from tracetui.formats.ccpa.spans import (
     call_span,
     hook_span,
@@ -23,6 +14,7 @@ from tracetui.formats.ccpa.spans import (
     skill_span,
     turn_span,
 )
+from tracetui.formats.scalars import string, without
 from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File

@@ -11,13 +11,13 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.ccpa.records import PREVIEW, At, end_word, first_string, kind_of, whole
+from tracetui.formats.ccpa.records import At, end_word, first_string, kind_of, whole
 from tracetui.formats.ccpa.session import End, Session
 from tracetui.formats.ccpa.spans import hook_span, outcome, stopped
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import batches
 from tracetui.formats.tail import MAX_LINE, parse
-from tracetui.model import Error, FirstError, Operation, Status
+from tracetui.model import PREVIEW, Error, FirstError, Operation, Status
 from tracetui.model.build import Tally
 from tracetui.model.status import status_of
 from tracetui.model.tally import keep

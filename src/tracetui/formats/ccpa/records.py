@@ -25,8 +25,6 @@ KINDS: Final = (
 )
 """Every kind of record, in both dialects."""
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
 _TIME_LIMIT: Final = 64
 _SHARED: Final = 64
 
@@ -45,11 +43,6 @@ def kind_of(record: dict[str, Any]) -> str:
     """The record's kind as it says itself, ``?`` where it says none."""
     kind = record.get("kind")
     return kind if isinstance(kind, str) and kind else "?"
-
-
-def string(value: Any) -> str | None:
-    """`value` if it is text, even empty text."""
-    return value if isinstance(value, str) else None
 
 
 def shared(value: Any) -> str | None:
@@ -84,11 +77,6 @@ def moment(value: Any) -> tuple[float | None, str | None]:
         return found.timestamp(), "UTC"
     except (ValueError, OverflowError):
         return None, "UTC"
-
-
-def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}
 
 
 def blocks_of(record: dict[str, Any]) -> list[Any]:

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.ccpa.records import PREVIEW, At, blocks_of, content_text, first_string, kind_of
+from tracetui.formats.ccpa.records import At, blocks_of, content_text, first_string, kind_of
 from tracetui.formats.ccpa.spans import (
     answered,
     call_spans,
@@ -24,7 +24,7 @@ from tracetui.formats.ccpa.spans import (
 )
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
-from tracetui.model import Problem, Span, Status
+from tracetui.model import PREVIEW, Problem, Span, Status
 
 
 class End(msgspec.Struct, frozen=True, gc=False):

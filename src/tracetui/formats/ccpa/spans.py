@@ -13,7 +13,6 @@ import msgspec
 from tracetui.formats.calls import argument
 from tracetui.formats.ccpa.records import (
     KINDS,
-    PREVIEW,
     At,
     blocks_of,
     content_text,
@@ -21,15 +20,13 @@ from tracetui.formats.ccpa.records import (
     is_call,
     kind_of,
     shared,
-    string,
     thought_of,
     whole,
 )
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import string
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 _QUIET: Final = frozenset({"end_turn", "tool_use"})
 """Stop reasons that go without saying."""
 

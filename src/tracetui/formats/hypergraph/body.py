@@ -21,11 +21,11 @@ from tracetui.formats.hypergraph.rows import (
     json_of,
     quoted,
     run_by_id,
-    text,
     value_of,
 )
 from tracetui.formats.hypergraph.runs import ancestors_of, children_of, failed, is_active, item_number, step_counts
 from tracetui.formats.hypergraph.state import Write, final_values, inputs_of, states
+from tracetui.formats.scalars import text
 from tracetui.model import Binding, Body, Error, FirstError, Link, RunBody, Span, Total
 
 Row = dict[str, Any]

@@ -14,9 +14,10 @@ from sqlite3 import Connection
 
 import msgspec
 
-from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, text, text_id
+from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, text_id
 from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, is_active, naming, step_counts
 from tracetui.formats.hypergraph.spans import Position, SpanReader, name_of
+from tracetui.formats.scalars import text
 from tracetui.model import Body, Header, RunRef, Span
 from tracetui.model.build import RunBuilder, Tally
 from tracetui.model.tally import kept

@@ -33,11 +33,11 @@ from tracetui.formats.hypergraph.rows import (
     integer,
     many,
     runs_by_id,
-    text,
     text_id,
 )
 from tracetui.formats.hypergraph.runs import ancestors_of, children_of, is_active
 from tracetui.formats.hypergraph.spans import Anew, Position, SpanReader, run_span, run_span_id
+from tracetui.formats.scalars import text
 
 SMALL: Final = 1000
 """Steps up to which everything is compared and in order at once; a longer run is when it ends, or nothing else came."""

@@ -8,7 +8,6 @@ order than a new one. So nothing is assumed: the columns that are there are aske
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from sqlite3 import Connection
@@ -246,21 +245,6 @@ def text_id(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else str(value)
-
-
-def text(value: Any) -> str | None:
-    """Text, None for anything else and for the empty text."""
-    return value if isinstance(value, str) and value else None
-
-
-def number(value: Any) -> float | None:
-    """A finite number, None for anything else."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    try:
-        return float(value) if math.isfinite(value) else None
-    except OverflowError:  # a whole number of hundreds of digits, in a dump
-        return None
 
 
 def integer(value: Any) -> int | None:

@@ -15,10 +15,12 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode
-from tracetui.formats.hypergraph.rows import integer, number, text
-from tracetui.formats.hypergraph.runs import PREVIEW, error_type
+from tracetui.formats.hypergraph.rows import integer
+from tracetui.formats.hypergraph.runs import error_type
+from tracetui.formats.scalars import number, text
 from tracetui.formats.whole import unchanged, whole
 from tracetui.model import (
+    PREVIEW,
     Body,
     Error,
     Header,

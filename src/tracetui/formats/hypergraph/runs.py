@@ -20,16 +20,14 @@ from tracetui.formats.hypergraph.rows import (
     has_steps,
     json_of,
     many,
-    number,
     runs_by_id,
-    text,
     text_id,
     timestamp,
 )
-from tracetui.model import FirstError, Header, Operation, Status, StatusSource, status_of
+from tracetui.formats.scalars import number, text
+from tracetui.model import PREVIEW, FirstError, Header, Operation, Status, StatusSource, status_of
 from tracetui.model.status import WORDS
 
-PREVIEW: Final = 120
 _ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
 _GRAPH: Final = "GraphNode"
 DEEPEST_CAUSE: Final = 50

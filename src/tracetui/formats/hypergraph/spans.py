@@ -24,10 +24,8 @@ from tracetui.formats.hypergraph.rows import (
     has_steps,
     integer,
     many,
-    number,
     quoted,
     runs_by_id,
-    text,
     text_id,
     timestamp,
 )
@@ -43,6 +41,7 @@ from tracetui.formats.hypergraph.runs import (
     number_or_end,
     operation_of,
 )
+from tracetui.formats.scalars import number, text
 from tracetui.model import Error, Operation, Problem, Span, Status, StatusSource, status_of
 
 PAGE: Final = 500

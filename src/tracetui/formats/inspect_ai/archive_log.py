@@ -17,9 +17,10 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.inspect_ai.fields import Record, field, items_of, record_of, whole
+from tracetui.formats.inspect_ai.fields import Record, field, items_of, record_of
 from tracetui.formats.inspect_ai.log import MOST, MOST_ATTEMPTS, Entry, find, key_from, key_of
 from tracetui.formats.inspect_ai.samples import Items, Sample, sample_of
+from tracetui.formats.scalars import whole
 from tracetui.model import Problem
 from tracetui.sources.archive import Archive
 from tracetui.sources.base import File

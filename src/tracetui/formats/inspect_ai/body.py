@@ -9,11 +9,12 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.document_log import open_log
-from tracetui.formats.inspect_ai.fields import items_of, mapping, record_of, sequence, text_in, value_of, without, word
+from tracetui.formats.inspect_ai.fields import items_of, record_of, text_in, value_of
 from tracetui.formats.inspect_ai.log import find
 from tracetui.formats.inspect_ai.messages import message_of, messages_of
 from tracetui.formats.inspect_ai.samples import Items, Sample, resolved
 from tracetui.formats.inspect_ai.spans import At
+from tracetui.formats.scalars import mapping, sequence, without, word
 from tracetui.model import Body, Message, Span
 from tracetui.sources.base import KEPT, File, Stat
 

@@ -6,8 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.inspect_ai.fields import mapping, value_of
+from tracetui.formats.inspect_ai.fields import value_of
 from tracetui.formats.inspect_ai.samples import Items
+from tracetui.formats.scalars import mapping
 
 _NONE: Final = msgspec.Raw(b"null")
 

@@ -4,67 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from datetime import UTC, datetime
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, strict
-from tracetui.formats.scalars import number
-from tracetui.model import Usage
+from tracetui.formats.scalars import mapping, number, sequence, whole, word
+from tracetui.model import PREVIEW, Usage
 
-PREVIEW: Final = 120
-"""Characters of a preview, prompt or name."""
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 EXCLUSIVE: Final = (0, 3, 184)
 """The version of Inspect since which input never includes what came from a cache."""
 _EXCEPTION: Final = re.compile(r"([A-Za-z_][\w.]{0,99})(?:\(|:|$)")
 
 Record = dict[str, Any]
 """An object whose values are decoded when they are asked for: `msgspec.Raw`, or the value itself."""
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """`value` if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def sequence(value: Any) -> list[Any]:
-    """`value` if it is an array, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def word(value: Any) -> str | None:
-    """`value` if it is text with something in it."""
-    return value if isinstance(value, str) and value else None
-
-
-def whole(value: Any) -> int | None:
-    """`value` if it is a whole number of at most 64 bits."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
-
-
-def moment(value: Any) -> float | None:
-    """An ISO 8601 time in seconds since the epoch; one without a zone is read as UTC, in which Inspect writes."""
-    if not isinstance(value, str) or len(value) > 64:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def between(start: float | None, end: float | None) -> float | None:
-    """Milliseconds from `start` to `end`."""
-    return None if start is None or end is None or end < start else (end - start) * 1000
-
-
-def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}
 
 
 def value_of(item: Any) -> Any:

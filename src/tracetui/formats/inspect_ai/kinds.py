@@ -8,24 +8,10 @@ from typing import Any, Final
 from tracetui.errors import FormatError
 from tracetui.formats.calls import argument
 from tracetui.formats.inspect_ai.events import Light, changed
-from tracetui.formats.inspect_ai.fields import (
-    MESSAGE_LIMIT,
-    PREVIEW,
-    between,
-    error_type,
-    joined,
-    mapping,
-    moment,
-    prompt_in,
-    sequence,
-    text_in,
-    usage_of,
-    whole,
-    word,
-)
+from tracetui.formats.inspect_ai.fields import error_type, joined, prompt_in, text_in, usage_of
 from tracetui.formats.inspect_ai.scores import value_words
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import between, mapping, moment, number, sequence, whole, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 
 Attached = Callable[[str], str]
 Outcome = tuple[Status, StatusSource, Error | None]

@@ -7,8 +7,9 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from tracetui.formats.inspect_ai.fields import Record, field, whole
+from tracetui.formats.inspect_ai.fields import Record, field
 from tracetui.formats.inspect_ai.samples import Sample
+from tracetui.formats.scalars import whole
 from tracetui.model import Problem
 
 MOST: Final = 100_000

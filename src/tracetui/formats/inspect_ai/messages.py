@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tracetui.formats.inspect_ai.fields import mapping, text_in, without, word
+from tracetui.formats.inspect_ai.fields import text_in
+from tracetui.formats.scalars import mapping, without, word
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _PLAIN: Final = frozenset({"source", "model"})

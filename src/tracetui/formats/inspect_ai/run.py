@@ -8,22 +8,14 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.fields import (
-    MESSAGE_LIMIT,
-    PREVIEW,
     Record,
-    between,
     error_type,
     field,
     joined,
-    mapping,
-    moment,
     prompt_in,
-    sequence,
     text_in,
     used_by,
     version_of,
-    whole,
-    word,
 )
 from tracetui.formats.inspect_ai.kinds import outcome_of_limit
 from tracetui.formats.inspect_ai.log import Entry, Log, attempt_suffix, entries_of
@@ -31,8 +23,10 @@ from tracetui.formats.inspect_ai.samples import Sample
 from tracetui.formats.inspect_ai.scores import metrics_of, outcome_of, results_of, scores_of
 from tracetui.formats.inspect_ai.spans import Weaver
 from tracetui.formats.labels import folder_of, tags_in, task_key
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import between, mapping, moment, number, sequence, whole, word
 from tracetui.model import (
+    MESSAGE_LIMIT,
+    PREVIEW,
     Error,
     FirstError,
     Header,

@@ -12,7 +12,8 @@ from itertools import islice
 from typing import Any, Final, Protocol
 
 from tracetui.errors import FormatError
-from tracetui.formats.inspect_ai.fields import Record, field, items_of, record_of, value_of, whole
+from tracetui.formats.inspect_ai.fields import Record, field, items_of, record_of, value_of
+from tracetui.formats.scalars import whole
 from tracetui.sources.base import File
 
 MOST: Final = 100_000

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tracetui.formats.inspect_ai.fields import joined, mapping, sequence, without, word
-from tracetui.formats.scalars import number
+from tracetui.formats.inspect_ai.fields import joined
+from tracetui.formats.scalars import mapping, number, sequence, without, word
 from tracetui.model import Metric
 
 LETTERS: Final = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, None), "N": (0.0, False)}

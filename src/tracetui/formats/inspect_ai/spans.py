@@ -14,9 +14,10 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.events import Light, lights
-from tracetui.formats.inspect_ai.fields import PREVIEW, between, items_of, moment, word
+from tracetui.formats.inspect_ai.fields import items_of
 from tracetui.formats.inspect_ai.kinds import made, span_kind
-from tracetui.model import Error, FirstError, Operation, Problem, Span, Status, StatusSource
+from tracetui.formats.scalars import between, moment, word
+from tracetui.model import PREVIEW, Error, FirstError, Operation, Problem, Span, Status, StatusSource
 
 DEPTH: Final = 16
 """Events within events are told so far."""

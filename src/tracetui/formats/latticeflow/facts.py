@@ -8,8 +8,9 @@ import msgspec
 
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.outline import ItemAt
-from tracetui.formats.latticeflow.records import PREVIEW, seconds, word
-from tracetui.model import Error, Operation, Status, StatusSource, Usage, status_of
+from tracetui.formats.latticeflow.records import seconds
+from tracetui.formats.scalars import word
+from tracetui.model import PREVIEW, Error, Operation, Status, StatusSource, Usage, status_of
 
 Stand = tuple[Status, str | None, StatusSource | None]
 """Status, the trace's own word for it, and where it comes from."""

@@ -13,6 +13,7 @@ from tracetui.formats.decode import decode
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.records import Piece, Place
 from tracetui.formats.lines import BLOCK, Line, lines
+from tracetui.formats.scalars import word
 from tracetui.model import Problem
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -58,7 +59,7 @@ class Document(msgspec.Struct, frozen=True):
     @property
     def trace_id(self) -> str | None:
         """`metadata.trace_id`, None where there is none."""
-        return records.word(self.metadata.get("trace_id"))
+        return word(self.metadata.get("trace_id"))
 
     @property
     def number(self) -> str:

@@ -18,9 +18,9 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.scalars import word
 from tracetui.sources.base import File
 
-PREVIEW: Final = 120
 ROLE_UNKNOWN: Final = "unknown"
 _ABSENT: Final = msgspec.Raw(b"null")
 
@@ -340,8 +340,3 @@ def ident(found: Any) -> str | None:
     if type(found) is str:
         return found or None
     return str(found) if isinstance(found, int) and not isinstance(found, bool) else word(found)
-
-
-def word(found: Any) -> str | None:
-    """A text that is not empty; None for anything else."""
-    return found if isinstance(found, str) and found else None

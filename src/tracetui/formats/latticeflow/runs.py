@@ -12,9 +12,11 @@ from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.files import Document
 from tracetui.formats.latticeflow.outline import ItemAt, Outline, as_item
-from tracetui.formats.latticeflow.records import PREVIEW, Item, milliseconds, seconds, word
+from tracetui.formats.latticeflow.records import Item, milliseconds, seconds
 from tracetui.formats.latticeflow.spans import Woven
+from tracetui.formats.scalars import word
 from tracetui.model import (
+    PREVIEW,
     Error,
     FirstError,
     Header,

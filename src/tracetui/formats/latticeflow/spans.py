@@ -8,8 +8,9 @@ import msgspec
 
 from tracetui.formats.latticeflow import facts, links, records
 from tracetui.formats.latticeflow.outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
-from tracetui.formats.latticeflow.records import PREVIEW, Place, ident, milliseconds, seconds, word
-from tracetui.model import Error, Link, Operation, Problem, Span, Status, StatusSource
+from tracetui.formats.latticeflow.records import Place, ident, milliseconds, seconds
+from tracetui.formats.scalars import word
+from tracetui.model import PREVIEW, Error, Link, Operation, Problem, Span, Status, StatusSource
 
 _SPAN_TYPES = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}
 

@@ -7,10 +7,11 @@ from collections import Counter
 from os.path import basename, splitext
 from typing import Any, Final
 
-from tracetui.formats.paprika.fields import mapping, number, string, value_of, whole
+from tracetui.formats.paprika.fields import value_of, whole
 from tracetui.formats.paprika.messages import messages_in, messages_out
 from tracetui.formats.paprika.record import Record, Skim
 from tracetui.formats.paprika.run import CALLS, error_of, text_of
+from tracetui.formats.scalars import mapping, number, string
 from tracetui.model import Limit, Problem, RunBody, Total
 from tracetui.model import text_of as message_text
 from tracetui.model.build import Tally

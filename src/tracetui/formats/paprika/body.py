@@ -6,9 +6,10 @@ import json
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.paprika.fields import Raw, mapping, value_of
+from tracetui.formats.paprika.fields import Raw, value_of
 from tracetui.formats.paprika.hash import check
 from tracetui.formats.paprika.messages import messages_in, messages_out
+from tracetui.formats.scalars import mapping
 from tracetui.model import Body
 
 _INPUTS: Final = ("input_data", "args")

@@ -52,29 +52,8 @@ def is_null(raw: Any) -> bool:
     return view.nbytes == 4 and bytes(view) == b"null"
 
 
-def string(value: Any) -> str | None:
-    """The value if it is text."""
-    return value if isinstance(value, str) else None
-
-
 def whole(value: Any) -> int | None:
     """The value if it is a whole number."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def number(value: Any) -> float | None:
-    """The value if it is a finite number."""
-    if not isinstance(value, int | float) or isinstance(value, bool):
-        return None
-    try:
-        found = float(value)
-    except OverflowError:
-        return None
-    return found if found - found == 0 else None
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """The value if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}

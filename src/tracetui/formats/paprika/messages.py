@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from tracetui.formats.decode import decode_value
-from tracetui.formats.paprika.fields import mapping, string
+from tracetui.formats.scalars import mapping, string
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _REASONING = ("reasoning_content", "reasoning", "thinking")

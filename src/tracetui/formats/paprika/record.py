@@ -14,7 +14,8 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.paprika.fields import Raw, fields_of, is_null, mapping, number, string, value_of, values_of, whole
+from tracetui.formats.paprika.fields import Raw, fields_of, is_null, value_of, values_of, whole
+from tracetui.formats.scalars import mapping, number, string
 from tracetui.model import Problem
 
 _NULL: Final = Raw(b"null")

@@ -11,10 +11,10 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.labels import source_in, tags_in
-from tracetui.formats.paprika.fields import Raw, mapping, number, string, value_of
+from tracetui.formats.paprika.fields import Raw, value_of
 from tracetui.formats.paprika.messages import messages_in
 from tracetui.formats.paprika.record import Execution, Facts, Record, Skim, Totals
-from tracetui.formats.scalars import layout
+from tracetui.formats.scalars import layout, mapping, number, string
 from tracetui.model import Error, FirstError, Header, Operation, Status, StatusSource, Usage, status_of
 from tracetui.model import text_of as message_text
 from tracetui.model.build import NO_USAGE, Tally

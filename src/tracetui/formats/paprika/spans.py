@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika.fields import Raw, is_null, number, value_of
+from tracetui.formats.paprika.fields import Raw, is_null, value_of
 from tracetui.formats.paprika.messages import messages_in
 from tracetui.formats.paprika.record import Place, Record, Skim
 from tracetui.formats.paprika.run import (
@@ -22,11 +22,10 @@ from tracetui.formats.paprika.run import (
     span_id,
     usage_of,
 )
-from tracetui.model import Error, Span, Status, StatusSource, status_of
+from tracetui.formats.scalars import number
+from tracetui.model import PREVIEW, Error, Span, Status, StatusSource, status_of
 from tracetui.model import text_of as message_text
 from tracetui.sources.base import Stat
-
-_PREVIEW: Final = 120
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
@@ -109,10 +108,10 @@ _ASKED: Final = msgspec.json.Decoder(_Asked)
 def preview(step: Skim) -> str:
     """The last thing that a user said to the model, the main argument of a tool, the words of a policy."""
     if step.step_type == POLICY:
-        return (step.message or "")[:_PREVIEW]
+        return (step.message or "")[:PREVIEW]
     if not is_null(step.args):
         return preview_of(value_of(step.args))
-    return "" if is_null(step.input_data) else last_user(step.input_data)[:_PREVIEW]
+    return "" if is_null(step.input_data) else last_user(step.input_data)[:PREVIEW]
 
 
 def last_user(data: Any) -> str:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.paprika.fields import Raw, fields_of, mapping, string, value_of, values_of
+from tracetui.formats.paprika.fields import Raw, fields_of, value_of, values_of
 from tracetui.formats.paprika.record import (
     Agent,
     Execution,
@@ -29,6 +29,7 @@ from tracetui.formats.paprika.record import (
     places_of,
     skim_of,
 )
+from tracetui.formats.scalars import mapping, string
 from tracetui.model import Problem
 
 _STARTS: Final = ("llm_call_start", "tool_call_start")

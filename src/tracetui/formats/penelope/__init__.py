@@ -16,11 +16,11 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode, strict, top_names
 from tracetui.formats.penelope.body import body_of
-from tracetui.formats.penelope.fields import sequence
 from tracetui.formats.penelope.result import TURNS, Result, header_of, is_criterion
 from tracetui.formats.penelope.run import run_body
 from tracetui.formats.penelope.spans import At, spans_of, started_at, timings_of
 from tracetui.formats.penelope.turns import Record, Turn, turns_of
+from tracetui.formats.scalars import sequence
 from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span, Status
 from tracetui.model.build import RunBuilder, summary_of

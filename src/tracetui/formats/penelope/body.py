@@ -7,9 +7,10 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.penelope.fields import decoded, mapping, rendered, same, sequence, string, without
+from tracetui.formats.penelope.fields import decoded, rendered, same
 from tracetui.formats.penelope.spans import ARGUMENTS, At, first_of, function_of
 from tracetui.formats.penelope.turns import Execution, Turn, rest_of
+from tracetui.formats.scalars import mapping, sequence, string, without
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _RESULTS: Final = ("output", "result", "response")

@@ -9,25 +9,9 @@ from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, decode_value
+from tracetui.formats.scalars import mapping, string
 
-PREVIEW: Final = 120
-"""Characters of a preview or prompt, as the model asks for."""
 _TIME_LIMIT: Final = 64
-
-
-def mapping(value: Any) -> dict[str, Any]:
-    """`value` if it is an object, else an empty one."""
-    return value if isinstance(value, dict) else {}
-
-
-def sequence(value: Any) -> list[Any]:
-    """`value` if it is an array, else an empty one."""
-    return value if isinstance(value, list) else []
-
-
-def string(value: Any) -> str | None:
-    """`value` if it is text, even empty text."""
-    return value if isinstance(value, str) else None
 
 
 def boolean(value: Any) -> bool | None:
@@ -92,11 +76,6 @@ def same(one: Any, other: Any) -> bool:
         return bool(one == other)
     except RecursionError:
         return False
-
-
-def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}
 
 
 def merged(*values: Any) -> dict[str, Any]:

@@ -7,19 +7,9 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.formats.labels import source_in, tags_in
-from tracetui.formats.penelope.fields import (
-    PREVIEW,
-    boolean,
-    mapping,
-    merged,
-    milliseconds,
-    moment,
-    number,
-    sequence,
-    string,
-    whole,
-)
-from tracetui.model import FirstError, Header, Status, StatusSource, Usage, status_of
+from tracetui.formats.penelope.fields import boolean, merged, milliseconds, moment, number, whole
+from tracetui.formats.scalars import mapping, sequence, string
+from tracetui.model import PREVIEW, FirstError, Header, Status, StatusSource, Usage, status_of
 from tracetui.model.status import plain_word
 
 TURNS: Final = ("history", "conversation_summary")

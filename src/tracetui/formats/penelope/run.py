@@ -6,9 +6,10 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from tracetui.formats.penelope.fields import boolean, mapping, number, sequence, string, whole, without
+from tracetui.formats.penelope.fields import boolean, number, whole
 from tracetui.formats.penelope.result import TURN_LIMIT, TURNS, Result, counts_of, is_criterion
 from tracetui.formats.penelope.turns import Turn
+from tracetui.formats.scalars import mapping, sequence, string, without
 from tracetui.model import Criterion, Error, Header, Limit, Metric, RunBody, Total
 from tracetui.model.status import plain_word
 

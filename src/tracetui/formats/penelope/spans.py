@@ -7,20 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.penelope.fields import (
-    PREVIEW,
-    as_text,
-    boolean,
-    decoded,
-    mapping,
-    milliseconds,
-    moment,
-    sequence,
-    string,
-    whole,
-)
+from tracetui.formats.penelope.fields import as_text, boolean, decoded, milliseconds, moment, whole
 from tracetui.formats.penelope.turns import Execution, Turn
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import mapping, sequence, string
+from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource
 
 _NAMES: Final = ("name", "tool_name")
 ARGUMENTS: Final = ("arguments", "args", "input")

@@ -7,7 +7,8 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.penelope.fields import boolean, decoded, mapping, same, sequence, string, whole, without
+from tracetui.formats.penelope.fields import boolean, decoded, same, whole
+from tracetui.formats.scalars import mapping, sequence, string, without
 from tracetui.model import Problem
 
 TARGET_TOOL: Final = "send_message_to_target"
