@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tracetui.model import FirstError, Problem, RunRef, RunSummary, Status
 from tracetui.store import query
-from tracetui.views.arrange import GROUPS, SORTS, Arrangement, Item, arrange, place_of
+from tracetui.views.arrange import GROUPS, SORTS, Arrangement, Item, Order, arrange, place_of
 
 NOW = 1_800_000_000.0
 
@@ -169,3 +170,19 @@ def test_sessions_of_one_folder_stand_together_whoever_wrote_them() -> None:
     ]
     shown = names(arrange(runs, [], Arrangement(group="source"), now=NOW))
     assert shown == ["/work/one", "a", "c", "/work/two", "b", "e", "no source", "d"]
+
+
+def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> None:
+    order = Order()
+    runs = [run("b", age=1), run("a", age=2), run("c", age=3)]
+    for arrangement in (
+        Arrangement(group="none"),
+        Arrangement("name", group="none"),
+        Arrangement("name", reverse=True, group="none"),
+    ):
+        for several in (runs, runs[:2], [*runs, run("d", age=0)], runs):
+            fresh = arrange(several, [], arrangement, now=NOW)
+            assert names(arrange(several, [], arrangement, now=NOW, order=order)) == names(fresh)
+            assert names(arrange(several, [], replace(arrangement, words="a", group="none"), now=NOW, order=order)) == [
+                "a"
+            ]

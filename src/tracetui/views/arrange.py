@@ -41,6 +41,23 @@ class Arrangement(msgspec.Struct, frozen=True):
     all_columns: bool = False
 
 
+class Order:
+    """Runs as they are sorted, kept for the next list of the very same ones: a filter is typed letter by letter."""
+
+    def __init__(self) -> None:
+        self._runs: list[RunSummary] = []
+        self._by: tuple[str, bool] | None = None
+        self._sorted: list[RunSummary] = []
+
+    def of(self, runs: Iterable[RunSummary], arrangement: Arrangement) -> list[RunSummary]:
+        """The runs in the order of the arrangement, in a list that nobody changes."""
+        runs, by = list(runs), (arrangement.sort, arrangement.reverse)
+        if by != self._by or runs != self._runs:
+            self._runs, self._by = runs, by
+            self._sorted = sorted(runs, key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+        return self._sorted
+
+
 def arrange(
     runs: Iterable[RunSummary],
     problems: Iterable[Problem],
@@ -50,20 +67,20 @@ def arrange(
     going: Going = told_going,
     context: query.Context | None = None,
     columns: query.Columns[RunSummary] | None = None,
+    order: Order | None = None,
 ) -> list[Item]:
     """The rows of the list: filtered, sorted and grouped. Children follow the run that started them.
 
-    `context` is what people said of runs and how they are tied, for the query. With `columns`, arranging nearly the
-    same runs again and again costs less.
+    `context` is what people said of runs and how they are tied, for the query. With `columns` and `order`, arranging
+    nearly the same runs again and again costs less.
     """
+    kept, broken = (order or Order()).of(runs, arrangement), list(problems)
     if arrangement.failures:
-        runs, problems = [run for run in runs if run.status is Status.ERROR], ()
-    kept, broken = list(runs), list(problems)
+        kept, broken = [run for run in kept if run.status is Status.ERROR], []
     if arrangement.words:
         wanted = _query(arrangement, now, going, context)
         kept = wanted.select(kept, columns)
         broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
-    kept.sort(key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
     nested = _nest(kept)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]

@@ -11,7 +11,7 @@ from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import runs
-from tracetui.views.arrange import Arrangement, Going, Item, arrange, told_going
+from tracetui.views.arrange import Arrangement, Going, Item, Order, arrange, told_going
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -35,6 +35,7 @@ class RunList(LineView):
         self.complete = False
         """True once all runs are listed: those that appear later are new."""
         self._columns: Columns[RunSummary] | None = None
+        self._order = Order()
         """What queries found out about the runs; there from the first query on."""
         self._arranged: Arrangement | None = None
         """The arrangement of the rows that are shown."""
@@ -63,7 +64,14 @@ class RunList(LineView):
         if self.arrangement.words:
             self._kept_columns()
         items = arrange(
-            summaries, problems, self.arrangement, now=now, going=going, context=context, columns=self._columns
+            summaries,
+            problems,
+            self.arrangement,
+            now=now,
+            going=going,
+            context=context,
+            columns=self._columns,
+            order=self._order,
         )
         everything = self.arrangement.all_columns
         rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)
@@ -88,7 +96,7 @@ class RunList(LineView):
         """Find out, in small steps, what the first word of a query over these runs needs."""
         from tracetui.store.query import RUN_KEYS
 
-        return self._kept_columns().ahead("", RUN_KEYS.hay, list(summaries))
+        return self._kept_columns().ahead("", RUN_KEYS.hay, self._order.of(summaries, self.arrangement))
 
     def renew(self, changed: Iterable[RunSummary]) -> None:
         """Show what these runs are now, each in the row that it has."""
