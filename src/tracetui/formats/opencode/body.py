@@ -8,8 +8,9 @@ from typing import Any
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.opencode.records import At, Message, Part, Record, child, string, without, word
+from tracetui.formats.opencode.records import At, Message, Part, Record
 from tracetui.formats.opencode.spans import is_synthetic, steps_of
+from tracetui.formats.scalars import child, string, without, word
 from tracetui.model import Blob, Body, Link, Operation, Reasoning, Span, Text, ToolCall
 from tracetui.model import Message as Said
 from tracetui.model import Part as SaidPart

@@ -10,7 +10,8 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tracetui.formats.opencode.records import Record, record_of, word
+from tracetui.formats.opencode.records import Record, record_of
+from tracetui.formats.scalars import word
 from tracetui.sources.base import File, Stat
 
 MOST: Final = 200

@@ -5,24 +5,19 @@ A message is a record of who spoke, and its parts are what was said and done: te
 
 from __future__ import annotations
 
-from sys import intern
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.scalars import number
+from tracetui.formats.scalars import child, number, string, word
 from tracetui.model import Usage
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
-_SHARED: Final = 64
 _MOST: Final = 1 << 53
 """What JavaScript, which counted, holds exactly."""
 _LATEST: Final = 1e14
 """Milliseconds since the epoch of times that are believed: up to the year 5138."""
-_EMPTY: Final[dict[str, Any]] = {}
 
 Record = dict[str, Any]
 
@@ -167,24 +162,6 @@ def usage_of(tokens: Record, cost: Any) -> Usage | None:
     return used or None
 
 
-def string(value: Any) -> str | None:
-    """`value` if it is text, even empty text."""
-    return value if isinstance(value, str) else None
-
-
-def word(value: Any) -> str | None:
-    """`value` if it is text with something in it; short ones that many spans have are kept once."""
-    if not isinstance(value, str) or not value:
-        return None
-    return intern(value) if len(value) <= _SHARED else value
-
-
-def child(value: Any, name: str) -> Record:
-    """The object in field `name` of `value`; an empty one for anything else."""
-    found = value.get(name) if isinstance(value, dict) else None
-    return found if isinstance(found, dict) else _EMPTY
-
-
 def whole(value: Any) -> int | None:
     """`value` if it is a whole number that JavaScript holds."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MOST:
@@ -206,8 +183,3 @@ def seconds(milliseconds: float | None) -> float | None:
 def since(begin: float | None, end: float | None) -> float | None:
     """Milliseconds from `begin` to `end`, None where one is not told or they are the wrong way round."""
     return None if begin is None or end is None or end < begin else end - begin
-
-
-def without(record: Record, *names: str) -> Record:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}

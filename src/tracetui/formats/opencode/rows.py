@@ -15,18 +15,8 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.opencode.records import (
-    Info,
-    Message,
-    Record,
-    model_of,
-    moment,
-    part_with,
-    record_of,
-    size_of,
-    string,
-    word,
-)
+from tracetui.formats.opencode.records import Info, Message, Record, model_of, moment, part_with, record_of, size_of
+from tracetui.formats.scalars import string, word
 
 TABLES: Final = frozenset({"session", "message", "part"})
 IN_CHUNK: Final = 400

@@ -9,11 +9,11 @@ from typing import Final
 from msgspec.structs import replace
 
 from tracetui.formats.labels import folder_of
-from tracetui.formats.opencode.records import PREVIEW, Info, Record, child, seconds, whole
+from tracetui.formats.opencode.records import Info, Record, seconds, whole
 from tracetui.formats.opencode.session import Tree
 from tracetui.formats.opencode.spans import Told
-from tracetui.formats.scalars import number
-from tracetui.model import Header, RunBody, Status, StatusSource, Total, Usage
+from tracetui.formats.scalars import child, number
+from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource, Total, Usage
 
 LEADING: Final = 8
 """Messages at the beginning of a session that say what it is about."""

@@ -13,9 +13,10 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.opencode.records import PREVIEW, At, Info, seconds, since, string
+from tracetui.formats.opencode.records import At, Info, seconds, since
 from tracetui.formats.opencode.spans import Told
-from tracetui.model import Operation, Problem, Span, Status, StatusSource
+from tracetui.formats.scalars import string
+from tracetui.model import PREVIEW, Operation, Problem, Span, Status, StatusSource
 
 COPIED: Final = "copied"
 """Note of what a forked session took over from its original: that one paid for it."""

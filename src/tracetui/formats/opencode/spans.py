@@ -10,26 +10,21 @@ from msgspec.structs import replace
 
 from tracetui.formats.calls import argument, as_json
 from tracetui.formats.opencode.records import (
-    PREVIEW,
     At,
     Message,
     Part,
     Record,
-    child,
     model_of,
     moment,
     seconds,
     since,
-    string,
     usage_of,
     whole,
-    word,
 )
-from tracetui.model import Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.formats.scalars import child, string, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
 from tracetui.model.status import status_of
 
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 STEP: Final = "step-start"
 FINISH: Final = "step-finish"
 COMPACTION: Final = "compaction"
