@@ -15,9 +15,10 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.otlp.body import body_of
+from tracetui.formats.otlp.header import header_of
 from tracetui.formats.otlp.reading import all_traces, read_trace
 from tracetui.formats.otlp.records import NO_TRACE, REQUEST
-from tracetui.formats.otlp.trace import Trace, header_of
+from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder

@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tracetui.formats.otlp.parts import message_of, part_of
-from tracetui.formats.otlp.records import attributes, items, keep, named, nanoseconds, without
+from tracetui.formats.otlp.records import attributes, items, keep, named, nanoseconds, whole, without
 from tracetui.formats.otlp.words import Attributes, decoded
 from tracetui.model import Message, Part, Text, ToolCall, text_of
 
@@ -27,6 +27,8 @@ _ROLES: Final = {
     "gen_ai.tool.message": "tool",
 }
 _SYSTEMS: Final = ("system", "developer")
+_USERS: Final = ("user", "human")
+_NEW: Final = "pydantic_ai.new_message_index"
 _CHOICE: Final = "gen_ai.choice"
 _TEXTS: Final = {"gen_ai.content.prompt": "gen_ai.prompt", "gen_ai.content.completion": "gen_ai.completion"}
 _MOST: Final = 100_000
@@ -54,6 +56,8 @@ class Side(msgspec.Struct, frozen=True):
     """What of these has no place in a message."""
     events: tuple[int, ...] = ()
     """The events that hold them."""
+    since: int | None = None
+    """Where the new ones begin, in a conversation with what was answered; None for what was given."""
 
     @property
     def text(self) -> str | None:
@@ -88,7 +92,7 @@ def given(kept: Attributes, events: Sequence[Event]) -> Side:
         or _detailed(events, _GIVEN, "user")
         or _heard(events)
         or _listed(kept, _EVENTS, "user", chosen=False)
-        or _listed(kept, _CONVERSATIONS, "user")
+        or _conversation(kept)
         or _NOTHING
     )
     return _with_system(side, kept)
@@ -108,10 +112,35 @@ def made(kept: Attributes, events: Sequence[Event]) -> Side:
 
 
 def prompt_of(side: Side) -> str | None:
-    """The first text of a user."""
-    return next(
-        (text for one in side.messages if one.role in ("user", "human") and (text := text_of(one).strip())), None
-    )
+    """What the user asked: in a conversation that goes on, the latest question."""
+    place = _prompt_in(side)
+    return None if place is None else text_of(side.messages[place]).strip()
+
+
+def question_of(side: Side) -> list[tuple[str, str]] | None:
+    """The conversation up to that, so that two turns of one can be told apart; without what the system says."""
+    place = _prompt_in(side)
+    if place is None:
+        return None
+    return [(one.role, text_of(one)) for one in side.messages[: place + 1] if one.role not in _SYSTEMS]
+
+
+def _prompt_in(side: Side) -> int | None:
+    """Where the text of a user is: the first of those that stand together at the end, else the first new one."""
+    new = range(side.since or 0, len(side.messages))
+    if side.since is not None:
+        return next((i for i in new if _is_asked(side.messages[i])), None)
+    found = None
+    for place in reversed(new):
+        if _is_asked(side.messages[place]):
+            found = place
+        elif found is not None and side.messages[place].role not in _SYSTEMS:
+            break
+    return found
+
+
+def _is_asked(message: Message) -> bool:
+    return message.role in _USERS and bool(text_of(message).strip())
 
 
 def system_of(side: Side) -> str | None:
@@ -159,6 +188,11 @@ def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool |
     return None
 
 
+def _conversation(kept: Attributes) -> Side | None:
+    side = _listed(kept, _CONVERSATIONS, "user")
+    return None if side is None else msgspec.structs.replace(side, since=max(0, whole(kept.get(_NEW)) or 0))
+
+
 def _messages(found: Iterable[tuple[int, Any]], role: str, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
     messages, rests = [], {}
     for place, value in found:
@@ -192,7 +226,8 @@ def _with_system(side: Side, kept: Attributes) -> Side:
         if rest:
             rests[f"{SYSTEM}[{place}]"] = rest
     message = Message("system", tuple(parts))
-    return Side((message, *side.messages), (SYSTEM, *side.taken), rests, side.events)
+    since = None if side.since is None else side.since + 1
+    return Side((message, *side.messages), (SYSTEM, *side.taken), rests, side.events, since)
 
 
 def _answered(kept: Attributes) -> Side | None:

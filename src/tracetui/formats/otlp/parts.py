@@ -16,6 +16,13 @@ _CALL: Final = frozenset({"tool_call", "tool_use", "tool-call", "function_call",
 _RESULT: Final = frozenset(
     {"tool_call_response", "tool_result", "tool-result", "tool_response", "function_call_output"}
 )
+_BLOCKS: Final = {
+    "text": "text",
+    "toolUse": "tool_use",
+    "toolResult": "tool_result",
+    "reasoningContent": "reasoning",
+}
+"""Parts as Bedrock has them: an object of one field, which is their kind."""
 _WRAPPERS: Final = ("message_content", "tool_call")
 
 
@@ -40,7 +47,9 @@ def _opened(value: Fields) -> Fields:
     """The fields of a message that may be within another object, beside what that says."""
     inner = decoded(value.get("message"))
     if not isinstance(inner, dict):
-        if isinstance(inner, str) and "content" not in value:
+        if isinstance(inner, list):
+            inner = value["message"]  # parts
+        if isinstance(inner, str | list) and "content" not in value:
             return {"content": inner, **{key: item for key, item in value.items() if key != "message"}}
         return dict(value)
     fields = dict(inner)
@@ -92,7 +101,11 @@ def _contents(rest: Fields) -> list[Part]:
 def _listed(text: str) -> Any:
     """Parts that are written as JSON; a text that only looks like it stays one."""
     found = decoded(text)
-    return found if isinstance(found, list) and found and all(_kind(one) for one in found) else text
+    return found if isinstance(found, list) and found and all(_is_part(one) for one in found) else text
+
+
+def _is_part(value: Any) -> bool:
+    return bool(_kind(value)) or (isinstance(value, dict) and len(value) == 1 and not value.keys().isdisjoint(_BLOCKS))
 
 
 def _calls(rest: Fields) -> list[Part]:
@@ -133,6 +146,8 @@ def part_of(value: Any) -> tuple[Part, Fields]:
                 if key != "type" or "type" not in rest:
                     keep(rest, key, item)
     kind = _kind(rest)
+    if len(rest) == 1 and (block := next(iter(rest))) in _BLOCKS:
+        kind, rest = _BLOCKS[block], _unblocked(rest, block)
     if kind in _TEXT or (not kind and isinstance(rest.get("text"), str)):
         text = _one(rest, "content", "text", "refusal")
         return (Text(text), _typeless(rest)) if text is not None else (Blob(kind or "text", value), {})
@@ -146,13 +161,22 @@ def part_of(value: Any) -> tuple[Part, Fields]:
     return Blob(kind or "part", value), {}
 
 
+def _unblocked(rest: Fields, block: str) -> Fields:
+    """The fields of such a part: those of the one object in it, if it is one."""
+    inner = rest[block]
+    thought = inner.get("reasoningText") if block == "reasoningContent" and isinstance(inner, dict) else None
+    if isinstance(thought, dict):
+        return {**{key: value for key, value in inner.items() if key != "reasoningText"}, **thought}
+    return dict(inner) if isinstance(inner, dict) else rest
+
+
 def _call(rest: Fields) -> tuple[Part, Fields]:
     inner = rest.get("function")
     if isinstance(inner, dict):
         del rest["function"]
         for key, item in inner.items():
             keep(rest, key, item)
-    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id")
+    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "toolUseId")
     name = _one(rest, "name", "toolName") or "call"
     found = next((key for key in ("arguments", "args", "input") if key in rest), None)
     given = decoded(rest.pop(found)) if found is not None else None
@@ -160,7 +184,7 @@ def _call(rest: Fields) -> tuple[Part, Fields]:
 
 
 def _result(rest: Fields) -> tuple[Part, Fields]:
-    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "tool_use_id")
+    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "tool_use_id", "toolUseId")
     name = _one(rest, "name", "toolName")
     found = next((key for key in ("response", "result", "output", "content") if key in rest), None)
     content = decoded(rest.pop(found)) if found is not None else None

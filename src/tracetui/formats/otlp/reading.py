@@ -11,6 +11,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line, lines
+from tracetui.formats.otlp.header import body_of_run, header_of
 from tracetui.formats.otlp.lean import Around, Irregular, spans_on
 from tracetui.formats.otlp.records import (
     NO_TRACE,
@@ -25,7 +26,7 @@ from tracetui.formats.otlp.records import (
     told_in,
     trace_id,
 )
-from tracetui.formats.otlp.trace import Trace, body_of_run, header_of
+from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on
 from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Header, Problem, RunBody

@@ -26,6 +26,7 @@ from tracetui.model import Error, Operation, Span, Status, StatusSource
 EXCEPTION: Final = "exception"
 _OK: Final = (1, "1", "STATUS_CODE_OK", "OK", "Ok")
 _FAILED: Final = (2, "2", "STATUS_CODE_ERROR", "ERROR", "Error")
+_REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
 _USUAL: Final = frozenset({"stop", "end_turn", "tool_calls", "tool_call", "tool_use", "tool-calls", "completed"})
 """Reasons to stop that need not be told."""
 
@@ -137,7 +138,7 @@ def _text(value: tuple[str, Any] | None) -> str:
 
 def _note(kept: Attributes, events: Sequence[Event]) -> str:
     """Why a model stopped, where that is worth a word."""
-    reasons = kept.get("gen_ai.response.finish_reasons", kept.get("llm.finish_reason"))
+    reasons = next((told for name in _REASONS if (told := kept.get(name)) is not None), None)
     if reasons is None and any(event.name == "gen_ai.choice" for event in events):
         reasons = [event.kept.get("finish_reason") for event in events]
     found = reasons if isinstance(reasons, list) else [reasons]

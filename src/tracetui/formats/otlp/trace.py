@@ -33,7 +33,7 @@ from tracetui.formats.otlp.records import (
 from tracetui.formats.otlp.spans import Read, span_of
 from tracetui.formats.otlp.words import AGENTS, decoded, first, given_to, made_by
 from tracetui.formats.scalars import version
-from tracetui.model import FirstError, Header, Operation, Problem, RunBody, Span, Status
+from tracetui.model import FirstError, Operation, Problem, Span, Status, Usage
 from tracetui.model.tally import CONTAINERS
 
 MOST: Final = 256
@@ -69,7 +69,9 @@ class Trace(msgspec.Struct):
     lean: bool = False
     """Only what a summary shows is wanted: no previews, nothing of the body."""
     root: Earliest = _NOTHING
-    """The span that has none above it."""
+    """The span that has none above it: the first, where there are several."""
+    final: Earliest = _NOTHING
+    """Of those the one that ended last, by the time at which it did, backwards."""
     root_body: tuple[Any, Any] = (None, None)
     """What went into that, and what came of it."""
     task: str | None = None
@@ -93,6 +95,12 @@ class Trace(msgspec.Struct):
     """Spans below which a model is called, with nothing between but what wraps."""
     above: Layers[str | None] = msgspec.field(default_factory=Layers)
     """What is above the calls of models, and above what wraps them."""
+    counted: bool = False
+    """A call of a model says what it used."""
+    stated: dict[str, Usage] = {}
+    """What agents and workflows say that they used: it counts where no call does."""
+    parents: Layers[str | None] = msgspec.field(default_factory=Layers)
+    """What is above each span, as long as no call says what it used."""
     seen: Layers[int] = msgspec.field(default_factory=Layers)
     """Checksum of each span."""
     around: dict[bytes, tuple[str, dict[str, Any]]] = {}
@@ -117,6 +125,8 @@ class Trace(msgspec.Struct):
             chats=self.chats.copy(),
             callers=self.callers.copy(),
             above=self.above.copy(),
+            stated=dict(self.stated),
+            parents=self.parents.copy(),
             seen=self.seen.copy(),
             around=dict(self.around),
             latest={},
@@ -195,14 +205,39 @@ class Trace(msgspec.Struct):
         self.agent = self.agent.or_this(start, first(kept, AGENTS))
         self.model = self.model.or_this(start, span.model)
         self._hear(read)
-        if span.parent_id is None and self.root.may_be(start):
-            self.root = self.root.or_this(start, span)
-            self.tags = _tags(kept)
-            asked = _asked(read)
-            self.task = None if asked is None else task_key(span.name, _bytes(asked))
-            self.root_body = (None, None) if self.lean else (asked, _answered(read))
+        self._use(span)
+        if span.parent_id is None:
+            self._forget(span.id)
+            self.final = self.final.or_this(None if read.end is None else -read.end, span)
+            if self.root.may_be(start):
+                self._begin(read, span)
         if span.status is Status.ERROR:
             self._fail(span, read.end)
+
+    def _forget(self, told_again: str) -> None:
+        """Of a span at the top only the latest version counts."""
+        self.root = _NOTHING if self.root.value is not None and self.root.value.id == told_again else self.root
+        self.final = _NOTHING if self.final.value is not None and self.final.value.id == told_again else self.final
+
+    def _begin(self, read: Read, span: Span) -> None:
+        """Take it for the span at the top."""
+        self.root = self.root.or_this(read.start, span)
+        self.tags = _tags(read.kept)
+        given = given_to(read.kept)
+        asked = messages.question_of(read.given) if given is None else given[1]
+        self.task = None if asked is None else task_key(span.name, _bytes(asked))
+        self.root_body = (None, None) if self.lean else (_asked(read), _answered(read))
+
+    def _use(self, span: Span) -> None:
+        """What was used, as those say that contain calls of models: these may not say it themselves."""
+        if self.counted:
+            return
+        if span.operation is Operation.CHAT and span.usage is not None:
+            self.counted, self.stated, self.parents = True, {}, Layers()
+            return
+        self.parents[span.id] = span.parent_id
+        if span.operation in CONTAINERS and span.usage is not None:
+            self.stated[span.id] = span.usage
 
     def _hear(self, read: Read) -> None:
         """The prompt, the instructions and the last answer."""
@@ -259,63 +294,6 @@ class Trace(msgspec.Struct):
             reason = f"more than {MOST} different resources and scopes: the others are not shown"
             self.problems.append(Problem(self.path, "resources", reason))
         return fields
-
-
-def header_of(trace: Trace) -> Header:
-    """The header as far as it is known."""
-    root: Span | None = trace.root.value
-    agent = trace.agent.value or trace.service.value
-    name = root.name if root is not None else agent or f"trace {trace.key[:8]}"
-    failed = root is not None and root.status is Status.ERROR
-    known = root is not None and root.status_word is not None
-    return Header(
-        id=trace.key,
-        name=name,
-        agent=agent[:PREVIEW] if agent else None,
-        model=trace.model.value,
-        status=root.status if root is not None and (known or failed) else None,
-        status_word=root.status_word if root is not None else None,
-        status_source=root.status_source if root is not None and (known or failed) else None,
-        ended=root is not None,
-        by_start=True,
-        duration_ms=root.duration_ms if root is not None else None,
-        repeats=trace.task,
-        error=_cause(trace, root),
-        prompt=(trace.prompt.value or "")[:PREVIEW],
-        tags=trace.tags,
-        source=(trace.source.value or trace.service.value or "")[:PREVIEW] or None,
-        writer=trace.sdk,
-    )
-
-
-def _cause(trace: Trace, root: Span | None) -> FirstError | None:
-    """Where the error that the run failed with came up first; else the first of all."""
-    if root is not None and root.error is not None and (found := trace.failures.get(root.error.words[:PREVIEW])):
-        return found.value if isinstance(found.value, FirstError) else None
-    best = min(trace.failures.values(), key=lambda one: one.at, default=_NOTHING).value
-    return best if isinstance(best, FirstError) else None
-
-
-def body_of_run(trace: Trace) -> RunBody:
-    """What the trace says as a whole: resources and scopes, and what went into the span at the top."""
-    root: Span | None = trace.root.value
-    kept: dict[str, Any] = {}
-    times: dict[str, int] = {}
-    for kind, fields in trace.around.values():
-        if not fields:
-            continue
-        times[kind] = times.get(kind, 0) + 1
-        kept[kind if times[kind] == 1 else f"{kind} {times[kind]}"] = fields
-    return RunBody(
-        input=trace.root_body[0],
-        output=trace.root_body[1],
-        error=None if root is None else root.error,
-        system_prompt=trace.system.value,
-        last_user=trace.prompt.value,
-        last_assistant=trace.answer.value,
-        tags=trace.tags,
-        attributes=kept,
-    )
 
 
 def _tags(kept: dict[str, Any]) -> tuple[str, ...]:

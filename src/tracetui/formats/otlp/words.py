@@ -47,6 +47,10 @@ _REQUESTS: Final = {
     "embedding": Operation.EMBEDDINGS,
     "rerank": Operation.RETRIEVAL,
 }
+_NO_CALLS: Final = frozenset({"create_agent", "plan"})
+"""Operations that name a model and don't call it."""
+_PENDING: Final = "pending_span"
+"""What Logfire writes when a span begins, below the span itself, which comes when it has ended."""
 _NAMES: Final = {
     Operation.EXECUTE_TOOL: ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name"),
     Operation.INVOKE_AGENT: ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.entity.name"),
@@ -86,6 +90,7 @@ _COUNTS: Final = (
         "llm.usage.prompt_tokens",
         "ai.usage.inputTokens",
         "ai.usage.promptTokens",
+        "ai.usage.tokens",
         "gen_ai.aggregated_usage.input_tokens",
     ),
     (
@@ -105,6 +110,7 @@ _COUNTS: Final = (
         "gen_ai.usage.details.cache_read_input_tokens",
         "llm.token_count.prompt_details.cache_read",
         "ai.usage.cachedInputTokens",
+        "ai.usage.inputTokenDetails.cacheReadTokens",
         "gen_ai.aggregated_usage.cache_read.input_tokens",
     ),
     (
@@ -113,6 +119,7 @@ _COUNTS: Final = (
         "gen_ai.usage.details.cache_write_tokens",
         "gen_ai.usage.details.cache_creation_input_tokens",
         "llm.token_count.prompt_details.cache_write",
+        "ai.usage.inputTokenDetails.cacheWriteTokens",
         "gen_ai.aggregated_usage.cache_creation.input_tokens",
     ),
     (
@@ -122,6 +129,7 @@ _COUNTS: Final = (
         "llm.token_count.completion_details.reasoning",
         "llm.usage.reasoning_tokens",
         "ai.usage.reasoningTokens",
+        "ai.usage.outputTokenDetails.reasoningTokens",
     ),
 )
 """In the order of the fields of `Usage`."""
@@ -153,12 +161,16 @@ def first(kept: Attributes, names: tuple[str, ...]) -> str | None:
 
 def operation_of(kept: Attributes, name: str) -> Operation:
     """What kind of work a span is."""
+    if kept.get("logfire.span_type") == _PENDING:
+        return Operation.META
     told = word(kept.get("ai.operationId"))
     if told is not None and told.startswith("ai."):
         return _ai_sdk(told)
     told = word(kept.get("gen_ai.operation.name"))
     if told in _GEN_AI:
         return _GEN_AI[told]
+    if told in _NO_CALLS:
+        return Operation.OTHER
     kind = word(kept.get("openinference.span.kind"))
     if kind is not None:
         return _open_inference(kind.upper(), kept, name)

@@ -1,0 +1,81 @@
+"""What is known of a trace as a whole."""
+
+from __future__ import annotations
+
+from math import inf
+from typing import Any
+
+from tracetui.formats.otlp.records import PREVIEW
+from tracetui.formats.otlp.trace import Earliest, Trace
+from tracetui.model import FirstError, Header, RunBody, Span, Status, Usage
+
+
+def header_of(trace: Trace) -> Header:
+    """The header as far as it is known."""
+    root: Span | None = trace.root.value
+    final: Span | None = trace.final.value
+    agent = trace.agent.value or trace.service.value
+    name = root.name if root is not None else agent or f"trace {trace.key[:8]}"
+    told = final is not None and (final.status is Status.ERROR or final.status_word is not None)
+    return Header(
+        id=trace.key,
+        name=name,
+        agent=agent[:PREVIEW] if agent else None,
+        model=trace.model.value,
+        status=final.status if final is not None and told else None,
+        status_word=final.status_word if final is not None else None,
+        status_source=final.status_source if final is not None and told else None,
+        ended=trace.final.at < inf,
+        by_start=True,
+        duration_ms=root.duration_ms if root is not None and final is not None and root.id == final.id else None,
+        usage=_outermost(trace),
+        repeats=trace.task,
+        error=_cause(trace, final),
+        prompt=(trace.prompt.value or "")[:PREVIEW],
+        tags=trace.tags,
+        source=(trace.source.value or trace.service.value or "")[:PREVIEW] or None,
+        writer=trace.sdk,
+    )
+
+
+def _outermost(trace: Trace) -> Usage | None:
+    """What the outermost of the spans that say it say that they used; None where calls of models do."""
+    found = Usage()
+    for span_id, usage in trace.stated.items():
+        above, seen = trace.parents.get(span_id), {span_id}
+        while above is not None and above not in seen and above not in trace.stated:
+            seen.add(above)
+            above = trace.parents.get(above)
+        if above is None or above in seen:
+            found += usage
+    return found or None
+
+
+def _cause(trace: Trace, final: Span | None) -> FirstError | None:
+    """Where the error that the run failed with came up first; else the first of all."""
+    if final is not None and final.error is not None and (found := trace.failures.get(final.error.words[:PREVIEW])):
+        return found.value if isinstance(found.value, FirstError) else None
+    best = min(trace.failures.values(), key=lambda one: one.at, default=Earliest()).value
+    return best if isinstance(best, FirstError) else None
+
+
+def body_of_run(trace: Trace) -> RunBody:
+    """What the trace says as a whole: resources and scopes, and what went into the span at the top."""
+    final: Span | None = trace.final.value
+    kept: dict[str, Any] = {}
+    times: dict[str, int] = {}
+    for kind, fields in trace.around.values():
+        if not fields:
+            continue
+        times[kind] = times.get(kind, 0) + 1
+        kept[kind if times[kind] == 1 else f"{kind} {times[kind]}"] = fields
+    return RunBody(
+        input=trace.root_body[0],
+        output=trace.root_body[1],
+        error=None if final is None else final.error,
+        system_prompt=trace.system.value,
+        last_user=trace.prompt.value,
+        last_assistant=trace.answer.value,
+        tags=trace.tags,
+        attributes=kept,
+    )
