@@ -14,17 +14,21 @@ class Node(NamedTuple):
     parent: str | None
     top: str | None
     is_prompt: bool
+    before: int = -1
+    """The place of the record that named the same parent before this one, -1 if there is none that counts."""
 
 
 class Trail:
     """The records of a conversation in the order in which they were written. Copies share what they have in common."""
 
-    __slots__ = ("_nodes", "_places", "_size")
+    __slots__ = ("_latest", "_nodes", "_places", "_size")
 
     def __init__(self) -> None:
         self._nodes: list[Node] = []
         self._size = 0
         self._places: Layers[int] = Layers()
+        self._latest: Layers[int] = Layers()
+        """The last record that follows one, where it is not just the next: -1 where nothing does any more."""
 
     def __contains__(self, uuid: str) -> bool:
         return self._places.get(uuid) is not None
@@ -32,32 +36,50 @@ class Trail:
     def copy(self) -> Trail:
         """A trail that goes on from here without changing this one."""
         made = Trail()
-        made._nodes, made._size, made._places = self._nodes, self._size, self._places.copy()
+        made._nodes, made._size = self._nodes, self._size
+        made._places, made._latest = self._places.copy(), self._latest.copy()
         return made
 
     def append(self, node: Node) -> None:
         """Put a record at the end."""
         if len(self._nodes) != self._size:  # a copy went another way
             self._nodes = self._nodes[: self._size]
+        place = self._places.get(node.parent) if node.parent is not None else None
+        if place is not None and node.parent is not None and place != self._size - 1:
+            node = node._replace(before=self._last(place))
+            self._latest[node.parent] = self._size
         self._nodes.append(node)
         self._places[node.uuid] = self._size
         self._size += 1
 
-    def after(self, uuid: str) -> list[str]:
+    def leave(self, uuid: str) -> list[str]:
         """The spans of what followed record `uuid`, if that is where the conversation goes on from, not at its end.
 
         Nothing unless a prompt was among it: only what somebody asked can be taken back. Lines of parallel calls name
-        each other in a way that looks alike.
+        each other in a way that looks alike. What was left follows nothing any more: it is found once.
         """
-        place = self._places.get(uuid)
-        if place is None or place == self._size - 1:
+        start = self._places.get(uuid)
+        if start is None or start == self._size - 1:
             return []
-        at, followed, prompted = self._nodes[place].top, {uuid}, False
-        found: dict[str, None] = {}
-        for node in self._nodes[place + 1 : self._size]:
-            if node.parent in followed:
-                followed.add(node.uuid)
-                prompted |= node.is_prompt
-                if node.top is not None and node.top != at:
-                    found[node.top] = None
-        return list(found) if prompted else []
+        places, todo = [], [start]
+        while todo:
+            place = todo.pop()
+            follower = self._last(place)
+            while follower > place:  # what stands before the record that it names cannot have followed it
+                places.append(follower)
+                todo.append(follower)
+                follower = self._nodes[follower].before
+        if not any(self._nodes[place].is_prompt for place in places):
+            return []
+        self._latest[uuid] = -1
+        at = self._nodes[start].top
+        tops = dict.fromkeys(self._nodes[place].top for place in sorted(places))
+        return [top for top in tops if top is not None and top != at]
+
+    def _last(self, place: int) -> int:
+        """The place of the last record that follows the one there, -1 if none does."""
+        uuid, following = self._nodes[place].uuid, place + 1
+        known = self._latest.get(uuid)
+        if known is not None:
+            return known
+        return following if following < self._size and self._nodes[following].parent == uuid else -1

@@ -247,7 +247,7 @@ class Conversation:
 
     def _rewind(self, parent: str, uuid: str, place: Place) -> None:
         """A prompt that takes the place of an earlier one: what had followed that one is a branch of its own now."""
-        gone = self.trail.after(parent)
+        gone = self.trail.leave(parent)
         found = {top: span for top in gone if (span := self.tops.get(top)) is not None and span.parent_id == self.root}
         if not found:
             return

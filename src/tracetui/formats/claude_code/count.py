@@ -235,7 +235,7 @@ class _Counter:
         role = role_of(flags, said, plain)
         parent = record.parent_uuid or record.logical_parent_uuid
         self.prompted = role == "user" and not answers
-        if self.prompted and record.uuid and parent and self.trail.after(parent):
+        if self.prompted and record.uuid and parent and self.trail.leave(parent):
             raise Irregular
         self._top()
         if answers:

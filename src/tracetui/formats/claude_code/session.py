@@ -37,17 +37,28 @@ class Session:
         self.whose: Layers[str] = Layers()
         """Which sub-agent a record belongs to."""
         self.facts = Facts()
+        self.ours: set[str] = set()
+        """Those of these conversations that no other session has."""
         self.problems: list[Problem] = []
-        self.spans: dict[str, Span] = {}
+        self.made: dict[str, Span] = {}
+        """New and changed spans; those of sub-agents as they were before anything was linked."""
+
+    @property
+    def spans(self) -> dict[str, Span]:
+        """New and changed spans by id since this session was copied, sub-agents below what started them."""
+        for key, span in self.agents.items():
+            if (linked := self._linked(key, span)) != span:
+                self.agents[key] = self.made[linked.id] = linked
+        return self.made
 
     def copy(self) -> Session:
         made = Session.__new__(Session)
         made.__dict__.update(self.__dict__)
         made.main, made.whose = self.main.copy(), self.whose.copy()
-        made.within = {key: one.copy() for key, one in self.within.items()}
-        made.agents = dict(self.agents)
+        made.within, made.agents = dict(self.within), dict(self.agents)
+        self.ours, made.ours = set(), set()
         made.facts = self.facts.copy()
-        made.problems, made.spans = [], {}
+        made.problems, made.made = [], {}
         return made
 
     def take(self, record: Any, line: Line, note: str | None = None) -> None:
@@ -63,16 +74,13 @@ class Session:
             self._collect(self.main)
         else:
             self._take_within(key, record, line)
-        for ident, span in self.agents.items():
-            if (linked := self._linked(ident, span)) != span:
-                self.agents[ident] = self.spans[linked.id] = linked
 
     def problem(self, line: int, reason: str) -> None:
         self.problems.append(Problem(self.path, f"line {line}", reason))
 
     def _collect(self, conversation: Conversation) -> None:
         """Take over what is new in a conversation, in the order in which it came."""
-        self.spans |= conversation.spans
+        self.made |= conversation.spans
         self.problems += conversation.problems
         conversation.spans, conversation.problems = {}, []
 
@@ -95,7 +103,10 @@ class Session:
         if key not in self.within:
             task = spoken(content_of(record)) if kind_of(record) == "user" else ""
             self.within[key] = Conversation(self.path, part=self.part, prefix=f"{key}/", root=f"agent:{key}")
-            self.agents[key] = self.spans[f"agent:{key}"] = agent_span(key, task, record, self.part)
+            self.agents[key] = self.made[f"agent:{key}"] = agent_span(key, task, record, self.part)
+        elif key not in self.ours:
+            self.within[key] = self.within[key].copy()
+        self.ours.add(key)
         self.within[key].take(record, line)
         self._collect(self.within[key])
 

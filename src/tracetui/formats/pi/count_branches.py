@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from tracetui.formats.pi.branches import EACH, FREE
+
 DEEPEST: Final = 64
 """So many branches within branches are counted."""
 Position = tuple[tuple[int, ...], ...]
@@ -24,13 +26,19 @@ class Branches:
         """Branches that have spans, by their first entries: the entry that they left after, and the line that left."""
         self.forks: set[str | None] = set()
         """Entries that such branches left after."""
+        self.rest = FREE
+        """Entries that may still be abandoned or taken up again."""
 
     def append(self, ident: str, parent: str | None, line: int) -> bool:
-        """Put an entry after `parent`; whether that is not the leaf, so that what followed it is abandoned."""
+        """Put an entry after `parent`; whether that is not the leaf, so that what followed it is abandoned.
+
+        Raises `ValueError` where somebody went back too often.
+        """
         moved = parent != self.leaf and (parent is None or parent in self.parents)
         if moved:
             self._go(parent, line)
         self.parents[ident] = self.leaf
+        self.rest += EACH
         self.leaf = ident
         return moved
 
@@ -58,6 +66,9 @@ class Branches:
         while at is not None and at != fork:
             left.append(at)
             at = self.parents[at]
+        self.rest -= len(left) + len(back)
+        if self.rest < 0:
+            raise ValueError
         if left and left[-1] not in self.opened and any(one in self.own or one in self.forks for one in left):
             self.opened[left[-1]] = fork, line
             self.forks.add(fork)

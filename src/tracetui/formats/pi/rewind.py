@@ -15,11 +15,13 @@ _ROOT: Final = ""
 """Stands for what is before the first entry."""
 
 
-def moved(state: State, parent: Any, ident: str) -> None:
+def moved(state: State, parent: Any, ident: str, line: int) -> None:
     """Entry `ident` follows `parent`, which need not be the latest one. What is no entry is passed over."""
     move = state.tree.go(parent) if parent is None or isinstance(parent, str) else None
     if move is None:
         return
+    if state.tree.is_worn:
+        state.problem(line, "somebody went back too often: what is abandoned after this line is not told apart")
     state.settle()
     state.group = None
     if move.left:

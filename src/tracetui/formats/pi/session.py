@@ -54,7 +54,7 @@ class Session(State):
         if ident is None or self.tree.get(ident) is not None:  # v1, or written twice
             ident = None
         elif "parentId" in record:
-            moved(self, record["parentId"], ident)
+            moved(self, record["parentId"], ident, line.number)
         self.facts.take(record, self.ident_of(record, line))
         self.own = None
         _TAKE.get(kind, Session._other)(self, record, line)

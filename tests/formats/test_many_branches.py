@@ -1,0 +1,136 @@
+"""Sessions in which somebody goes back thousands of times, or with thousands of sub-agents: read in linear time."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tracetui.formats.base import Format
+from tracetui.formats.claude_code import ClaudeCode
+from tracetui.formats.pi import Pi
+from tracetui.model import Operation, Run, RunRef, RunSummary, Span
+from tracetui.sources.local import LocalSource
+from tracetui.testing import read_run
+
+MANY = 4_000
+SECONDS = 8
+"""Of the processor, for all that is asked of such a session. Measured: less than 2; quadratic it was 20 to 100."""
+_USED = {"input_tokens": 10, "output_tokens": 5, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+_PI_USED = {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0}
+
+
+class Claude:
+    """Records of a session of Claude Code, one after the other."""
+
+    def __init__(self) -> None:
+        self.records: list[dict[str, Any]] = []
+
+    def put(self, kind: str, parent: str | None, message: dict[str, Any], **more: Any) -> str:
+        number = len(self.records)
+        when = f"2026-01-01T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
+        head = {"type": kind, "uuid": f"u{number}", "parentUuid": parent, "sessionId": "s", "timestamp": when}
+        self.records.append(head | {"isSidechain": False, "message": message} | more)
+        return f"u{number}"
+
+    def ask(self, parent: str | None, said: str, **more: Any) -> str:
+        return self.put("user", parent, {"role": "user", "content": said}, **more)
+
+    def answer(self, parent: str, **more: Any) -> str:
+        message = {"role": "assistant", "id": f"m{len(self.records)}", "model": "m", "usage": _USED}
+        return self.put("assistant", parent, message | {"content": [{"type": "text", "text": "so"}]}, **more)
+
+
+class PiRecords:
+    """Entries of a session of pi."""
+
+    def __init__(self) -> None:
+        head = {"type": "session", "version": 3, "id": "s", "timestamp": "2026-01-01T00:00:00.000Z", "cwd": "/p"}
+        self.records: list[dict[str, Any]] = [head]
+
+    def put(self, parent: str | None, message: dict[str, Any]) -> str:
+        number = len(self.records)
+        when = f"2026-01-01T{number // 3600:02d}:{number // 60 % 60:02d}:{number % 60:02d}.000Z"
+        head = {"type": "message", "id": f"{number:08x}", "parentId": parent, "timestamp": when}
+        self.records.append(head | {"message": message})
+        return f"{number:08x}"
+
+    def ask(self, parent: str | None, said: str) -> str:
+        return self.put(parent, {"role": "user", "content": said})
+
+    def answer(self, parent: str) -> str:
+        said = [{"type": "text", "text": "so"}]
+        return self.put(
+            parent, {"role": "assistant", "content": said, "model": "m", "usage": _PI_USED, "stopReason": "stop"}
+        )
+
+
+def read(shape: Format, path: Path, records: list[dict[str, Any]]) -> tuple[Run, RunSummary]:
+    """The run of a session, and what the deep pass says of it, both in time."""
+    path.write_text("".join(json.dumps(one) + "\n" for one in records), encoding="utf-8")
+    began = time.process_time()
+    run = read_run(shape, RunRef(shape.name, str(path)))
+    with LocalSource().open(str(path)) as file:
+        (summary,) = shape.summarize(file, deep=True)
+    assert time.process_time() - began < SECONDS
+    assert isinstance(summary, RunSummary)
+    assert (summary.spans, summary.steps, summary.usage) == (
+        run.summary.spans,
+        run.summary.steps,
+        run.summary.usage,
+    )
+    return run, summary
+
+
+def branches(run: Run) -> Iterator[Span]:
+    return (span for span in run.spans if span.name == "abandoned branch")
+
+
+@pytest.mark.parametrize("shape", [ClaudeCode, Pi])
+def test_a_prompt_that_is_taken_back_thousands_of_times(tmp_path: Path, shape: Callable[[], Format]) -> None:
+    made = Claude() if shape is ClaudeCode else PiRecords()
+    top = made.answer(made.ask(None, "begin"))
+    for number in range(MANY):
+        made.answer(made.ask(top, f"try {number}"))
+    run, summary = read(shape(), tmp_path / "s.jsonl", made.records)
+    assert sum(1 for _ in branches(run)) == MANY - 1
+    assert summary.steps == 2
+    assert summary.usage is not None
+    assert summary.usage.output_tokens == 5 * (MANY + 1)
+
+
+def test_thousands_of_sub_agents_within_a_session_of_claude_code(tmp_path: Path) -> None:
+    made = Claude()
+    top = made.answer(made.ask(None, "begin"))
+    for number in range(MANY):
+        call = {"type": "tool_use", "id": f"t{number}", "name": "Task", "input": {"prompt": f"task {number}"}}
+        message = {"role": "assistant", "id": f"c{number}", "model": "m", "content": [call]}
+        top = made.put("assistant", top, message)
+        inner = made.ask(None, f"task {number}", isSidechain=True)
+        made.answer(inner, isSidechain=True)
+    run, _ = read(ClaudeCode(), tmp_path / "s.jsonl", made.records)
+    agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
+    assert [span.parent_id for span in agents] == [f"t{number}" for number in range(MANY)]
+
+
+def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -> None:
+    made = PiRecords()
+    top = one = other = made.answer(made.ask(None, "begin"))
+    for number in range(MANY // 2):
+        one = made.answer(made.ask(one, f"this {number}"))
+    for number in range(MANY // 2):
+        other = made.answer(made.ask(other, f"that {number}"))
+    for number in range(MANY // 2):
+        one = made.answer(made.ask(one, f"this again {number}"))
+        other = made.answer(made.ask(other, f"that again {number}"))
+    run, summary = read(Pi(), tmp_path / "s.jsonl", made.records)
+    assert top != one
+    assert [problem.reason for problem in run.problems] == [
+        "somebody went back too often: what is abandoned after this line is not told apart"
+    ]
+    assert summary.usage is not None
+    assert summary.usage.output_tokens == 5 * (1 + 2 * MANY)
