@@ -17,7 +17,7 @@ from tests.formats.changes import VALUES, somewhere
 from tests.shared import needs_shared, sample
 from tracetui.formats.codex import Codex
 from tracetui.formats.codex.count import count
-from tracetui.formats.codex.count_state import Irregular
+from tracetui.formats.counting import regular
 from tracetui.formats.scalars import child
 from tracetui.model import RunRef, RunSummary
 from tracetui.model.build import summary_of
@@ -46,12 +46,10 @@ outputs = st.one_of(
 def counted(path: Path) -> RunSummary | None:
     """What counting gives; None for a rollout that must be read in full."""
     with LocalSource().open(str(path)) as file:
-        try:
-            header, tally = count(file)
-        except Irregular:
+        found = regular(count, file)
+        if found is None:
             return None
-        ref = RunRef("codex", file.path)
-        return summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
+        return summary_of(RunRef("codex", file.path), *found, modified_at=file.stat.mtime, moving=file.moving)
 
 
 def in_full(path: Path) -> RunSummary:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tracetui.sources.base import File
+from tracetui.sources.base import HEAD_SIZE, File
 
 BLOCK: Final = 1 << 20
 
@@ -80,3 +80,23 @@ def batches(file: File, limit: int) -> Iterator[tuple[bytes, bool]]:
             raise ValueError("a line is too long")
     if any(rest):
         yield b"".join(rest), False
+
+
+def first_lines(file: File, limit: int) -> Iterator[Line]:
+    """The finished lines in the first `limit` bytes, read as they are asked for.
+
+    Of a file that is no larger also the last one, finished or not.
+    """
+    offset, number, end = 0, 1, min(file.stat.size, limit)
+    data = file.head
+    while True:
+        begin = 0
+        while (newline := data.find(b"\n", begin)) >= 0:
+            yield Line(offset + begin, number, data[begin:newline], True)
+            begin, number = newline + 1, number + 1
+        offset += begin
+        if offset + len(data) - begin >= end:
+            break
+        data = data[begin:] + file.read(offset + len(data) - begin, HEAD_SIZE)
+    if offset < file.stat.size <= limit:
+        yield Line(offset, number, data[begin:], False)

@@ -120,6 +120,15 @@ def parse(data: bytes) -> tuple[Any, str | None]:
     return value, f"{len(data) - len(rest)} NUL bytes before the record"
 
 
+def record_on(data: bytes) -> dict[str, Any] | None:
+    """The object on one line, None if there is none."""
+    try:
+        value, _ = parse(data)
+    except FormatError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
 def read_whole(read: Callable[[Cursor], Chunk], file: File, ref: RunRef) -> tuple[Run, Cursor]:
     """The run of all that `read` gives from one cursor on to the next, without bodies; and the cursor at its end."""
     builder = RunBuilder(ref, lambda span: Body())
@@ -263,13 +272,7 @@ def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
 
 def _object(line: Line) -> dict[str, Any] | None:
     """The record on a line, None if there is none (yet)."""
-    if line.skipped:
-        return None
-    try:
-        record, _ = parse(line.data)
-    except FormatError:
-        return None
-    return record if isinstance(record, dict) else None
+    return None if line.skipped else record_on(line.data)
 
 
 def _edges(file: File, offset: int) -> bytes:

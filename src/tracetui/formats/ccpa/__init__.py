@@ -12,14 +12,14 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.ccpa.body import body_of
-from tracetui.formats.ccpa.count import Irregular, count
+from tracetui.formats.ccpa.count import count
 from tracetui.formats.ccpa.records import KINDS, At, content_text, end_word, kind_of
 from tracetui.formats.ccpa.run import header_of, run_body
 from tracetui.formats.ccpa.session import End, Session
-from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
+from tracetui.formats.counting import regular
+from tracetui.formats.tail import Reader, nothing_in, read_on, read_whole, record_on
 from tracetui.model import PREVIEW, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
@@ -49,7 +49,7 @@ class Ccpa:
         if b'"kind"' not in head:
             return NO
         for data in chain(_lines(head), (head[head.rfind(b"\n") + 1 :],)):
-            record = _object(data) if b'"kind"' in data else None
+            record = record_on(data) if b'"kind"' in data else None
             if record is not None and kind_of(record) in KINDS:
                 return CERTAIN
         begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -81,10 +81,10 @@ class Ccpa:
 
 def _counted(file: File) -> tuple[Header | None, Tally | None]:
     """Header and numbers of a regular session; nothing of one that must be read in full."""
-    try:
-        session, tally = count(file)
-    except Irregular:
+    found = regular(count, file)
+    if found is None:
         return None, None
+    session, tally = found
     return header_of(session, file, failed=session.failed), tally
 
 
@@ -92,7 +92,7 @@ def _skim(file: File) -> Header | None:
     """The header from the first and last lines; None where they do not tell all of it."""
     session = Session(file.path)
     for data in _lines(file.head):
-        record = _object(data)
+        record = record_on(data)
         if record is None:
             continue
         if session.start is None:
@@ -121,7 +121,7 @@ def _last_end(file: File) -> dict[str, Any] | None:
     found = tail.rfind(_END)
     while found >= 0:
         begin, end = tail.rfind(b"\n", 0, found) + 1, tail.find(b"\n", found)
-        record = _object(tail[begin:] if end < 0 else tail[begin:end])
+        record = record_on(tail[begin:] if end < 0 else tail[begin:end])
         if record is not None and kind_of(record) == _END.decode():
             return record
         found = tail.rfind(_END, 0, begin)
@@ -140,12 +140,3 @@ def _lines(head: bytes) -> Iterator[bytes]:
     while (end := head.find(b"\n", begin)) >= 0:
         yield head[begin:end]
         begin = end + 1
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    """The JSON object on one line, None if there is none."""
-    try:
-        record, _ = parse(data)
-    except FormatError:
-        return None
-    return record if isinstance(record, dict) else None

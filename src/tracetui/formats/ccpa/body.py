@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats.ccpa.records import At, blocks_of, first_string, is_call, kind_of, mismatch
+from tracetui.formats.ccpa.records import At, blocks_of, first_string, is_call, kind_of
 from tracetui.formats.ccpa.spans import (
     call_span,
     hook_span,
@@ -14,8 +14,8 @@ from tracetui.formats.ccpa.spans import (
     skill_span,
     turn_span,
 )
+from tracetui.formats.places import changed, record_at
 from tracetui.formats.scalars import string, without
-from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
@@ -26,8 +26,8 @@ def body_of(file: File, span: Span) -> Body:
     """The body of a span that `Ccpa.read` made; raises `FormatError` if the file holds another record there now."""
     at = span.at
     if not isinstance(at, At):
-        raise mismatch("")
-    data, record = _record(file, at.offset, at.size)
+        raise changed()
+    record, data = record_at(file, at.offset, at.size)
     if at.block >= 0:
         return _call_body(file, span, data, record)
     _verify(span, _again(record, span))
@@ -43,18 +43,6 @@ def body_of(file: File, span: Span) -> Body:
     if kind == "skill_invocation":
         return Body(input=record.get("args"), attributes=without(record, "args"), raw=data)
     return Body(attributes=record, raw=data)
-
-
-def _record(file: File, offset: int, size: int) -> tuple[bytes, Record]:
-    """The record on the line that is there, if it still is a line of that size."""
-    before = file.read(offset - 1, 1) if offset else b"\n"
-    data = file.read(offset, size + 1)
-    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
-        raise mismatch(f"byte {offset}")
-    record, _ = parse(data[:size])
-    if not isinstance(record, dict):
-        raise mismatch(f"byte {offset}")
-    return data[:size], record
 
 
 def _again(record: Record, span: Span) -> Span:
@@ -77,7 +65,7 @@ def _again(record: Record, span: Span) -> Span:
 def _verify(span: Span, again: Span) -> None:
     """Raise `FormatError` unless both tell the same call, turn or event."""
     if (span.operation, span.name, span.step, span.preview) != (again.operation, again.name, again.step, again.preview):
-        raise mismatch(f"byte {span.at.offset}")
+        raise changed(f"byte {span.at.offset}")
 
 
 def _prompt_body(record: Record, data: bytes) -> Body:
@@ -133,15 +121,15 @@ def _call_body(file: File, span: Span, data: bytes, record: Record) -> Body:
     at: At = span.at
     blocks = blocks_of(record)
     if at.block >= len(blocks) or not is_call(blocks[at.block]):
-        raise mismatch(f"byte {at.offset}")
+        raise changed(f"byte {at.offset}")
     block = blocks[at.block]
     _verify(span, call_span(block, "", at.block, at, span.step))
     attributes = without(block, "input")
     if at.answer < 0:
         return Body(input=block.get("input"), attributes=attributes, raw=data)
-    answer_data, answer = _record(file, at.answer, at.answer_size)
+    answer, answer_data = record_at(file, at.answer, at.answer_size)
     if first_string(answer, "tool_use_id") != block.get("id"):
-        raise mismatch(f"byte {at.answer}")
+        raise changed(f"byte {at.answer}")
     for key, value in _answer(answer).items():
         attributes[f"result.{key}" if key in attributes else key] = value
     return Body(

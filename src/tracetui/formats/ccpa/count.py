@@ -14,10 +14,11 @@ from tracetui.errors import FormatError
 from tracetui.formats.ccpa.records import At, end_word, first_string, kind_of, whole
 from tracetui.formats.ccpa.session import End, Session
 from tracetui.formats.ccpa.spans import hook_span, outcome, stopped
+from tracetui.formats.counting import Failures, Irregular
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import batches
 from tracetui.formats.tail import MAX_LINE, parse
-from tracetui.model import PREVIEW, Error, FirstError, Operation, Status
+from tracetui.model import PREVIEW, Operation, Status
 from tracetui.model.build import Tally
 from tracetui.model.status import status_of
 from tracetui.model.tally import keep
@@ -90,21 +91,14 @@ class _End(_Rare, tag="session_end"):
 _decode: Final = msgspec.json.Decoder(_Turn | _Result | _Rare | _Prompt | _Hook | _Skill | _End).decode
 
 
-class Irregular(Exception):
-    """This session must be read in full."""
-
-
 def count(file: File) -> tuple[Session, Tally]:
-    """What the header of a session is made of, and the numbers of its spans. Raises `Irregular`."""
+    """What the header of a session is made of, and its spans' numbers; see `tracetui.formats.counting.regular`."""
     counter = _Counter(file.path)
-    try:
-        for batch, finished in batches(file, MAX_LINE):
-            if finished:
-                counter.take(batch)
-            else:
-                counter.look_ahead(batch)
-    except ValueError:  # a line is too long
-        raise Irregular from None
+    for batch, finished in batches(file, MAX_LINE):
+        if finished:
+            counter.take(batch)
+        else:
+            counter.look_ahead(batch)
     if counter.session.start is None:
         raise Irregular
     return counter.session, counter.tallied()
@@ -120,7 +114,7 @@ class _Counter:
         self.turn_line = 0
         self.recent: dict[str, tuple[Position, str]] = {}
         self.waiting: dict[str, tuple[Position, str]] = {}
-        self.failed: list[tuple[Position, FirstError]] = []
+        self.failures: Failures[Position] = Failures()
         self.tally = Tally()
 
     def take(self, block: bytes) -> None:
@@ -156,16 +150,17 @@ class _Counter:
     def tallied(self) -> Tally:
         """The numbers, with the first failed span in the order in which they are shown."""
         tally = self.tally
-        tally.errors = len(self.failed)
-        if self.failed:
-            tally.first_error = min(self.failed, key=lambda item: item[0])[1]
+        self.failures.count(tally)
+        if tally.errors:
             self.session.failed = True
         return tally
 
     def _turn(self, record: _Turn) -> None:
         word, line = record.stop_reason, self.line
         if word not in _FINE and word is not None and status_of(word) is Status.ERROR:
-            self._fail((line, -1, 0), stopped(word), f"l{line}", self.session.model or "assistant", Operation.CHAT)
+            self.failures.add(
+                (line, -1, 0), stopped(word), f"l{line}", self.session.model or "assistant", Operation.CHAT
+            )
         calls: dict[str, tuple[Position, str]] = {}
         for place, block in enumerate(record.blocks):
             if block.input is not _NULL:
@@ -193,7 +188,7 @@ class _Counter:
             error = outcome(fields)[3]
             if error is not None:
                 (line, place, _), name = call
-                self._fail(call[0], error, f"l{line}.{place}", name, Operation.EXECUTE_TOOL)
+                self.failures.add(call[0], error, f"l{line}.{place}", name, Operation.EXECUTE_TOOL)
 
     def _rare(self, record: dict[str, Any]) -> None:
         session, kind = self.session, kind_of(record)
@@ -222,7 +217,7 @@ class _Counter:
         self.tally.spans += 1
         span = hook_span(record, self.line, At(0, 0))
         if span.error is not None:
-            self._fail(self._above(record, span.step), span.error, span.id, span.name, span.operation)
+            self.failures.add(self._above(record, span.step), span.error, span.id, span.name, span.operation)
 
     def _above(self, record: dict[str, Any], step: int | None) -> Position:
         """Where a hook stands: see `ccpa_session`."""
@@ -237,6 +232,3 @@ class _Counter:
         if len(calls) == 1:
             return (*calls[0][:2], self.line)
         return (self.turn_line, _BELOW_TURN, self.line) if here else (self.line, -1, 0)
-
-    def _fail(self, position: Position, error: Error, ident: str, name: str, operation: Operation) -> None:
-        self.failed.append((position, FirstError(error.message, error.type, ident, name, operation)))

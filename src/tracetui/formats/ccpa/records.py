@@ -12,8 +12,6 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.errors import FormatError
-
 KINDS: Final = (
     "session_start",
     "user_prompt",
@@ -106,8 +104,3 @@ def content_text(content: Any) -> str:
 def end_word(record: dict[str, Any]) -> str | None:
     """Why the session ended, in the trace's own word."""
     return first_string(record, "stop_reason", "reason")
-
-
-def mismatch(where: str) -> FormatError:
-    """The error of a body whose record is not the one that was read."""
-    return FormatError("the file changed: another record is there now", where)

@@ -17,13 +17,13 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.codex.body import body_of
 from tracetui.formats.codex.count import count
-from tracetui.formats.codex.count_state import Irregular
 from tracetui.formats.codex.quick import skim
 from tracetui.formats.codex.records import KINDS, META, At
 from tracetui.formats.codex.threads import read_all, whole_of
+from tracetui.formats.counting import regular
 from tracetui.formats.tail import nothing_in, parse, read_whole
-from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import Tally, summary_of
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import summary_of
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -53,7 +53,7 @@ class Codex:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header, tally = _counted(file) if deep else (skim(file), None)
+        header, tally = (regular(count, file) or (None, None)) if deep else (skim(file), None)
         if header is not None:
             yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
             return
@@ -87,14 +87,6 @@ class Codex:
         if not cursor.taken and (run.problems or not file.moving):
             raise nothing_in(run, "it does not end")
         return run.summary
-
-
-def _counted(file: File) -> tuple[Header | None, Tally | None]:
-    """Header and numbers of a regular rollout; nothing of one that must be read in full."""
-    try:
-        return count(file)
-    except Irregular:
-        return None, None
 
 
 def _claims(data: bytes, *, first: bool) -> int:

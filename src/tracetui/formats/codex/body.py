@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
-from zlib import crc32
 
-from tracetui.errors import FormatError
 from tracetui.formats.codex.records import EVENT, ITEM, At, Record, record_of
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, SAID, arguments, said
+from tracetui.formats.places import Named, changed, records_at
 from tracetui.formats.scalars import child, string, without, word
-from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Link, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
@@ -20,9 +17,10 @@ _TEXTS: Final = frozenset({"text", "Text", "input_text", "output_text", "summary
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span; `file` is the one that it came from. Raises `FormatError` if something else is there now."""
-    raw = list(_lines(file, span.at))
-    records = [record_of(parse(data)[0]) for data in raw]
-    joined = b"\n".join(raw)
+    if not isinstance(span.at, At):
+        raise changed()
+    found = records_at(file, span.at.places)
+    records, joined = [record_of(record) for record, _ in found], b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
         return _response(records, joined)
     if span.operation is Operation.MESSAGE:
@@ -31,47 +29,13 @@ def body_of(file: File, span: Span) -> Body:
         return _call(records, joined)
     if len(records) == 1:
         return Body(attributes=_whole(records[0]), raw=joined)
-    kept = _Kept()
+    kept = Named()
     for record in records:
         kept.add(record.name, _whole(record))
     done = next(
         (record.payload["last_agent_message"] for record in records if "last_agent_message" in record.payload), None
     )
     return Body(output=done, attributes=kept.fields, raw=joined)
-
-
-def _lines(file: File, at: Any) -> Iterator[bytes]:
-    """The lines that a span came from, if they are still what they were."""
-    if not isinstance(at, At):
-        raise FormatError("the file changed: another record is there now", "")
-    for i in range(0, len(at.places), 3):
-        offset, size, check = at.places[i : i + 3]
-        data = file.read(offset, size)
-        if len(data) != size or crc32(data) != check or not isinstance(parse(data)[0], dict):
-            raise FormatError("the file changed: another record is there now", f"byte {offset}")
-        yield data
-
-
-class _Kept:
-    """Fields of several records under the names of these; ``reasoning 2`` is the second of its name."""
-
-    def __init__(self) -> None:
-        self.fields: dict[str, Any] = {}
-        self._times: dict[str, int] = {}
-
-    def add(self, name: str, fields: Any) -> None:
-        if not fields:
-            return
-        times = self._times.get(name, 0) + 1
-        while (key := name if times == 1 else f"{name} {times}") in self.fields:
-            times += 1
-        self._times[name] = times
-        self.fields[key] = fields
-
-    def flat(self, fields: dict[str, Any]) -> None:
-        """Fields that need no name before them."""
-        for name, value in fields.items():
-            self.add(name, value) if name in self.fields else self.fields.__setitem__(name, value)
 
 
 def _whole(record: Record, *names: str) -> dict[str, Any]:
@@ -93,7 +57,7 @@ def _opaque(fields: dict[str, Any]) -> dict[str, Any]:
 def _response(records: list[Record], raw: bytes) -> Body:
     """A response as one message: what the model thought and said, and the calls that it asked for."""
     parts: list[Part] = []
-    kept = _Kept()
+    kept = Named()
     status = None
     for record in records:
         if record.kind == ITEM and record.name in CALLS | DONE_CALLS:
@@ -120,7 +84,7 @@ def _is_shown(text: str, shown: set[str]) -> bool:
     return text in shown or all(line in shown for line in text.split("\n") if line) or text in "\n".join(shown)
 
 
-def _said(record: Record, parts: list[Part], kept: _Kept) -> None:
+def _said(record: Record, parts: list[Part], kept: Named) -> None:
     payload = record.payload
     rests: dict[str, Any] = {}
     thought = record.name == "reasoning"
@@ -159,7 +123,7 @@ def _tool_call(payload: dict[str, Any]) -> ToolCall:
 
 def _message(records: list[Record], raw: bytes) -> Body:
     """A message that came from outside, as an item, as an event, or as both."""
-    kept = _Kept()
+    kept = Named()
     message: Message | None = None
     for record in sorted(records, key=lambda record: record.kind == EVENT):
         told = child(record.payload, "item") or record.payload
@@ -186,7 +150,7 @@ def _message(records: list[Record], raw: bytes) -> Body:
 
 def _call(records: list[Record], raw: bytes) -> Body:
     """A call with its output, and the events that tell of it under their names."""
-    kept = _Kept()
+    kept = Named()
     given = output = None
     agents: dict[str, str] = {}
     called = answered = False

@@ -13,12 +13,13 @@ import msgspec
 
 from tracetui.formats.codex import lean
 from tracetui.formats.codex.count_calls import answered, called, event_of_call, ran
-from tracetui.formats.codex.count_state import CountState, Irregular, Span, since
+from tracetui.formats.codex.count_state import CountState, Span, since
 from tracetui.formats.codex.lean import NULL, text_of
 from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
 from tracetui.formats.codex.run import header_of
 from tracetui.formats.codex.turns import error_of, outcome_of_turn
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, HEARD, SAID, context_of, is_known
+from tracetui.formats.counting import Irregular
 from tracetui.formats.decode import skippable, strict
 from tracetui.formats.lines import batches
 from tracetui.formats.scalars import child, number, string, word
@@ -29,17 +30,14 @@ from tracetui.sources.base import File
 
 
 def count(file: File) -> tuple[Header, Tally]:
-    """The header of a rollout, and the numbers of its spans. Raises `Irregular`."""
+    """The header of a rollout, and the numbers of its spans; see `tracetui.formats.counting.regular`."""
     counter = _Counter(file.path)
-    try:
-        for batch, finished in batches(file, MAX_LINE):
-            if not finished:
-                raise Irregular
-            skippable(batch)
-            for data in batch.split(b"\n")[:-1]:
-                counter.take(data)
-    except (ValueError, RecursionError, OSError):  # what is read leniently, or not at all
-        raise Irregular from None
+    for batch, finished in batches(file, MAX_LINE):
+        if not finished:
+            raise Irregular
+        skippable(batch)
+        for data in batch.split(b"\n")[:-1]:
+            counter.take(data)
     return counter.header(file), counter.tallied()
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import msgspec
 
 from tracetui.formats.codex import lean
-from tracetui.formats.codex.count_state import Call, CountState, Irregular, Position
+from tracetui.formats.codex.count_state import Call, CountState, Position
 from tracetui.formats.codex.lean import went_well
 from tracetui.formats.codex.outcome import Outcome, of_event, of_output
 from tracetui.formats.codex.records import Record, record_of
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.words import DONE_CALLS, tool_of
+from tracetui.formats.counting import Irregular
 from tracetui.formats.decode import strict
 from tracetui.formats.scalars import number, word
 from tracetui.model import PREVIEW, Status

@@ -11,7 +11,8 @@ from tracetui.formats.codex.lean import NOTHING, Counts
 from tracetui.formats.codex.outcome import Outcome
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.state import MOST
-from tracetui.model import PREVIEW, Error, FirstError, Operation, Usage
+from tracetui.formats.counting import Failures, Irregular
+from tracetui.model import PREVIEW, Error, Operation, Usage
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep, kept
 
@@ -20,10 +21,6 @@ Position = tuple[int, ...]
 _RECORDS: Final = MOST // 3
 _IDS: Final = 64
 _STAMP: Final = len("2026-03-02T09:15:00.000Z")
-
-
-class Irregular(Exception):
-    """This rollout must be read in full."""
 
 
 class Span:
@@ -81,7 +78,7 @@ class CountState:
         self.heard: list[Any] | None = None
         """Text of the latest message of the user; told as an item, as an event; whether it is called ``user``."""
         self.calls: dict[str, Call] = {}
-        self.failed: list[tuple[Position, FirstError]] = []
+        self.failures: Failures[Position] = Failures()
         self.used: list[Counts] = []
         self.total: Counts | None = None
         self.last: Counts | None = None
@@ -100,8 +97,7 @@ class CountState:
             self.extent(call.start, call.duration)
         tally.spans, tally.tool_calls, tally.last_end = self.spans, len(calls), self.end
         tally.tools = kept({call.name[:PREVIEW] for call in calls})
-        tally.errors = len(self.failed)
-        tally.first_error = min(self.failed, key=lambda item: item[0])[1] if self.failed else None
+        self.failures.count(tally)
         columns = ([getattr(one, name) for one in self.used] for name in Counts.__struct_fields__)
         told = ([value for value in column if value is not None] for column in columns)
         tally.usage = Usage(*(sum(column) if column else None for column in told))
@@ -199,7 +195,7 @@ class CountState:
         """A span failed."""
         if not error.message:
             raise Irregular
-        self.failed.append((position, FirstError(error.message, error.type, ident, name, operation)))
+        self.failures.add(position, error, ident, name, operation)
 
 
 def since(begin: float, end: float) -> float:

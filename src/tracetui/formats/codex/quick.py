@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
-from tracetui.errors import FormatError
 from tracetui.formats.codex.records import EVENT, ITEM, Record, record_of
 from tracetui.formats.codex.run import header_of
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.turns import error_of
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, SAID
-from tracetui.formats.lines import Line
-from tracetui.formats.tail import parse
+from tracetui.formats.lines import first_lines
+from tracetui.formats.tail import record_on
 from tracetui.model import Error, Header
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -27,8 +25,8 @@ def skim(file: File) -> Header | None:
     """The header from the first and last lines; None where they do not tell all of it."""
     session = Session(file.path)
     whole = file.stat.size <= HEAD_SIZE
-    for line in _lines(file):
-        value = _object(line.data)
+    for line in first_lines(file, _HEAD):
+        value = record_on(line.data)
         if value is not None:
             session.take(value, line)
         elif line.number == 1:
@@ -47,23 +45,6 @@ def skim(file: File) -> Header | None:
     return header_of(session, file)
 
 
-def _lines(file: File) -> Iterator[Line]:
-    """The lines at the beginning; the last one of the file too, finished or not."""
-    offset, number, end = 0, 1, min(file.stat.size, _HEAD)
-    data = file.head
-    while True:
-        begin = 0
-        while (newline := data.find(b"\n", begin)) >= 0:
-            yield Line(offset + begin, number, data[begin:newline], True)
-            begin, number = newline + 1, number + 1
-        offset += begin
-        if offset + len(data) - begin >= end:
-            break
-        data = data[begin:] + file.read(offset + len(data) - begin, HEAD_SIZE)
-    if offset < file.stat.size <= _HEAD:
-        yield Line(offset, number, data[begin:], False)
-
-
 def _end(file: File) -> tuple[Record, Error | None] | None:
     """The last record that began or ended a turn, and the error after which the model said nothing before it."""
     size = file.stat.size
@@ -72,7 +53,7 @@ def _end(file: File) -> tuple[Record, Error | None] | None:
     for data in reversed(tail.split(b"\n")):
         if end is None and not any(name in data for name in _ENDS):
             continue
-        value = _object(data)
+        value = record_on(data)
         record = None if value is None else record_of(value)
         if record is None:
             continue
@@ -94,12 +75,3 @@ def _is_said(record: Record) -> bool:
         said = record.name == "message" and record.payload.get("role") == "assistant"
         return said or record.name == "reasoning" or record.name in CALLS or record.name in DONE_CALLS
     return record.kind == EVENT and record.name in SAID
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    """The JSON object on one line, None if there is none."""
-    try:
-        value, _ = parse(data)
-    except FormatError:
-        return None
-    return value if isinstance(value, dict) else None

@@ -15,14 +15,14 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.copilot.body import body_of
 from tracetui.formats.copilot.count import count
-from tracetui.formats.copilot.count_state import Irregular
 from tracetui.formats.copilot.quick import skim
 from tracetui.formats.copilot.run import body_of_run, header_of
 from tracetui.formats.copilot.session import Session
 from tracetui.formats.copilot.words import ABORT, KINDS
+from tracetui.formats.counting import regular
 from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
-from tracetui.model.build import Tally, summary_of
+from tracetui.model.build import summary_of
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -50,7 +50,7 @@ class Copilot:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header, tally = _counted(file) if deep else (skim(file), None)
+        header, tally = (regular(count, file) or (None, None)) if deep else (skim(file), None)
         if header is not None:
             yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
             return
@@ -70,14 +70,6 @@ class Copilot:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("COPILOT_HOME") or home / ".copilot", "session-state"),)
-
-
-def _counted(file: File) -> tuple[Header | None, Tally | None]:
-    """Header and numbers of a regular session; nothing of one that must be read in full."""
-    try:
-        return count(file)
-    except Irregular:
-        return None, None
 
 
 def _told(session: Session, file: File) -> tuple[Header, RunBody]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
-from zlib import crc32
 
-from tracetui.errors import FormatError
 from tracetui.formats.copilot.records import NAMELESS, At, Event, event_of
 from tracetui.formats.copilot.words import arguments
+from tracetui.formats.places import Named, changed, records_at
 from tracetui.formats.scalars import child, sequence, string, word
-from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if something else is there now."""
-    raw = list(_lines(file, span.at))
-    events = [event_of(parse(data)[0]) for data in raw]
-    joined = b"\n".join(raw)
+    if not isinstance(span.at, At):
+        raise changed()
+    found = records_at(file, span.at.places)
+    events, joined = [event_of(record) for record, _ in found], b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
         return _response(events, joined)
     if span.operation is Operation.MESSAGE:
@@ -28,7 +26,7 @@ def body_of(file: File, span: Span) -> Body:
         return _call(events, joined)
     if len(events) == 1:
         return Body(attributes=_alone(events[0]), raw=joined)
-    kept = _Kept()
+    kept = Named()
     for event in events:
         kept.add(event.kind, event.fields())
     return Body(attributes=kept.fields, raw=joined)
@@ -38,33 +36,6 @@ def _alone(event: Event) -> dict[str, Any]:
     """All that an event says that stands for itself."""
     odd = {} if event.kind != NAMELESS else {"type": event.outer.get("type")} if "type" in event.outer else {}
     return odd | event.fields()
-
-
-def _lines(file: File, at: Any) -> Iterator[bytes]:
-    """The lines that a span came from, if they are still what they were."""
-    if not isinstance(at, At):
-        raise FormatError("the file changed: another record is there now", "")
-    for i in range(0, len(at.places), 3):
-        offset, size, check = at.places[i : i + 3]
-        data = file.read(offset, size)
-        if len(data) != size or crc32(data) != check or not isinstance(parse(data)[0], dict):
-            raise FormatError("the file changed: another record is there now", f"byte {offset}")
-        yield data
-
-
-class _Kept:
-    """Fields of several events under the kinds of these; ``tool.execution_progress 2`` is the second of its kind."""
-
-    def __init__(self) -> None:
-        self.fields: dict[str, Any] = {}
-
-    def add(self, name: str, fields: dict[str, Any]) -> None:
-        times, key = 1, name
-        while key in self.fields:
-            times += 1
-            key = f"{name} {times}"
-        if fields:
-            self.fields[key] = fields
 
 
 def _message(event: Event, raw: bytes) -> Body:
@@ -86,7 +57,7 @@ def _message(event: Event, raw: bytes) -> Body:
 def _response(events: list[Event], raw: bytes) -> Body:
     """A response as one message: what the model thought and said, and the calls that it asked for."""
     parts: list[Part] = []
-    kept = _Kept()
+    kept = Named()
     reason = None
     for event in events:
         rests: dict[str, Any] = {}
@@ -130,7 +101,7 @@ def _said(data: dict[str, Any], parts: list[Part]) -> tuple[list[str], dict[str,
 
 def _call(events: list[Event], raw: bytes) -> Body:
     """A call with its result; what else the events tell of it stands under their kinds."""
-    kept = _Kept()
+    kept = Named()
     given = output = None
     for event in events:
         data = event.data

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.copilot.count_state import Call, Irregular, Open, Position, usage_of
+from tracetui.formats.copilot.count_state import Call, Open, Position, usage_of
 from tracetui.formats.copilot.lean import (
     NULL,
     Agent,
@@ -36,11 +36,12 @@ from tracetui.formats.copilot.tools import outcome
 from tracetui.formats.copilot.turns import error_of
 from tracetui.formats.copilot.usage import Stretch
 from tracetui.formats.copilot.words import CUT, END, GOES_ON, START
+from tracetui.formats.counting import Failures, Irregular
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
 from tracetui.formats.scalars import moment, string, word
 from tracetui.formats.tail import MAX_LINE
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Operation, Span, Status, Usage
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Header, Operation, Span, Status, Usage
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep
 from tracetui.sources.base import File
@@ -49,16 +50,13 @@ _TIME: Final = len("2026-03-02T09:15:00.000Z")
 
 
 def count(file: File) -> tuple[Header, Tally]:
-    """The header of a session and the numbers of its spans. Raises `Irregular`."""
+    """The header of a session and the numbers of its spans; see `tracetui.formats.counting.regular`."""
     counter = _Counter(file.path)
-    try:
-        for line in lines(file, limit=MAX_LINE, end=file.stat.size):
-            if not line.whole or line.skipped:
-                raise Irregular
-            if line.data:
-                counter.take(line.data, line.number)
-    except (ValueError, RecursionError):  # what is read leniently, or not at all
-        raise Irregular from None
+    for line in lines(file, limit=MAX_LINE, end=file.stat.size):
+        if not line.whole or line.skipped:
+            raise Irregular
+        if line.data:
+            counter.take(line.data, line.number)
     return counter.header(file), counter.tally
 
 
@@ -80,7 +78,7 @@ class _Counter:
         self.paid: set[tuple[str, int]] = set()
         self.used: list[int | None] = [None] * 5
         self._begin_stretch()
-        self.failures: list[tuple[Position, FirstError]] = []
+        self.failures: Failures[Position] = Failures()
         self.begun = self.ended = ""
         """The latest times at which something began, and at which something ended."""
         self.agents_end = 0.0
@@ -138,8 +136,7 @@ class _Counter:
             raise Irregular
         tally.first_start, tally.last_end = session.first, last
         tally.usage = usage_of(self.used)
-        tally.errors = len(self.failures)
-        tally.first_error = min(self.failures, key=lambda one: one[0])[1] if self.failures else None
+        self.failures.count(tally)
         return header_of(session, file)
 
     # ---- spans
@@ -156,7 +153,7 @@ class _Counter:
     def _fail(self, at: Position, error: Error | None, name: str, operation: Operation, suffix: str = "") -> Span:
         error = error or Error("")
         ident = f"l{at[-1]}{suffix}"
-        self.failures.append((at, FirstError(error.message, error.type, ident, name[:PREVIEW], operation)))
+        self.failures.add(at, error, ident, name[:PREVIEW], operation)
         return Span(id=ident, name=name[:PREVIEW], operation=operation)
 
     def _model(self, talk: Open, model: str | None) -> None:

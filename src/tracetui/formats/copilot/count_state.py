@@ -8,10 +8,6 @@ Position = tuple[int, ...]
 """Where a span stands in pre-order: the lines in which those above it began, and it."""
 
 
-class Irregular(Exception):
-    """This session must be read in full."""
-
-
 class Open:
     """One conversation, as far as it got."""
 

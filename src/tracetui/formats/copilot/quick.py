@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
 
-from tracetui.errors import FormatError
 from tracetui.formats.copilot.records import Event, event_of
 from tracetui.formats.copilot.run import header_of
 from tracetui.formats.copilot.session import Session
 from tracetui.formats.copilot.state import MAIN
 from tracetui.formats.copilot.words import END, GOES_ON
-from tracetui.formats.lines import Line
-from tracetui.formats.tail import parse
+from tracetui.formats.lines import Line, first_lines
+from tracetui.formats.tail import record_on
 from tracetui.model import Header
 from tracetui.sources.base import HEAD_SIZE, File
 
@@ -28,8 +26,8 @@ def skim(file: File) -> Header | None:
     """The header from the first and last lines; None where they do not tell all of it."""
     session = Session(file.path)
     size = file.stat.size
-    for line in _lines(file):
-        value = _object(line.data)
+    for line in first_lines(file, _HEAD):
+        value = record_on(line.data)
         if value is not None:
             session.take(value, line)
         elif line.number == 1:
@@ -54,23 +52,6 @@ def _headed(session: Session, ended: Session, file: File) -> Header:
     return msgspec.structs.replace(header_of(session, file), usage=None)
 
 
-def _lines(file: File) -> Iterator[Line]:
-    """The lines at the beginning; the last one of the file too, finished or not."""
-    offset, number, end = 0, 1, min(file.stat.size, _HEAD)
-    data = file.head
-    while True:
-        begin = 0
-        while (newline := data.find(b"\n", begin)) >= 0:
-            yield Line(offset + begin, number, data[begin:newline], True)
-            begin, number = newline + 1, number + 1
-        offset += begin
-        if offset + len(data) - begin >= end:
-            break
-        data = data[begin:] + file.read(offset + len(data) - begin, HEAD_SIZE)
-    if offset < file.stat.size <= _HEAD:
-        yield Line(offset, number, data[begin:], False)
-
-
 def _ended(file: File) -> Session | None:
     """How the session stands by its last lines; None where they do not say."""
     size = file.stat.size
@@ -83,7 +64,7 @@ def _ended(file: File) -> Session | None:
             continue
         if shut and not any(name in data for name in _TELLING):
             continue
-        value = _object(data)
+        value = record_on(data)
         if value is None:
             continue
         event = event_of(value)
@@ -107,12 +88,3 @@ def _went_well(event: Event) -> bool:
         return False
     typed = event.kind == "user.message" and event.data.get("source") in (None, "user")
     return typed or event.kind == "assistant.message"
-
-
-def _object(data: bytes) -> dict[str, Any] | None:
-    """The JSON object on one line, None if there is none."""
-    try:
-        value, _ = parse(data)
-    except FormatError:
-        return None
-    return value if isinstance(value, dict) else None

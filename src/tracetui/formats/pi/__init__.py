@@ -12,9 +12,9 @@ from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.counting import regular
 from tracetui.formats.pi.body import body_of
-from tracetui.formats.pi.count import Irregular, count
-from tracetui.formats.pi.facts import Facts
+from tracetui.formats.pi.count import count
 from tracetui.formats.pi.quick import skim
 from tracetui.formats.pi.records import SESSION, Record, kind_of, message_of
 from tracetui.formats.pi.run import header_of, run_body
@@ -22,7 +22,7 @@ from tracetui.formats.pi.session import Session
 from tracetui.formats.scalars import mapping, text
 from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
-from tracetui.model.build import Tally, summary_of
+from tracetui.model.build import summary_of
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -51,7 +51,7 @@ class Pi:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        facts, tally = _counted(file) if deep else (skim(file), None)
+        facts, tally = (regular(count, file) or (None, None)) if deep else (skim(file), None)
         if facts is None:
             yield self._full(file, ref)
             return
@@ -73,14 +73,6 @@ class Pi:
         if not cursor.session.records and (run.problems or not file.moving):
             raise nothing_in(run, "it does not end")
         return run.summary
-
-
-def _counted(file: File) -> tuple[Facts | None, Tally | None]:
-    """Facts and numbers of a regular session; nothing of one that must be read in full."""
-    try:
-        return count(file)
-    except Irregular:
-        return None, None
 
 
 def _begin(file: File) -> Session:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tracetui.errors import FormatError
 from tracetui.formats.pi.records import At, Record, blocks_of, kind_of, message_of, type_of
+from tracetui.formats.places import changed, record_at
 from tracetui.formats.scalars import text, without
-from tracetui.formats.tail import parse
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
@@ -17,8 +16,8 @@ def body_of(file: File, span: Span) -> Body:
     """The body of a span that `read` made; raises `FormatError` if the file holds other records there now."""
     at = span.at
     if not isinstance(at, At):
-        raise _mismatch("")
-    found = [_record(file, *line) for line in at.lines]
+        raise changed()
+    found = [record_at(file, *line) for line in at.lines]
     records, raw = [record for record, _ in found], b"\n".join(data for _, data in found)
     if not records:
         return Body(attributes={key: value for key, value in at.facts if value})
@@ -32,23 +31,6 @@ def body_of(file: File, span: Span) -> Body:
         return _answer(records[0], raw)
     summary = text(records[0].get("summary")) if kind_of(records[0]) == "compaction" else None
     return Body(output=summary, attributes=without(records[0], *(["summary"] if summary else [])), raw=raw)
-
-
-def _mismatch(where: str) -> FormatError:
-    """The error of a body whose record is not the one that was read."""
-    return FormatError("the file changed: another record is there now", where)
-
-
-def _record(file: File, offset: int, size: int) -> tuple[Record, bytes]:
-    """The record on the line that is there, if it still is a line of that size."""
-    before = file.read(offset - 1, 1) if offset else b"\n"
-    data = file.read(offset, size + 1)
-    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
-        raise _mismatch(f"byte {offset}")
-    record, _ = parse(data[:size])
-    if not isinstance(record, dict):
-        raise _mismatch(f"byte {offset}")
-    return record, data[:size]
 
 
 def _said(record: Record, raw: bytes, *, outside: bool) -> Body:
@@ -82,10 +64,10 @@ def _call(file: File, record: Record, at: At, raw: bytes) -> Body:
     blocks = blocks_of(message_of(record).get("content"))
     block = blocks[at.block] if at.block < len(blocks) else None
     if not isinstance(block, dict):
-        raise _mismatch(f"byte {at.lines[0][0]}")
+        raise changed(f"byte {at.lines[0][0]}")
     attributes, output, datas = without(block, "arguments"), None, [raw]
     for line in at.answers:
-        answer, data = _record(file, *line)
+        answer, data = record_at(file, *line)
         datas.append(data)
         output = _output(message_of(answer).get("content"))
         attributes[_free("result", attributes)] = _envelope(answer, "role", "content")

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.counting import Failures, Irregular
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
 from tracetui.formats.pi.count_branches import Branches
@@ -23,7 +24,7 @@ from tracetui.formats.pi.spans import outcome, stopped
 from tracetui.formats.pi.state import OURS
 from tracetui.formats.scalars import between, mapping, moment
 from tracetui.formats.tail import MAX_LINE
-from tracetui.model import Error, FirstError, Operation, Usage
+from tracetui.model import Error, Operation, Usage
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep
 from tracetui.sources.base import File
@@ -33,22 +34,15 @@ Place = tuple[str | None, int, int]
 """Where a span comes from: its entry, if that has an id, its line, and the block of a call (-1: none)."""
 
 
-class Irregular(Exception):
-    """This session must be read in full."""
-
-
 def count(file: File) -> tuple[Facts, Tally]:
-    """What the header of a session is made of, and the numbers of its spans. Raises `Irregular`."""
+    """What the header of a session is made of, and its spans' numbers; see `tracetui.formats.counting.regular`."""
     counter = _Counter()
-    try:
-        for line in lines(file, limit=MAX_LINE, end=file.stat.size):
-            if not line.whole or line.skipped:
-                raise Irregular
-            if line.data:
-                counter.take(line.data, line.number)
-        return counter.facts, counter.tallied()
-    except (ValueError, RecursionError):  # what is read leniently, or not at all
-        raise Irregular from None
+    for line in lines(file, limit=MAX_LINE, end=file.stat.size):
+        if not line.whole or line.skipped:
+            raise Irregular
+        if line.data:
+            counter.take(line.data, line.number)
+    return counter.facts, counter.tallied()
 
 
 class _Counter:
@@ -63,7 +57,7 @@ class _Counter:
         self.spent = False
         self.calls: dict[str, tuple[Place, str]] = {}
         self.answered: set[str] = set()
-        self.failed: list[tuple[Place, FirstError]] = []
+        self.failures: Failures[Place] = Failures()
         self.last_time: str | None = None
         self.last: tuple[Response, str] | None = None
         """The response that was the last thing that was said and done."""
@@ -110,9 +104,7 @@ class _Counter:
         )
         cost = reduce(add, [cost for _, cost in self.costs]) if self.costs else None
         tally.usage = Usage(given, made, None, read, written, thought, cost)
-        tally.errors = len(self.failed)
-        if self.failed:
-            tally.first_error = min(self.failed, key=lambda item: self.branches.place(*item[0]))[1]
+        self.failures.count(tally, lambda place: self.branches.place(*place))
         return tally
 
     def _arrange(self) -> None:
@@ -254,4 +246,4 @@ class _Counter:
 
     def _fail(self, place: Place, error: Error | None, ident: str, name: str, operation: Operation) -> None:
         if error is not None:
-            self.failed.append((place, FirstError(error.message, error.type, ident, name, operation)))
+            self.failures.add(place, error, ident, name, operation)

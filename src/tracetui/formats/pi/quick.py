@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.lines import lines
 from tracetui.formats.pi.facts import Facts
-from tracetui.formats.pi.records import SESSION, Record, kind_of
-from tracetui.formats.scalars import mapping, moment
-from tracetui.formats.tail import MAX_LINE, parse
+from tracetui.formats.pi.records import SESSION, kind_of
+from tracetui.formats.scalars import moment
+from tracetui.formats.tail import MAX_LINE, record_on
 from tracetui.sources.base import HEAD_SIZE, File
 
 _FURTHER: Final = 16
@@ -21,7 +20,7 @@ def skim(file: File) -> Facts | None:
     """What the first and the last lines tell; None where there is no first record."""
     facts, end, size = Facts(), 0, file.stat.size
     for data, end in _lines(file):  # noqa: B007
-        record = _record(data)
+        record = record_on(data) or {}
         if kind_of(record) == SESSION and facts.head is None:
             facts.begin(record)
         elif record:
@@ -58,17 +57,9 @@ def _end(file: File, facts: Facts, start: int, *, whole: bool) -> bool:
     data = file.read(start, file.stat.size - start)
     told = timed = whole
     for line in data.split(b"\n")[0 if whole else 1 :]:
-        if record := _record(line):
+        if record := record_on(line):
             when = moment(record.get("timestamp"))
             facts.time(when)
             timed |= when is not None
             told |= facts.end(record, None)
     return told and timed
-
-
-def _record(data: bytes) -> Record:
-    """The record on a line, an empty one if there is none."""
-    try:
-        return mapping(parse(data)[0]) if data else {}
-    except FormatError:
-        return {}

@@ -1,0 +1,64 @@
+"""Records read again from their place in a file, for the body of a span: only if they are still what they were."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from zlib import crc32
+
+from tracetui.errors import FormatError
+from tracetui.formats.tail import parse
+from tracetui.sources.base import File
+
+
+def changed(where: str = "") -> FormatError:
+    """The error of a body whose record is not the one that was read; `where` as in ``byte 812``."""
+    return FormatError("the file changed: another record is there now", where)
+
+
+def record_at(file: File, offset: int, size: int) -> tuple[dict[str, Any], bytes]:
+    """The record on the line at byte `offset`, and its bytes. Raises `FormatError` for a line of another size."""
+    before = file.read(offset - 1, 1) if offset else b"\n"
+    data = file.read(offset, size + 1)
+    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
+        raise changed(f"byte {offset}")
+    record, _ = parse(data[:size])
+    if not isinstance(record, dict):
+        raise changed(f"byte {offset}")
+    return record, data[:size]
+
+
+def records_at(file: File, places: Sequence[int]) -> list[tuple[dict[str, Any], bytes]]:
+    """The same for each of `places`: offset, size and CRC-32 of one line after the other."""
+    found = []
+    for i in range(0, len(places), 3):
+        offset, size, check = places[i : i + 3]
+        data = file.read(offset, size)
+        record = parse(data)[0] if len(data) == size and crc32(data) == check else None
+        if not isinstance(record, dict):
+            raise changed(f"byte {offset}")
+        found.append((record, data))
+    return found
+
+
+class Named:
+    """Fields of several records, those of each under its name: ``reasoning 2`` is the second of that name."""
+
+    def __init__(self) -> None:
+        self.fields: dict[str, Any] = {}
+        self._times: dict[str, int] = {}
+
+    def add(self, name: str, value: Any) -> None:
+        """What one record says, if it says something."""
+        if not value:
+            return
+        times = self._times.get(name, 0) + 1
+        while (key := name if times == 1 else f"{name} {times}") in self.fields:
+            times += 1
+        self._times[name] = times
+        self.fields[key] = value
+
+    def flat(self, fields: dict[str, Any]) -> None:
+        """Fields that need no name before them, unless theirs is taken."""
+        for name, value in fields.items():
+            self.add(name, value) if name in self.fields else self.fields.__setitem__(name, value)
