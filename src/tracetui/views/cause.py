@@ -16,8 +16,9 @@ from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.headline import clock
 from tracetui.views.masking import one_line
+from tracetui.views.naming import short_id
 from tracetui.views.rows import Line, ListRows, Piece, column, fill, width_of
-from tracetui.views.triage import placeholders, short_id
+from tracetui.views.triage import placeholders
 
 if TYPE_CHECKING:
     from tracetui.store.contrast import Contrast, Finding
@@ -116,7 +117,7 @@ def _normalised(example: RunSummary | None, width: int) -> list[Line]:
     replaced = normalise(error.message).replaced
     if not replaced:
         return []
-    pieces = [Piece(Clean(f"in {short_id(example)}  "), "dim")]
+    pieces = [Piece(Clean(f"in {short_id(example.id)}  "), "dim")]
     for kind, original in replaced[:MOST_NORMALISED]:
         pieces += [
             Piece(Clean(f"<{kind}>"), "status.warn"),

@@ -11,7 +11,8 @@ from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.model import RunSummary, Span, Status
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
-from tracetui.views.masking import clean, one_line
+from tracetui.views.masking import one_line
+from tracetui.views.naming import short_id
 from tracetui.views.rows import Fold, Line, Piece, fill, fit, width_of
 
 BESIDE: Final = 84
@@ -374,6 +375,5 @@ def _signed(value: Any, written: Any) -> str:
 
 
 def name_of(run: RunSummary) -> Clean:
-    """A run in a few cells: its id, of a UUID the head."""
-    ident = clean(run.id, 60)
-    return Clean(ident[:8]) if len(ident) == 36 else one_line(ident, 24)
+    """A run in a few cells: its id, cut as everywhere."""
+    return short_id(run.id)

@@ -6,11 +6,12 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING
 
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
-from tracetui.text import Clean, age, cost, duration, grouped, tokens
+from tracetui.text import Clean, age, cost, duration, grouped, tokens, truncate
 from tracetui.views.chart import tokens_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.liveness import State
 from tracetui.views.masking import clean, one_line
+from tracetui.views.naming import called
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.runs import status_now
 
@@ -91,8 +92,8 @@ def _verdict(run: Run, glyphs: Glyphs, state: State) -> list[Piece]:
     status = status_now(summary, state)
     sign, style = status_glyph(status, glyphs)
     loud = status in (Status.ERROR, Status.RUNNING)
-    name = one_line(summary.agent or summary.name or summary.id, 60)
-    pieces = [Piece(sign, style), Piece(Clean(f" {name}"), f"{style} bold" if loud else "text bold")]
+    name = Clean(f" {truncate(called(summary), 60)}")
+    pieces = [Piece(sign, style), Piece(name, f"{style} bold" if loud else "text bold")]
     if summary.status is Status.ERROR:
         return [*pieces, *_failure(run, glyphs)]
     pieces.append(Piece(Clean(f" {status.value if state is State.ENDED else state.value}"), style))

@@ -7,9 +7,10 @@ from enum import StrEnum
 from typing import Protocol
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, truncate_middle
+from tracetui.text import Clean, truncate
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.masking import clean, one_line
+from tracetui.views.naming import called, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
 
 
@@ -94,8 +95,8 @@ class HitRows:
         return (
             Piece(sign, style),
             Piece(Clean(" ")),
-            Piece(one_line(run.name, 60), "text bold"),
-            Piece(Clean(f" {truncate_middle(clean(run.id, 200), 36)}"), "sec"),
+            Piece(truncate(called(run), 60), "text bold"),
+            Piece(Clean(f" {short_id(run.id)}"), "sec"),
             Piece(Clean(f"  {one_line(run.prompt, 120)}"), "dim"),
         )
 

@@ -13,6 +13,7 @@ from tracetui.views.arrange import Item, haystack, moment, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.liveness import State
 from tracetui.views.masking import clean, one_line
+from tracetui.views.naming import short_id
 from tracetui.views.rows import Line, Piece, column, fill, fit, width_of
 
 Stands = Callable[[RunSummary], State]
@@ -205,9 +206,7 @@ def _name(run: RunSummary, size: int, bold: str) -> list[Piece]:
 
 
 def _id(run: RunSummary, size: int, now: float) -> Piece:
-    ident = clean(run.id, 200)
-    short = Clean(ident[:8]) if len(ident) == 36 and ident.count("-") == 4 else text.truncate_middle(ident, size)
-    return column(short, size, "dim")
+    return column(short_id(run.id, size), size, "dim")
 
 
 _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
@@ -287,11 +286,7 @@ def _cause(run: RunSummary) -> list[Piece]:
 def _relation(run: RunSummary) -> list[Piece]:
     if run.relation is None:
         return []
-    if run.relation == "student":
-        name = Clean("teacher")
-    else:
-        ident = clean(run.replay_of or "?", 80)
-        name = Clean(ident[:8]) if len(ident) == 36 else text.truncate_middle(ident, 20)
+    name = Clean("teacher") if run.relation == "student" else short_id(run.replay_of or "?")
     word = Clean(f" {run.relation}") if run.relation in ("fork", "retry") else Clean("")
     return [Piece(name, "accent"), Piece(word, "sec")]
 

@@ -142,24 +142,31 @@ def _open_for(call: OpenCall, glyphs: Glyphs) -> str:
 
 
 def sentence(liveness: Liveness, run: Run, width: int, glyphs: Glyphs = UNICODE, *, now: float) -> Line:
-    """What a run that is silent for too long waits for, and how far it came; empty in every other state.
+    """What a run that is silent for too long waits for, and how far it came; empty in every other state, and of a run
+    that nobody expects anything of, because its trace has no word for how it stands.
 
     Where there is too little room, how far it came is left out, its last fact first.
     """
-    if liveness.state not in (State.STALLED, State.UNKNOWN):
+    if liveness.state not in (State.STALLED, State.UNKNOWN) or _is_old(liveness, run):
         return ()
     why = _why_stalled(liveness, glyphs) if liveness.state is State.STALLED else liveness.reason
     said = (
         Piece(Clean(liveness.state), f"{_STYLES[liveness.state]} bold"),
         Piece(Clean(f" {why}"), "text"),
     )
-    came = _how_far(run, now)
+    came = _how_far(run, now if liveness.state is State.STALLED else None)
     while came:
         line = (*said, Piece(Clean(f" {glyphs.dot} " + f" {glyphs.dot} ".join(came)), "sec"))
         if width_of(line) <= width:
             return line
         came.pop()
     return tuple(fit(said, width))
+
+
+def _is_old(liveness: Liveness, run: Run) -> bool:
+    """True of what programs leave that write no end: most sessions that anybody has."""
+    summary = run.summary
+    return liveness.state is State.UNKNOWN and summary.status is Status.UNKNOWN and not summary.status_word
 
 
 def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
@@ -178,13 +185,14 @@ def _why_stalled(liveness: Liveness, glyphs: Glyphs) -> Clean:
     return Clean(f"{what}; this run's steps are {p95} apart at p95")
 
 
-def _how_far(run: Run, now: float) -> list[str]:
+def _how_far(run: Run, now: float | None) -> list[str]:
+    """Steps and errors; the time they took up to `now`, else as long as the trace says."""
     summary = run.summary
     facts = []
     if summary.steps is not None:
         steps = f"{grouped(summary.steps)} step{'' if summary.steps == 1 else 's'}"
         start = summary.started_at if summary.time_zone is not None else None
-        lasted = None if start is None else (now - start) * 1000
+        lasted = summary.duration_ms if now is None else None if start is None else (now - start) * 1000
         facts.append(f"{steps} in {seconds(lasted)}" if lasted is not None and 0 <= lasted < 1e12 else steps)
     if summary.errors:
         errors = f"{grouped(summary.errors)} error{'' if summary.errors == 1 else 's'}"

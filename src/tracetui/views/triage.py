@@ -15,7 +15,8 @@ from tracetui.store.triage import Group
 from tracetui.text import Clean
 from tracetui.views.arrange import moment
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.masking import clean, one_line
+from tracetui.views.masking import one_line
+from tracetui.views.naming import short_id
 from tracetui.views.rows import Fold, Line, Piece, column, fill, fit
 
 PLACEHOLDER: Final = re.compile(r"<[a-z]+>")
@@ -123,7 +124,7 @@ class QueueRows:
         words = [
             *mark,
             Piece(Clean(f"   {self._glyphs.error} "), "status.error"),
-            column(short_id(run), 10, "sec"),
+            column(short_id(run.id, 9), 10, "sec"),
             Piece(one_line(run.agent or run.name, 40), "text"),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
@@ -143,12 +144,6 @@ def heading(width: int) -> Line:
     """The names of the columns of the queue."""
     words = fill([Piece(Clean("    signature"), "dim")], max(8, width - _TAIL + 1))
     return tuple(fit([*words, Piece(Clean(" runs   lost  last"), "dim")], width))
-
-
-def short_id(run: RunSummary) -> Clean:
-    """The id of a run in at most nine cells."""
-    ident = clean(run.id, 200)
-    return Clean(ident[:8]) if len(ident) == 36 and ident.count("-") == 4 else text.truncate_middle(ident, 9)
 
 
 def placeholders(words: str, style: str) -> list[Piece]:

@@ -254,12 +254,12 @@ class Live:
         return self._may_go_on(run) and self.state_in_list(run) in GOING
 
     def show_strip(self) -> None:
-        """Show how long the open run has been silent, where it is still going on; else no strip."""
+        """Show how long the open run has been silent, where it may still be going on; else no strip."""
         screen = self._screen
         run = screen.steps.run if screen.level else None
         stands = self.state_of(run) if run is not None else None
         lost = bool(self.watching.lost)  # of a run that cannot be reached nobody knows how silent it is
-        shown = stands is not None and stands.state is not State.ENDED and not lost
+        shown = stands is not None and stands.state in GOING and not lost
         if shown != self.strip.display:
             self.strip.display = shown
         if run is not None and stands is not None and shown:

@@ -13,6 +13,7 @@ from tracetui.views import headline, spans, walk
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.liveness import Liveness, State
 from tracetui.views.masking import clean, one_line
+from tracetui.views.naming import short_id
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.visible import Keep
 
@@ -328,8 +329,7 @@ class Steps(LineView):
         return len(self.rows) + 1 + len(self.heading)
 
     def _title(self, run: Run) -> Line:
-        ident = clean(run.summary.id, 60)
-        pieces = [Piece(Clean(ident[:8] if len(ident) == 36 else ident), "sec")]
+        pieces = [Piece(short_id(run.summary.id), "sec")]
         if self.following:
             pieces = [Piece(Clean(" FOLLOW "), "onaccent bold"), Piece(Clean(" ")), *pieces]
             if run.summary.status in _FINAL:

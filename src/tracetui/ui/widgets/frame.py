@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
@@ -18,7 +18,8 @@ from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.headline import cost_of
 from tracetui.views.liveness import State
 from tracetui.views.masking import clean, one_line
-from tracetui.views.rows import Line, Piece, width_of
+from tracetui.views.naming import called, short_id
+from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.runs import hidden_columns, status_now
 
 if TYPE_CHECKING:
@@ -64,8 +65,13 @@ def header(
     roots: Sequence[str], store: Store, glyphs: Glyphs, vitals: Vitals, run: RunSummary | None, width: int
 ) -> tuple[Line, Line]:
     """What this is, how it stands, and how it is kept up to date."""
-    left, right = _header(roots, store, glyphs, vitals, run, width)
-    return left, (*right, *_watched(vitals.watching, glyphs, width))
+    status = (
+        _list_status(store, glyphs, vitals.standing, width)
+        if run is None
+        else _run_status(run, vitals.state, glyphs, width)
+    )
+    right = (*status, *_watched(vitals.watching, glyphs, width))
+    return _path(roots, glyphs, run, width, width - width_of(right) - 4), right
 
 
 def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
@@ -85,24 +91,19 @@ def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
     return tuple(words)
 
 
-def _header(
-    roots: Sequence[str], store: Store, glyphs: Glyphs, vitals: Vitals, run: RunSummary | None, width: int
-) -> tuple[Line, Line]:
+def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: int, room: int) -> Line:
+    """Where this is: of the folder as much as the name of the open run leaves room for."""
     place = clean(short_path(roots[0]) + (f" +{len(roots) - 1}" if len(roots) > 1 else ""), 300) if roots else Clean("")
-    left = [
-        Piece(Clean("tracetui"), "accent bold"),
-        Piece(Clean("  ")),
-        Piece(text.truncate_middle(place, max(10, width // 3)), "sec"),
-    ]
+    program = (Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")))
+    crumb: Line = ()
     if run is not None:
-        ident = clean(run.id, 60)
-        left += [
+        crumb = (
             Piece(Clean(f" {glyphs.path} "), "dim"),
-            Piece(clean(run.name, 60), "text bold"),
-            Piece(Clean(" " + (ident[:8] if len(ident) == 36 else ident)), "sec"),
-        ]
-        return tuple(left), _run_status(run, vitals.state, glyphs, width)
-    return tuple(left), _list_status(store, glyphs, vitals.standing, width)
+            Piece(text.truncate(called(run), 60), "text bold"),
+            Piece(Clean(f" {short_id(run.id)}"), "sec"),
+        )
+    most = min(width // 3, room - width_of((*program, *crumb)))
+    return (*program, Piece(text.truncate_middle(place, max(10, most)), "sec"), *crumb)
 
 
 def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Line:
@@ -116,8 +117,9 @@ def _run_status(run: RunSummary, state: State, glyphs: Glyphs, width: int) -> Li
         Piece(Clean("   ")),
         Piece(Clean(f"{glyph} {word}"), style + " bold"),
     ]
-    if run.errors and run.status is Status.OK:
-        pieces.append(Piece(Clean(f" · {run.errors} failed inside"), "status.warn"))
+    if run.errors and run.status in (Status.OK, Status.UNKNOWN):
+        told = f"{run.errors} failed inside" if width >= NARROW_HEADER else f"{run.errors}{glyphs.error}"
+        pieces.append(Piece(Clean(f" {glyphs.dot} {told}"), "status.warn"))
     pieces.append(Piece(Clean(f" {text.duration(run.duration_ms)}"), "text"))
     return tuple(pieces if width >= NARROW_HEADER else pieces[2:])
 
@@ -155,7 +157,7 @@ def sentence(
 ) -> Line:
     """The conclusion, and the next key."""
     if run is not None:
-        return _run_sentence(run, opened, vitals.state)
+        return _run_sentence(run, opened, vitals.state, width - 3)
     runs, failed = store.overview.runs, store.overview.failed
     pieces: list[Piece] = []
     if failed:
@@ -201,27 +203,42 @@ def _causes(causes: dict[str, int], width: int) -> list[Piece]:
     return [*words, Piece(Clean(f" {causes[name]}×"), "sec")]
 
 
-def _run_sentence(run: RunSummary, opened: Opened, state: State) -> Line:
-    pieces: list[Piece] = []
+def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> Line:
+    """What it came to or was asked, and as many facts as leave room for that."""
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
-        pieces += [Piece(one_line(error.words or "failed", 120), "status.error bold")]
+        words = Piece(one_line(error.words or "failed", 200), "status.error bold")
     elif run.outcome:
-        pieces += [Piece(one_line(run.outcome, 80), "text bold")]
+        words = Piece(one_line(run.outcome, 200), "text bold")
     else:
-        pieces += [Piece(one_line(run.prompt or run.status.value, 80), "text")]
+        words = Piece(one_line(run.prompt or run.status.value, 200), "text")
+    wanted = min(width_of((words,)), max(24, width // 3))
+    facts = next(
+        (one for one in _run_facts(run, opened, state) if width_of(one) + wanted <= width),
+        (),
+    )
+    return (*fit([words], max(0, width - width_of(facts))), *facts)
+
+
+def _run_facts(run: RunSummary, opened: Opened, state: State) -> Iterator[Line]:
+    """The facts of a run, then fewer and fewer: how its status is known goes first, then the model."""
     steps = "1 step" if run.steps == 1 else f"{text.count(run.steps)} steps"
-    facts = [steps, f"{text.tokens(total_tokens(run))} tok"]
-    if run.model:
-        facts.insert(0, clean(run.model, 40))
-    facts += cost_of(run, opened.assessment)
+    facts = [
+        clean(run.model or "", 40),
+        steps,
+        f"{text.tokens(total_tokens(run))} tok",
+        *cost_of(run, opened.assessment),
+    ]
     if opened.run is not None and opened.run.problems:
         facts.append(f"{len(opened.run.problems)} notes in run")
-    pieces += [Piece(Clean("  ·  " + " · ".join(facts)), "sec"), Piece(Clean("  ·  "), "dim")]
-    if state is not State.ENDED:
-        return (*pieces, *_key("i", f"why {state}"))
     source = f" ({run.status_source.value})" if run.status_source is not None else ""
-    return (*pieces, Piece(Clean(f"status {run.status.value}{source}"), "dim"))
+    status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
+    tail = status if state is State.ENDED else tuple(_key("i", f"why {state}"))
+    told = [fact for fact in facts if fact]
+    said = Piece(Clean("  ·  " + " · ".join(told)), "sec")
+    yield (said, Piece(Clean("  ·  "), "dim"), *tail)
+    for first in range(len(told)):
+        yield (Piece(Clean("  ·  " + " · ".join(told[first:])), "sec"),)
 
 
 def _key(key: str, word: str) -> list[Piece]:
