@@ -207,6 +207,19 @@ def test_a_trajectory_whose_steps_do_not_say_used_what_it_declares(case: Path) -
     assert [total.name for total in run.body.totals if total.differs] == ["total_steps"]
 
 
+@with_case(["turns"])
+def test_a_number_that_no_step_says_is_the_declared_one(case: Path) -> None:
+    path = case / "trajectory.json"
+    document = loaded(path)
+    for step in document["steps"]:
+        step.get("metrics", {}).pop("cost_usd", None)
+    document["final_metrics"] |= {"total_prompt_tokens": 1, "total_cost_usd": 0.5}
+    write(path, document)
+    usage = read(path).summary.usage
+    assert usage is not None
+    assert (usage.input_tokens, usage.cost_usd) == (3290, 0.5)
+
+
 # ------------------------------------------------------------------------------------------------------- several files
 
 

@@ -112,6 +112,12 @@ def declared_of(final: Any) -> Usage | None:
     )
 
 
+def unsaid(declared: Usage, counted: Usage) -> Usage:
+    """Those of the declared numbers that no step tells: often the cost."""
+    pairs = zip(msgspec.structs.astuple(declared), msgspec.structs.astuple(counted), strict=True)
+    return Usage(*(said if known is None else None for said, known in pairs))
+
+
 def total(used: Sequence[Usage]) -> Usage:
     """The sum of what was used, each number over those that tell it."""
     columns = zip(*map(msgspec.structs.astuple, used), strict=True)

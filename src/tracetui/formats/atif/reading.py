@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.document import AGENTS, DEPTH, STEPS, Document, document
-from tracetui.formats.atif.fields import At, declared_of, is_copied, total
+from tracetui.formats.atif.fields import At, declared_of, is_copied, total, unsaid
 from tracetui.formats.atif.parts import CONTINUED, Folders
 from tracetui.formats.atif.spans import AGENT, REF, Scope, answers_of, calls_of, refs_of, spans_of
 from tracetui.formats.atif.trial import RESULT, has_trial, result_of
@@ -123,11 +123,12 @@ class Reading:
     def _used(self, told: Told) -> Usage:
         """What a trajectory used: the sum of its steps, what it declares where they do not say."""
         declared = declared_of(told.doc.root.get("final_metrics"))
-        if told.own or declared is None:
+        missing = Usage() if declared is None else unsaid(declared, told.own)
+        if not missing:
             return told.around
         self.declared = True
-        used = declared + told.around
-        return used if declared.cost_usd is None else replace(used, cost_usd=declared.cost_usd)
+        used = missing + told.around
+        return used if missing.cost_usd is None else replace(used, cost_usd=missing.cost_usd)
 
     def _continue(self, doc: Document, path: str, scope: Scope) -> Scope:
         """The row that says where a trajectory goes on."""
