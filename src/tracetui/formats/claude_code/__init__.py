@@ -11,19 +11,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.claude_code.agents import session_of
 from tracetui.formats.claude_code.body import body_of
-from tracetui.formats.claude_code.count import Irregular, count
+from tracetui.formats.claude_code.count import count
 from tracetui.formats.claude_code.facts import Facts
 from tracetui.formats.claude_code.reading import read_on
-from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, Record, fields, kind_of, moment, text
+from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, Record, kind_of
 from tracetui.formats.claude_code.run import header_of
+from tracetui.formats.counting import regular
 from tracetui.formats.lines import lines
-from tracetui.formats.tail import MAX_LINE, nothing_in, parse, read_whole
+from tracetui.formats.scalars import child, mapping, moment, text
+from tracetui.formats.tail import MAX_LINE, nothing_in, read_whole, record_on
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import Tally, summary_of
+from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -46,7 +47,7 @@ class ClaudeCode:
             return NO
         best = LIKELY if b"\n" not in head and len(head) == HEAD_SIZE and _BEGINS.match(head) else NO
         for record in _records(head):
-            if "parts" in fields(record.get("message")):  # relatives of it that speak with other models
+            if "parts" in mapping(record.get("message")):  # relatives of it that speak with other models
                 return NO
             best = max(best, _claim(record))
             if best == CERTAIN:
@@ -55,7 +56,7 @@ class ClaudeCode:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        facts, tally, size = _counted(file) if deep else (_skim(file), None, None)
+        facts, tally, size = (regular(count, file) or (None, None, None)) if deep else (_skim(file), None, None)
         if facts is None:
             yield self._full(file, ref)
             return
@@ -99,7 +100,7 @@ def _claim(record: Record) -> int:
     """How surely a record is one of Claude Code."""
     kind = kind_of(record)
     if kind in CONVERSATION:
-        said = "content" in fields(record.get("message"))
+        said = "content" in mapping(record.get("message"))
         known = "isSidechain" in record or ("parentUuid" in record and said)
         if known and "uuid" in record and isinstance(record.get("sessionId"), str):
             return CERTAIN
@@ -113,23 +114,8 @@ def _claim(record: Record) -> int:
 def _records(head: bytes) -> Iterator[Record]:
     """The first records of a file; a last line that does not end in its head is one, if it is whole."""
     for data in head.split(b"\n", _FEW)[:_FEW]:
-        if data.lstrip(b"\xef\xbb\xbf \t\r\0")[:1] == b"{" and (record := _record(data)):
+        if data.lstrip(b"\xef\xbb\xbf \t\r\0")[:1] == b"{" and (record := record_on(data)):
             yield record
-
-
-def _record(data: bytes) -> Record:
-    try:
-        return fields(parse(data)[0])
-    except FormatError:
-        return {}
-
-
-def _counted(file: File) -> tuple[Facts | None, Tally | None, int | None]:
-    """Facts and numbers of a regular session, and its size; nothing of one that must be read in full."""
-    try:
-        return count(file)
-    except Irregular:
-        return None, None, None
 
 
 def _skim(file: File) -> Facts | None:
@@ -150,7 +136,7 @@ def _skim(file: File) -> Facts | None:
 
 
 def _told(facts: Facts, data: bytes) -> None:
-    if data and (record := _record(data)):
+    if data and (record := record_on(data)):
         facts.take(record)
 
 
@@ -166,7 +152,7 @@ def _last(file: File) -> tuple[float | None, str | None]:
     when: float | None = None
     version: str | None = None
     for data in reversed(tail.split(b"\n")[1 if start else 0 :]):
-        record = _record(data) if data else {}
+        record = record_on(data) or {}
         when = moment(record.get("timestamp")) if when is None else when
         version = version or text(record.get("version"))
         if when is not None and version is not None:
@@ -179,7 +165,7 @@ def _tells(session: File, agent: str) -> bool:
     needle = f'"{agent}"'.encode()
     for line in lines(session, limit=MAX_LINE):
         if needle in line.data:
-            result = fields(_record(line.data).get("toolUseResult"))
+            result = child(record_on(line.data), "toolUseResult")
             if result.get("agentId") == agent:
                 return True
     return False

@@ -9,9 +9,10 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.claude_code.records import PREVIEW, At, Record, fields, moment, text
+from tracetui.formats.claude_code.records import At, Record
 from tracetui.formats.decode import decode
-from tracetui.model import Operation, Span, StatusSource
+from tracetui.formats.scalars import mapping, moment, text
+from tracetui.model import PREVIEW, Operation, Span, StatusSource
 from tracetui.sources.base import Entry, File, Stat
 
 _NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
@@ -93,7 +94,7 @@ def meta_of(file: File, part: Part) -> tuple[Meta, Record, bytes]:
     try:
         with file.other(part.path.removesuffix(".jsonl") + ".meta.json", part.meta) as other:
             data = other.read(0, _META_LIMIT)
-        found = fields(decode(data)[0])
+        found = mapping(decode(data)[0])
     except (FormatError, OSError):
         return Meta(), {}, b""
     kind, task, call = (text(found.get(name)) for name in ("agentType", "description", "toolUseId"))

@@ -6,23 +6,20 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.claude_code.agents import Part, meta_of
 from tracetui.formats.claude_code.records import (
     At,
     Record,
     blocks_of,
     content_of,
-    fields,
     is_answer,
     is_call,
     kind_of,
-    text,
     text_in,
     type_of,
-    without,
 )
-from tracetui.formats.tail import parse
+from tracetui.formats.places import changed, record_at
+from tracetui.formats.scalars import mapping, text, without
 from tracetui.model import Blob, Body, Link, Message, Operation, Reasoning, Span, Text, ToolCall
 from tracetui.model import Part as MessagePart
 from tracetui.sources.base import File
@@ -36,7 +33,7 @@ def body_of(file: File, span: Span) -> Body:
     """The body of a span that `read_on` made; raises `FormatError` if the file holds other records there now."""
     at = span.at
     if not isinstance(at, At):
-        raise mismatch("")
+        raise changed()
     if not at.lines:
         return _made_up(file, span)
     if not at.part:
@@ -45,14 +42,9 @@ def body_of(file: File, span: Span) -> Body:
         return _of_lines(file, part, span)
 
 
-def mismatch(where: str) -> FormatError:
-    """The error of a body whose record is not the one that was read."""
-    return FormatError("the file changed: another record is there now", where)
-
-
 def _of_lines(main: File, file: File, span: Span) -> Body:
     at: At = span.at
-    found = [_record(file, *line) for line in at.lines]
+    found = [record_at(file, *line) for line in at.lines]
     records = [record for record, _ in found]
     raw = b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
@@ -67,18 +59,6 @@ def _of_lines(main: File, file: File, span: Span) -> Body:
     return Body(attributes=_numbered(records), raw=raw)
 
 
-def _record(file: File, offset: int, size: int) -> tuple[Record, bytes]:
-    """The record on the line that is there, if it still is a line of that size."""
-    before = file.read(offset - 1, 1) if offset else b"\n"
-    data = file.read(offset, size + 1)
-    if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):
-        raise mismatch(f"byte {offset}")
-    record, _ = parse(data[:size])
-    if not isinstance(record, dict):
-        raise mismatch(f"byte {offset}")
-    return record, data[:size]
-
-
 def _message(record: Record, raw: bytes) -> Body:
     """What was said in the user's name; answers to calls in the same record are those calls' output."""
     content, attributes = content_of(record), _envelope(record)
@@ -91,7 +71,7 @@ def _message(record: Record, raw: bytes) -> Body:
             _put(attributes, f"content[{place}]", rest)
     if not isinstance(content, str | list):
         attributes["content"] = content
-    role = text(fields(record.get("message")).get("role")) or kind_of(record)
+    role = text(mapping(record.get("message")).get("role")) or kind_of(record)
     said = text_in(content)
     return Body(input=said or None, input_messages=(Message(role, tuple(parts)),), attributes=attributes, raw=raw)
 
@@ -99,7 +79,7 @@ def _message(record: Record, raw: bytes) -> Body:
 def _response(records: list[Record], raw: bytes, span: Span) -> Body:
     """A response as one message; `output` is its text. What its lines say alike stands there once."""
     if kind_of(records[0]) != "assistant":
-        raise mismatch(f"byte {span.at.lines[0][0]}")
+        raise changed(f"byte {span.at.lines[0][0]}")
     attributes: Record = {}
     parts: list[MessagePart] = []
     place = 0
@@ -115,7 +95,7 @@ def _response(records: list[Record], raw: bytes, span: Span) -> Body:
         _put(attributes, f"line {line + 1}", {k: v for k, v in envelope.items() if line == 0 or records[0].get(k) != v})
     first = attributes.pop("line 1", {})
     texts = [part.text for part in parts if isinstance(part, Text)]
-    message = fields(records[-1].get("message"))
+    message = mapping(records[-1].get("message"))
     said = Message(
         text(message.get("role")) or "assistant",
         tuple(parts),
@@ -129,12 +109,12 @@ def _call(main: File, file: File, block: Record, at: At, raw: bytes) -> Body:
     """A call with its answers; where a name is taken, the answer's is ``result.FIELD``."""
     attributes, output, datas = without(block, "input"), None, [raw]
     for line in at.answers:
-        record, data = _record(file, *line)
+        record, data = record_at(file, *line)
         datas.append(data)
         answers = [one for one in blocks_of(content_of(record)) if is_answer(one)]
         answer = next((one for one in answers if one.get("tool_use_id") == block.get("id")), None)
         if answer is None:
-            raise mismatch(f"byte {line[0]}")
+            raise changed(f"byte {line[0]}")
         output = answer.get("content")
         for prefix, told in (("result.", without(answer, "content")), ("record.", _envelope(record))):
             for key, value in told.items():
@@ -189,7 +169,7 @@ def _made_up(file: File, span: Span) -> Body:
 def _block(record: Record, at: At) -> Record:
     blocks = blocks_of(content_of(record))
     if at.block >= len(blocks) or not isinstance(blocks[at.block], dict):
-        raise mismatch(f"byte {at.lines[0][0]}")
+        raise changed(f"byte {at.lines[0][0]}")
     found: Record = blocks[at.block]
     return found
 

@@ -14,19 +14,15 @@ from msgspec.structs import replace
 from tracetui.formats.claude_code.branches import Node, Trail
 from tracetui.formats.claude_code.records import (
     KINDS,
-    PREVIEW,
     At,
     Record,
     blocks_of,
     content_of,
-    fields,
     is_answer,
     is_call,
     kind_of,
     role_of,
-    shared,
     spoken,
-    text,
     type_of,
 )
 from tracetui.formats.claude_code.spans import (
@@ -47,7 +43,8 @@ from tracetui.formats.claude_code.spans import (
 )
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
-from tracetui.model import Operation, Problem, Span, Status
+from tracetui.formats.scalars import mapping, text, word
+from tracetui.model import PREVIEW, Operation, Problem, Span, Status
 
 GROUP: Final = 64
 """Records of housekeeping that are one row."""
@@ -150,7 +147,7 @@ class Conversation:
         return role_of(record, spoken(content), content) == "user"
 
     def _assistant(self, record: Record, place: Place) -> None:
-        message = fields(record.get("message"))
+        message = mapping(record.get("message"))
         ident = text(message.get("id"))
         span = None if ident is None else self.tops.get(self.prefix + ident)
         if span is None or span.operation is not Operation.CHAT:
@@ -187,7 +184,7 @@ class Conversation:
         self.calls[ident] = self.spans[call.id] = call
         self.below[span.id] = (*(self.below.get(span.id) or ()), ident)
         self.waiting = (*self.waiting, ident)
-        if (task := text(fields(block.get("input")).get("prompt"))) is not None:
+        if (task := text(mapping(block.get("input")).get("prompt"))) is not None:
             self.tasks[task] = ident
 
     def _answer(self, block: Record, record: Record, place: Place, number: int) -> None:
@@ -208,7 +205,7 @@ class Conversation:
     def _started(self, record: Record, ident: str | None) -> None:
         """The answer tells which agent or workflow the call has started."""
         for name in ("agentId", "runId"):
-            if (started := text(fields(record.get("toolUseResult")).get(name))) is not None:
+            if (started := text(mapping(record.get("toolUseResult")).get(name))) is not None:
                 if name == "agentId" and started not in self.started:
                     self.started = (*self.started, started)
                 self.agents[started] = ident or ""
@@ -221,7 +218,7 @@ class Conversation:
             self._put(make(record, self._ident(record, place), self._at(place)), place)
 
     def _attachment(self, record: Record, place: Place) -> None:
-        attached = fields(record.get("attachment"))
+        attached = mapping(record.get("attachment"))
         if type_of(attached).startswith("hook_"):
             call = self.calls.get(text(attached.get("toolUseID")) or "")
             self._below(hook_span(record, self._ident(record, place), self._at(place)), call)
@@ -296,7 +293,7 @@ class Conversation:
         return made
 
     def _ident(self, record: Record, place: Place) -> str:
-        return self.prefix + (shared(record.get("uuid")) or f"l{place.number}")
+        return self.prefix + (word(record.get("uuid")) or f"l{place.number}")
 
     def _at(self, place: Place) -> At:
         return At((place.extent,), part=self.part)

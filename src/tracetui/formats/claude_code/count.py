@@ -15,26 +15,14 @@ from tracetui.formats.claude_code.agents import beside, meta_of, parts_of
 from tracetui.formats.claude_code.conversation import GROUP
 from tracetui.formats.claude_code.facts import EARLIER, Facts
 from tracetui.formats.claude_code.lean import NULL, Assistant, Block, Counts, Node, Rare, Said, User, decode
-from tracetui.formats.claude_code.records import (
-    MESSAGE_LIMIT,
-    PREVIEW,
-    SYNTHETIC,
-    At,
-    Record,
-    command_in,
-    fields,
-    kind_of,
-    moment,
-    role_of,
-    spoken,
-    text,
-    type_of,
-)
+from tracetui.formats.claude_code.records import SYNTHETIC, At, Record, command_in, kind_of, role_of, spoken, type_of
 from tracetui.formats.claude_code.spans import SYSTEM, hook_span, outcome
+from tracetui.formats.counting import Failures, Irregular
 from tracetui.formats.decode import skippable, strict
 from tracetui.formats.lines import batches
+from tracetui.formats.scalars import mapping, moment, text
 from tracetui.formats.tail import MAX_LINE
-from tracetui.model import Error, FirstError, Operation, Span, Status, Usage
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Operation, Span, Status, Usage
 from tracetui.model.build import Tally
 from tracetui.model.status import status_of
 from tracetui.model.tally import keep
@@ -44,10 +32,6 @@ Position = tuple[int, ...]
 """Where a span stands in pre-order."""
 _BRACE: Final = ord("{")
 _FIRST: Final = -1 << 20
-
-
-class Irregular(Exception):
-    """This session must be read in full."""
 
 
 class _Response:
@@ -65,7 +49,7 @@ class _Response:
 def count(file: File) -> tuple[Facts, Tally, int]:
     """What the header of a session is made of, and the numbers of its spans, also of sub-agents; bytes of all files.
 
-    Raises `Irregular`.
+    See `tracetui.formats.counting.regular`.
     """
     try:
         main, size = _read(file, ""), file.stat.size
@@ -78,20 +62,19 @@ def count(file: File) -> tuple[Facts, Tally, int]:
             with file.other(part.path, part.stat) as other:
                 found.append((part, meta_of(file, part)[0], _read(other, part.agent)))
                 size += other.stat.size
-    except (ValueError, RecursionError, OSError):  # what is read leniently, or not at all
+    except OSError:  # a file of a sub-agent went away
         raise Irregular from None
     if main.facts.first is None or main.facts.uuid is None or len(known) != len(parts):
         raise Irregular
-    tally, failed = main.tally, main.failures()
+    tally, failed = main.tally, main.failed()
     for number, (part, meta, one) in enumerate(found):
         called = meta.call or main.started.get(part.agent) or main.started.get(part.workflow or "")
         place = main.calls.get(called or "")
         if place is None:  # started by another sub-agent, or nobody knows
             raise Irregular
-        failed += [((*place, _FIRST + number, *at), error) for at, error in one.failures(known=main.responses)]
+        failed.found += [((*place, _FIRST + number, *at), error) for at, error in one.failed(main.responses).found]
         _add(tally, one.tally)
-    tally.errors = len(failed)
-    tally.first_error = min(failed, key=lambda item: item[0])[1] if failed else None
+    failed.count(tally)
     return main.facts, tally, size
 
 
@@ -134,7 +117,7 @@ class _Counter:
         self.names: dict[str, str] = {}
         self.answered: set[str] = set()
         self.started: dict[str, str] = {}
-        self.failed: list[tuple[Position, FirstError]] = []
+        self.failures: Failures[Position] = Failures()
         self.tops = self.below = self.group = 0
         self.top: Position = ()
         """The latest span that is not housekeeping."""
@@ -156,7 +139,7 @@ class _Counter:
             parent = record.parent_uuid or record.logical_parent_uuid
             self.trail.append(branches.Node(record.uuid, parent, record.uuid, self.prompted))
 
-    def failures(self, known: dict[str, _Response] | None = None) -> list[tuple[Position, FirstError]]:
+    def failed(self, known: dict[str, _Response] | None = None) -> Failures[Position]:
         """What failed, and where; also sums up the usage of all responses but those that are `known`."""
         total = [0, 0, 0, 0]
         some = False
@@ -165,7 +148,7 @@ class _Counter:
             if error is None and one.word is not None and status_of(one.word) is Status.ERROR:
                 error = Error(f"stopped: {one.word}"[:MESSAGE_LIMIT], one.word)
             if error is not None:
-                self._fail(one.position, error, self.prefix + one.ident, one.name, Operation.CHAT)
+                self.failures.add(one.position, error, self.prefix + one.ident, one.name, Operation.CHAT)
             usage = one.usage
             if usage is not None and (known is None or ident not in known):
                 some = True
@@ -182,7 +165,7 @@ class _Counter:
             self.facts.last = moment(self.last_time)
             if self.facts.last is None:
                 raise Irregular
-        return self.failed
+        return self.failures
 
     # ---- records
 
@@ -304,21 +287,23 @@ class _Counter:
         if block.is_error is True:
             _, _, _, error = outcome({"is_error": True, "content": strict(bytes(block.content))}, {})
             if error is not None:
-                self._fail(self.calls[ident], error, self.prefix + ident, self.names[ident], Operation.EXECUTE_TOOL)
+                self.failures.add(
+                    self.calls[ident], error, self.prefix + ident, self.names[ident], Operation.EXECUTE_TOOL
+                )
         if memoryview(result)[0] == _BRACE:
             self._started(bytes(result), ident)
 
     def _started(self, result: bytes, ident: str) -> None:
         if b'Id"' not in result or not (b'"agentId"' in result or b'"runId"' in result):
             return
-        found = fields(strict(result))
+        found = mapping(strict(result))
         for name in ("agentId", "runId"):
             if (started := text(found.get(name))) is not None:
                 self.started[started] = ident
 
     def _rare(self, record: Record) -> None:
         at, ident = At(), self.prefix + (text(record.get("uuid")) or "")
-        attached = fields(record.get("attachment"))
+        attached = mapping(record.get("attachment"))
         make = SYSTEM.get(text(record.get("subtype")) or "") if kind_of(record) == "system" else None
         if make is not None:
             self._told(make(record, ident, at), self._top())
@@ -363,7 +348,4 @@ class _Counter:
 
     def _told(self, span: Span, place: Position) -> None:
         if span.status is Status.ERROR and span.error is not None:
-            self._fail(place, span.error, span.id, span.name, span.operation)
-
-    def _fail(self, place: Position, error: Error, ident: str, name: str, operation: Operation) -> None:
-        self.failed.append((place, FirstError(error.message, error.type, ident, name, operation)))
+            self.failures.add(place, span.error, span.id, span.name, span.operation)

@@ -5,23 +5,18 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tracetui.formats.claude_code.records import (
-    MESSAGE_LIMIT,
-    PREVIEW,
     SYNTHETIC,
     Record,
     blocks_of,
     command_in,
     content_of,
-    fields,
     is_answer,
     kind_of,
-    moment,
     role_of,
-    shared,
     spoken,
-    text,
 )
-from tracetui.model import FirstError, Operation
+from tracetui.formats.scalars import mapping, moment, text, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, FirstError, Operation
 
 EARLIER: Final = 1.0
 """Seconds by which the conversation must be older than the file, if it was copied from another."""
@@ -89,9 +84,9 @@ class Facts:
     def take(self, record: Record) -> None:
         """Take in one record."""
         for name in _NAMES:
-            if name not in self.named and (value := shared(record.get(name))) is not None:
+            if name not in self.named and (value := word(record.get(name))) is not None:
                 self.named[name] = value
-        self.version = shared(record.get("version")) or self.version
+        self.version = word(record.get("version")) or self.version
         when, kind = moment(record.get("timestamp")), kind_of(record)
         if self.first is None and not isinstance(record.get("forkedFrom"), dict):
             self.first = when
@@ -119,7 +114,7 @@ class Facts:
     def _begin(self, record: Record, uuid: str, when: float | None) -> None:
         """The conversation begins. One that is older than the file came from another."""
         self.uuid = uuid
-        self.forked_from = text(fields(record.get("forkedFrom")).get("sessionId"))
+        self.forked_from = text(mapping(record.get("forkedFrom")).get("sessionId"))
         if record.get("isSidechain") is True:
             self.agent = text(record.get("agentId"))
         if when is not None and self.first is not None and when < self.first - EARLIER:
@@ -140,13 +135,13 @@ class Facts:
             self.command = command_in(said)[:PREVIEW]
 
     def _assistant(self, record: Record) -> None:
-        model = shared(fields(record.get("message")).get("model"))
+        model = word(mapping(record.get("message")).get("model"))
         if self.model is None and model != SYNTHETIC:
             self.model = model
         said = spoken(content_of(record))
         self.last_assistant = said or self.last_assistant
         failed = record.get("isApiErrorMessage") is True
-        ident = text(fields(record.get("message")).get("id")) or text(record.get("uuid"))
-        kind = shared(record.get("error"))
+        ident = text(mapping(record.get("message")).get("id")) or text(record.get("uuid"))
+        kind = word(record.get("error"))
         failure = FirstError(said[:MESSAGE_LIMIT] or kind or "API error", kind, ident, "API", Operation.CHAT)
         self.failure = failure if failed else None

@@ -7,25 +7,17 @@ all the time.
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime
-from sys import intern
 from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.scalars import mapping, natural
 from tracetui.model import Usage
 
 Record = dict[str, Any]
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
-MESSAGE_LIMIT: Final = 500
-"""Characters of an error in a header; the body holds all of it."""
 SYNTHETIC: Final = "<synthetic>"
 """The model of an answer that the program made up itself."""
-_SHARED: Final = 64
-_TIME_LIMIT: Final = 64
-_TIME: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,6})?Z")
 
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
 """Kinds of records that are nodes of the conversation's tree."""
@@ -83,44 +75,6 @@ class At(msgspec.Struct, frozen=True, gc=False):
         return sum(size for _, size in (*self.lines, *self.answers))
 
 
-def text(value: Any) -> str | None:
-    """`value` if it is text with something in it."""
-    return value if isinstance(value, str) and value else None
-
-
-def shared(value: Any) -> str | None:
-    """The same; short texts that many spans have (names, models) are kept once."""
-    if not isinstance(value, str) or not value:
-        return None
-    return intern(value) if len(value) <= _SHARED else value
-
-
-def fields(value: Any) -> Record:
-    """`value` if it is an object, else one without fields."""
-    return value if isinstance(value, dict) else {}
-
-
-def whole(value: Any) -> int | None:
-    """`value` if it is a whole number that counts something."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 1 << 53 else None
-
-
-def moment(value: Any) -> float | None:
-    """An ISO 8601 time as seconds since the epoch."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None
-    try:
-        found = datetime.fromisoformat(value)
-        return (found.replace(tzinfo=UTC) if found.tzinfo is None else found).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def between(start: float | None, end: float | None) -> float | None:
-    """Milliseconds from one time to another, None where one is not known or they are the wrong way round."""
-    return None if start is None or end is None or end < start else round((end - start) * 1000, 3)
-
-
 def kind_of(record: Record) -> str:
     """The record's kind as it says itself, ``?`` where it says none."""
     kind = record.get("type")
@@ -129,7 +83,7 @@ def kind_of(record: Record) -> str:
 
 def content_of(record: Record) -> Any:
     """What the message of a record holds."""
-    return fields(record.get("message")).get("content")
+    return mapping(record.get("message")).get("content")
 
 
 def blocks_of(content: Any) -> list[Any]:
@@ -194,20 +148,15 @@ def usage_of(value: Any) -> Usage | None:
     if not isinstance(value, dict):
         return None
     plain, written, read = (
-        whole(value.get(name)) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+        natural(value.get(name)) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
     )
     known = [count for count in (plain, written, read) if count is not None]
     return (
         Usage(
             input_tokens=sum(known) if known else None,
-            output_tokens=whole(value.get("output_tokens")),
+            output_tokens=natural(value.get("output_tokens")),
             cache_read_tokens=read,
             cache_creation_tokens=written,
         )
         or None
     )
-
-
-def without(record: Record, *names: str) -> Record:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names}

@@ -7,11 +7,10 @@ from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.claude_code.facts import Facts
-from tracetui.formats.claude_code.records import PREVIEW, between, moment, text
 from tracetui.formats.labels import folder_of
-from tracetui.formats.scalars import version
+from tracetui.formats.scalars import between, moment, text, version
 from tracetui.formats.tail import parse
-from tracetui.model import Header, RunBody, Status, StatusSource
+from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource
 from tracetui.sources.base import Entry, File
 
 AGENT: Final = "claude"

@@ -13,10 +13,11 @@ from tracetui.formats.calls import as_json
 from tracetui.formats.claude_code.agents import agent_span
 from tracetui.formats.claude_code.conversation import Conversation
 from tracetui.formats.claude_code.facts import Facts
-from tracetui.formats.claude_code.records import Record, content_of, kind_of, spoken, text
+from tracetui.formats.claude_code.records import Record, content_of, kind_of, spoken
 from tracetui.formats.claude_code.spans import BACKGROUND
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
+from tracetui.formats.scalars import text
 from tracetui.model import Problem, Span, Status
 
 

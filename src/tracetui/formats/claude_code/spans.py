@@ -12,27 +12,19 @@ from msgspec.structs import replace
 
 from tracetui.formats.calls import argument, as_json
 from tracetui.formats.claude_code.records import (
-    MESSAGE_LIMIT,
-    PREVIEW,
     SYNTHETIC,
     At,
     Record,
-    between,
     blocks_of,
     command_in,
     content_of,
-    fields,
     kind_of,
-    moment,
-    shared,
-    text,
     text_in,
     type_of,
     usage_of,
-    whole,
 )
-from tracetui.formats.scalars import number
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import between, mapping, moment, natural, number, text, word
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 
 COPIED: Final = "copied"
@@ -62,7 +54,7 @@ def message_span(record: Record, ident: str, role: str, said: str, at: At) -> Sp
 
 def response_span(record: Record, ident: str, at: At) -> Span:
     """A response of the model, by its first line."""
-    model = shared(fields(record.get("message")).get("model"))
+    model = word(mapping(record.get("message")).get("model"))
     return _told(
         Span(
             id=ident,
@@ -85,18 +77,18 @@ def response_goes_on(span: Span, record: Record, line: tuple[int, int]) -> Span:
 
 def _told(span: Span, record: Record) -> Span:
     """The span with what this line says: usage and stop reason grow, the last word holds."""
-    message = fields(record.get("message"))
-    word = shared(message.get("stop_reason"))
+    message = mapping(record.get("message"))
+    reason = word(message.get("stop_reason"))
     status, source, error = Status.OK, StatusSource.DERIVED, None
     if record.get("isApiErrorMessage") is True:
-        kind = shared(record.get("error"))
+        kind = word(record.get("error"))
         status, source = Status.ERROR, StatusSource.EXPLICIT
         error = Error(text_in(message.get("content"))[:MESSAGE_LIMIT] or kind or "API error", kind)
-    elif word is not None:
-        status, source = status_of(word), StatusSource.EXPLICIT
-        error = Error(f"stopped: {word}"[:MESSAGE_LIMIT], word) if status is Status.ERROR else None
+    elif reason is not None:
+        status, source = status_of(reason), StatusSource.EXPLICIT
+        error = Error(f"stopped: {reason}"[:MESSAGE_LIMIT], reason) if status is Status.ERROR else None
     elif span.status_word is not None:
-        word, status, source, error = span.status_word, span.status, span.status_source or source, span.error
+        reason, status, source, error = span.status_word, span.status, span.status_source or source, span.error
     preview, at = span.preview, span.at
     if at.block < _TEXT and (said := _said(blocks_of(message.get("content")))):
         is_text, begun = said
@@ -105,13 +97,13 @@ def _told(span: Span, record: Record) -> Span:
     return replace(
         span,
         status=status,
-        status_word=word,
+        status_word=reason,
         status_source=source,
         error=error,
         usage=usage_of(message.get("usage")) or span.usage,
         preview=preview,
         at=at,
-        note="" if word is None or plain_word(word) in _QUIET else word[:PREVIEW],
+        note="" if reason is None or plain_word(reason) in _QUIET else reason[:PREVIEW],
     )
 
 
@@ -119,7 +111,7 @@ def call_span(block: Record, record: Record, parent: Span, ident: str, at: At) -
     """A tool call that waits for its answer."""
     return Span(
         id=ident,
-        name=shared(block.get("name")) or "tool",
+        name=word(block.get("name")) or "tool",
         operation=Operation.EXECUTE_TOOL,
         parent_id=parent.id,
         step=parent.step,
@@ -134,8 +126,8 @@ def call_span(block: Record, record: Record, parent: Span, ident: str, at: At) -
 
 def answered(call: Span, block: Record, record: Record, line: tuple[int, int]) -> Span:
     """The call with its answer."""
-    status, source, word, error = outcome(block, record)
-    result = fields(record.get("toolUseResult"))
+    status, source, how, error = outcome(block, record)
+    result = mapping(record.get("toolUseResult"))
     told = number(result.get("totalDurationMs"))
     told = number(result.get("durationMs")) if told is None else told
     if told is None:
@@ -143,7 +135,7 @@ def answered(call: Span, block: Record, record: Record, line: tuple[int, int]) -
     return replace(
         call,
         status=status,
-        status_word=word,
+        status_word=how,
         status_source=source,
         error=error,
         duration_ms=None if told is None or told < 0 else told,
@@ -164,13 +156,13 @@ def outcome(block: Record, record: Record) -> _Outcome:
 
 def answer_span(block: Record, record: Record, ident: str, at: At) -> Span:
     """An answer whose call is not in the trace."""
-    status, source, word, error = outcome(block, record)
+    status, source, how, error = outcome(block, record)
     return Span(
         id=ident,
         name=type_of(block) or "tool_result",
         operation=Operation.EXECUTE_TOOL,
         status=status,
-        status_word=word,
+        status_word=how,
         status_source=source,
         error=error,
         started_at=moment(record.get("timestamp")),
@@ -186,8 +178,8 @@ def unsettled(call: Span) -> Span:
 
 def compaction_span(record: Record, ident: str, at: At) -> Span:
     """Where the conversation so far was replaced by a summary of it."""
-    told = fields(record.get("compactMetadata"))
-    before, after = whole(told.get("preTokens")), whole(told.get("postTokens"))
+    told = mapping(record.get("compactMetadata"))
+    before, after = natural(told.get("preTokens")), natural(told.get("postTokens"))
     words = [] if before is None else [f"{before} tokens"] if after is None else [f"{before} → {after} tokens"]
     return Span(
         id=ident,
@@ -204,10 +196,10 @@ def compaction_span(record: Record, ident: str, at: At) -> Span:
 
 def failure_span(record: Record, ident: str, at: At) -> Span:
     """A call of the API that failed and was mostly made again."""
-    attempt, most = whole(record.get("retryAttempt")), whole(record.get("maxRetries"))
+    attempt, most = natural(record.get("retryAttempt")), natural(record.get("maxRetries"))
     cause = record.get("error")
-    said = text(cause) or text(fields(cause).get("message")) or (as_json(cause) if cause else "")
-    kind = shared(fields(cause).get("type"))
+    said = text(cause) or text(mapping(cause).get("message")) or (as_json(cause) if cause else "")
+    kind = word(mapping(cause).get("type"))
     return Span(
         id=ident,
         name="API error",
@@ -222,21 +214,21 @@ def failure_span(record: Record, ident: str, at: At) -> Span:
 
 def hook_span(record: Record, ident: str, at: At) -> Span:
     """A hook that ran, or the summary of those that ran at the end of a turn."""
-    told = fields(record.get("attachment")) if kind_of(record) == "attachment" else record
-    word = text(told.get("type")) or ""
+    told = mapping(record.get("attachment")) if kind_of(record) == "attachment" else record
+    kind = text(told.get("type")) or ""
     errors, code = told.get("hookErrors"), told.get("exitCode")
-    failed = ("error" in word and word.startswith("hook_")) or bool(errors and isinstance(errors, list))
+    failed = ("error" in kind and kind.startswith("hook_")) or bool(errors and isinstance(errors, list))
     status, source, error = Status.OK, StatusSource.DERIVED, None
     if failed:
         said = text(told.get("stderr")) or text_in(told.get("blockingError")) or (as_json(errors) if errors else "")
         status, source = Status.ERROR, StatusSource.EXPLICIT
-        error = Error(_cut(said) or word, shared(word))
-    elif whole(code) is not None:
+        error = Error(_cut(said) or kind, word(kind))
+    elif natural(code) is not None:
         status, source = (Status.ERROR if code else Status.OK), StatusSource.EXIT
         error = Error(_cut(text(told.get("stderr")) or f"exit {code}"), f"exit {code}") if code else None
     return Span(
         id=ident,
-        name=shared(told.get("hookEvent")) or shared(told.get("subtype")) or "hook",
+        name=word(told.get("hookEvent")) or word(told.get("subtype")) or "hook",
         operation=Operation.HOOK,
         status=status,
         status_source=source,
@@ -269,9 +261,9 @@ def unknown_span(record: Record, ident: str, at: At) -> Span:
 def label_of(record: Record) -> str:
     """What a record is, in its own words."""
     kind = kind_of(record)
-    inner = record.get("subtype") if kind == "system" else fields(record.get(kind)).get("type")
+    inner = record.get("subtype") if kind == "system" else mapping(record.get(kind)).get("type")
     if kind == "progress":
-        inner = fields(record.get("data")).get("type")
+        inner = mapping(record.get("data")).get("type")
     return (f"{kind} {inner}" if isinstance(inner, str) and inner else kind)[:PREVIEW]
 
 
