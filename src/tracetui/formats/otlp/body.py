@@ -11,6 +11,7 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.otlp import messages
+from tracetui.formats.otlp.logs import events_at
 from tracetui.formats.otlp.messages import Event, Side, events_of
 from tracetui.formats.otlp.records import At, attributes, items, keep, named, span_id, told_in, trace_id, without
 from tracetui.formats.otlp.spans import thrown_last
@@ -59,7 +60,7 @@ def body_of(file: File, span: Span) -> Body:
     record = parse(raw)[0] if isinstance(found, msgspec.Raw) else found
     if not isinstance(record, dict):
         raise FormatError("the file changed: another record is there now", f"byte {at.offset}")
-    return _body(record, raw, span)
+    return _body(record, raw, span, events_at(file, at.logs))
 
 
 def _decoded(file: File, at: At) -> Decoded:
@@ -97,8 +98,8 @@ def _encoded(record: Any) -> bytes:
         return b""
 
 
-def _body(record: dict[str, Any], raw: bytes, span: Span) -> Body:
-    kept, events = attributes(record), events_of(record)
+def _body(record: dict[str, Any], raw: bytes, span: Span, logged: list[Event]) -> Body:
+    kept, events = attributes(record), [*events_of(record), *logged]
     given, made = messages.given(kept, events), messages.made(kept, events)
     fields = {key: value for key, value in kept.items() if key not in given.taken and key not in made.taken}
     asked, answered = _values(fields, span.operation, given, made)

@@ -301,6 +301,7 @@ def _detailed(events: Sequence[Event], names: Sequence[str], role: str) -> Side 
     for place, event in enumerate(events):
         side = _listed(event.kept, names, role)
         if side is not None:
+            side = _with_system(side, event.kept) if names is _GIVEN else side
             others = {key: value for key, value in event.kept.items() if key not in side.taken}
             return (
                 Side(side.messages, (), side.rest)

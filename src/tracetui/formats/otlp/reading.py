@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from zlib import crc32
 
 import msgspec
 
@@ -13,14 +14,15 @@ from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line, lines
 from tracetui.formats.otlp.header import body_of_run, header_of
 from tracetui.formats.otlp.lean import Around, Irregular, spans_on
+from tracetui.formats.otlp.logs import whose
 from tracetui.formats.otlp.records import (
     NO_TRACE,
     OTHERS,
     REQUEST,
     At,
-    Told,
     damage_in,
     is_sound,
+    logs_in,
     named,
     normal_id,
     told_in,
@@ -153,16 +155,39 @@ def _all(file: File, *, lean: bool) -> tuple[dict[str, Trace], list[Problem]]:
             problems.append(Problem(file.path, where, f"read leniently: {note}"))
         if not is_sound(value):
             problems += [Problem(file.path, where, reason) for reason in dict.fromkeys(damage_in(value))]
-        if named(value, *REQUEST) is None:
-            if named(value, *OTHERS) is not None:
-                others, lost = others + 1, lost + len(line.data)
-            else:
-                problems.append(Problem(file.path, where, "no spans are in it", len(line.data)))
+        if named(value, *OTHERS) is not None:
+            unread = _take_logs(traces, value, line, file.path)
+            others, lost = others + (unread > 0), lost + round(_size_of(value, line) * unread)
+        elif named(value, *REQUEST) is None:
+            problems.append(Problem(file.path, where, "no spans are in it", len(line.data)))
         _take(traces, value, line, file.path)
+    early = sum(map(len, (told for trace in traces.values() for told in trace.early.values())))
+    if early and not file.moving:
+        reason = f"{early} events in logs are of spans that are not there"
+        problems.append(Problem(file.path, "logs and metrics", reason))
     if others:
         reason = f"{others} exports of logs or metrics are not read"
         problems.append(Problem(file.path, "logs and metrics", reason, lost))
-    return traces, problems
+    return {key: trace for key, trace in traces.items() if trace.spans}, problems
+
+
+def _size_of(value: object, line: Line) -> int:
+    """Bytes of what a line has besides spans, where that can be told."""
+    return 0 if named(value, *REQUEST) is not None else len(line.data)
+
+
+def _take_logs(traces: dict[str, Trace], value: object, line: Line, path: str) -> float:
+    """Take in what logs tell of spans; the part of the line that is something else is returned, 0 … 1."""
+    count = taken = 0
+    check = None
+    for place, record in logs_in(value):
+        count += 1
+        if (of := whose(record)) is not None:
+            taken += 1
+            check = crc32(line.data) if check is None else check
+            at = At(line.offset, len(line.data), check, *place)
+            _trace_of(traces, of[0], path).take_log(of[1], record, at)
+    return 1 - taken / count if count else 1.0
 
 
 def _take_lean(traces: dict[str, Trace], line: Line, path: str, around: Around) -> bool:
@@ -172,7 +197,7 @@ def _take_lean(traces: dict[str, Trace], line: Line, path: str, around: Around) 
     except (ValueError, RecursionError):
         return False
     for lean in spans:
-        _trace_of(traces, lean.told, path).take_lean(
+        _trace_of(traces, trace_id(lean.told.span), path).take_lean(
             lean, At(line.offset, len(line.data), 0, *lean.told.place), line.number
         )
     return True
@@ -180,13 +205,12 @@ def _take_lean(traces: dict[str, Trace], line: Line, path: str, around: Around) 
 
 def _take(traces: dict[str, Trace], value: object, line: Line, path: str) -> None:
     for told in told_in(value):
-        _trace_of(traces, told, path).take_span(
+        _trace_of(traces, trace_id(told.span), path).take_span(
             told, At(line.offset, len(line.data), 0, *told.place), line.number, value
         )
 
 
-def _trace_of(traces: dict[str, Trace], told: Told, path: str) -> Trace:
-    key = trace_id(told.span)
+def _trace_of(traces: dict[str, Trace], key: str, path: str) -> Trace:
     trace = traces.get(key)
     if trace is None:
         trace = traces[key] = Trace(path, key, lean=True)

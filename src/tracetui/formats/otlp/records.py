@@ -24,6 +24,8 @@ REQUEST: Final = ("resourceSpans", "resource_spans")
 """Names under which a request has its spans."""
 OTHERS: Final = ("resourceLogs", "resource_logs", "resourceMetrics", "resource_metrics")
 """Names of what else is exported, which is no trace."""
+_LOGS: Final = (("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"))
+"""Names of the three lists in which log records are."""
 _SCOPES: Final = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
 LISTS: Final = (*_SCOPES, "spans")
 """Names of lists that hold spans, in the end."""
@@ -48,6 +50,8 @@ class At(msgspec.Struct, frozen=True, gc=False):
     resource: int
     scope: int
     span: int
+    logs: tuple[At, ...] = ()
+    """Where log records are that tell events of it."""
 
 
 class Told(NamedTuple):
@@ -68,6 +72,15 @@ def told_in(request: Any) -> Iterator[Told]:
             for k, span in enumerate(items(named(scope, "spans"))):
                 if isinstance(span, dict):
                     yield Told((i, j, k), span, scope, resource)
+
+
+def logs_in(request: Any) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]]]:
+    """All log records of a request, with their places."""
+    for i, resource in enumerate(items(named(request, *_LOGS[0]))):
+        for j, scope in enumerate(items(named(resource, *_LOGS[1]))):
+            for k, record in enumerate(items(named(scope, *_LOGS[2]))):
+                if isinstance(record, dict):
+                    yield (i, j, k), record
 
 
 def is_sound(request: Any) -> bool:

@@ -15,6 +15,8 @@ from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.lean import Irregular, Lean
+from tracetui.formats.otlp.logs import event_of, whose
+from tracetui.formats.otlp.messages import Event, Side
 from tracetui.formats.otlp.records import (
     LISTS,
     OTHERS,
@@ -24,6 +26,7 @@ from tracetui.formats.otlp.records import (
     Told,
     about_resource,
     about_scope,
+    logs_in,
     span_id,
     told_in,
     trace_id,
@@ -103,6 +106,10 @@ class Trace(msgspec.Struct):
     """What is above each span, as long as no call says what it used."""
     seen: Layers[int] = msgspec.field(default_factory=Layers)
     """Checksum of each span."""
+    known: Layers[Span] = msgspec.field(default_factory=Layers)
+    """The spans as they came, to show with them what logs tell of them; none where nothing is to be shown."""
+    early: dict[str, tuple[tuple[Event, At], ...]] = {}
+    """Events in logs, of spans that did not come yet."""
     around: dict[bytes, tuple[str, dict[str, Any]]] = {}
     """What stands around spans: kind and fields, each once."""
     latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -128,6 +135,8 @@ class Trace(msgspec.Struct):
             stated=dict(self.stated),
             parents=self.parents.copy(),
             seen=self.seen.copy(),
+            known=self.known.copy(),
+            early=dict(self.early),
             around=dict(self.around),
             latest={},
             spans={},
@@ -140,6 +149,10 @@ class Trace(msgspec.Struct):
     def take(self, record: Any, line: Line, note: str | None = None) -> None:
         """Take in all spans of this trace on a line."""
         check = None
+        for place, log in logs_in(record):
+            if (of := whose(log)) is not None and of[0] == self.key:
+                check = crc32(line.data) if check is None else check
+                self.take_log(of[1], log, At(line.offset, len(line.data), check, *place))
         for told in told_in(record):
             if trace_id(told.span) == self.key:
                 check = crc32(line.data) if check is None else check
@@ -161,9 +174,49 @@ class Trace(msgspec.Struct):
         self._once(span, check, number)
         self._learn(read, span)
         self._surround(read, told, request)
+        if not self.lean:
+            before = self.known.get(span.id)
+            if before is not None and before.at.logs:  # it is told again: what logs told of it holds
+                span = msgspec.structs.replace(span, at=msgspec.structs.replace(at, logs=before.at.logs))
+            self.known[span.id] = span
         self._put(span, read.name[:PREVIEW] or span.name)
+        for event, place in self.early.pop(span.id, ()):
+            self._attach(self.known.get(span.id) or span, event, place)
+
+    def take_log(self, span: str, record: dict[str, Any], at: At) -> None:
+        """Take in an event of a span, told in a log."""
+        told = event_of(record), at
+        known = self.spans.get(span) if self.lean else self.known.get(span)
+        if known is None:
+            self.early[span] = (*self.early.get(span, ()), told)
+        else:
+            self._attach(known, *told)
 
     # ---- spans
+
+    def _attach(self, span: Span, event: Event, at: At) -> None:
+        """Show an event with its span, and learn from it what the span itself does not say."""
+        given, made = messages.given({}, [event]), messages.made({}, [event])
+        self._overhear(span, given, made)
+        if self.lean:
+            return
+        said = messages.said(made)[:PREVIEW] if span.operation is Operation.CHAT else ""
+        fields = {"at": msgspec.structs.replace(span.at, logs=(*span.at.logs, at)), "preview": said or span.preview}
+        self.known[span.id] = shown = msgspec.structs.replace(span, **fields)
+        if (outer := self.chats.get(span.id)) is not None:
+            self.chats[span.id] = outer = msgspec.structs.replace(outer, **fields)
+        self.spans[span.id] = outer if outer is not None and self.callers.get(span.id) else shown
+
+    def _overhear(self, span: Span, given: Side, made: Side) -> None:
+        start = None if span.started_at is None else round(span.started_at * 1e9)
+        asked = messages.prompt_of(given)
+        if asked is not None and (self.prompt.may_be(start) or start == self.prompt.at):
+            self.prompt = Earliest(asked, inf if start is None else start)  # of several it is the latest question
+        if self.lean:
+            return
+        self.system = self.system.or_this(start, messages.system_of(given))
+        if span.operation is Operation.CHAT and start is not None:
+            self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), made.text)
 
     def _once(self, span: Span, check: int, number: int) -> None:
         """Exporters that try again write a span twice; another span of that id is told."""
