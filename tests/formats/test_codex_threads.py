@@ -311,3 +311,75 @@ def test_a_real_fork_first_differs_in_its_first_own_turn() -> None:
     row = diff.rows[diff.first.row]
     assert (diff.relation, row.a) == ("fork", None)
     assert b.spans[row.b or 0].preview == "BRANCH: find the number another way"
+
+
+def test_a_fork_that_was_not_gone_on_with_costs_nothing(tmp_path: Path) -> None:
+    rollout(tmp_path, FIRST, original())
+    run = read(rollout(tmp_path, SECOND, fork(original()[:7])[:1]))
+    assert [span.note for span in run.spans] == ["inherited"] * 4
+    assert run.summary.usage is None
+
+
+# ----------------------------------------------------------------------------- forks that copied the lines of another
+
+
+def copied(records: list[Record], *own: Record, thread: str = SECOND) -> list[Record]:
+    """An old fork: the records of another thread, its first one too, written again later."""
+    again = [{**one, "timestamp": "2026-03-02T10:00:00.000Z"} for one in records]
+    return [meta(thread, forked_from_id=FIRST), *again, *own]
+
+
+OWN = [event("task_started", turn_id="own"), *fork([])[2:]]
+
+
+@pytest.mark.parametrize("lost", [(), (3,), (1, 2)])
+def test_what_an_old_fork_copied_is_inherited_and_costs_nothing(tmp_path: Path, lost: tuple[int, ...]) -> None:
+    before = original()
+    rollout(tmp_path, FIRST, before)
+    kept = [one for place, one in enumerate(before[:7]) if place not in lost]
+    path = rollout(tmp_path, SECOND, copied(kept, *OWN), "2026/03/04")
+    run = read(path)
+    noted = {span.preview: span.note for span in run.spans if span.name == "user"}
+    assert noted == ({"Mulch": ""} if 2 in lost else {"Plant": "inherited", "Mulch": ""})
+    assert run.summary.usage is not None
+    assert run.summary.usage.input_tokens == 7
+    assert (run.summary.replay_of, run.summary.relation) == (FIRST, "fork")
+    listed = [one for found in scan(LocalSource(), [str(tmp_path)], deep=True) for one in found.runs]
+    assert sorted(one.usage.input_tokens or 0 for one in listed if one.usage is not None) == [7, 100]
+
+
+def test_the_copies_of_an_original_that_is_gone_count(tmp_path: Path) -> None:
+    run = read(rollout(tmp_path, SECOND, copied(original()[:7], *OWN)))
+    assert {span.note for span in run.spans} == {""}
+    assert run.summary.usage is not None
+    assert run.summary.usage.input_tokens == 107
+
+
+def test_what_a_fork_says_like_its_original_after_it_went_another_way_is_its_own(tmp_path: Path) -> None:
+    rollout(tmp_path, FIRST, [*original(), *OWN])
+    different = [event("task_started", turn_id="t"), message("user", "Prune"), event("task_complete")]
+    run = read(rollout(tmp_path, SECOND, copied(original()[:7], *different, *OWN)))
+    assert [span.note for span in run.spans if span.name == "user"] == ["inherited", "", ""]
+    assert run.summary.usage is not None
+    assert run.summary.usage.input_tokens == 7
+
+
+def test_the_comparison_with_an_old_fork_begins_with_what_is_its_own(tmp_path: Path) -> None:
+    first = read(rollout(tmp_path, FIRST, original()))
+    second = read(rollout(tmp_path, SECOND, copied(original()[:7], *OWN)))
+    diff = compare(first, second)
+    assert diff.first is not None
+    row = diff.rows[diff.first.row]
+    assert [first.spans[row.a or 0].step, second.spans[row.b or 0].step] == [2, 2]
+
+
+def test_an_old_fork_that_grows_ends_in_the_same_run(tmp_path: Path) -> None:
+    rollout(tmp_path, FIRST, original())
+    whole = encoded(copied(original()[:7], *OWN))
+    path = rollout(tmp_path, SECOND, [])
+    growing = Growing(FORMAT, RunRef("codex", str(path)))
+    for size in (0, 10, *range(150, len(whole), 97), len(whole)):
+        path.write_bytes(whole[:size])
+        growing.read()
+    assert growing.run().spans == read(path).spans
+    assert growing.run().summary == read(path).summary

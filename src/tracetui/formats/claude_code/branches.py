@@ -44,10 +44,11 @@ class Trail:
         """Put a record at the end."""
         if len(self._nodes) != self._size:  # a copy went another way
             self._nodes = self._nodes[: self._size]
-        place = self._places.get(node.parent) if node.parent is not None else None
-        if place is not None and node.parent is not None and place != self._size - 1:
+        parent = node.parent
+        place = None if parent is None else self._places.get(parent)
+        if parent is not None and place is not None and place != self._size - 1:
             node = node._replace(before=self._last(place))
-            self._latest[node.parent] = self._size
+            self._latest[parent] = self._size
         self._nodes.append(node)
         self._places[node.uuid] = self._size
         self._size += 1

@@ -17,6 +17,7 @@ from tracetui.formats.codex.count_state import CountState, Span, since
 from tracetui.formats.codex.lean import NULL, text_of
 from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
 from tracetui.formats.codex.run import header_of
+from tracetui.formats.codex.threads import copied_from
 from tracetui.formats.codex.turns import error_of, outcome_of_turn
 from tracetui.formats.codex.words import CALLS, DONE_CALLS, HEARD, SAID, context_of, is_known
 from tracetui.formats.counting import Irregular
@@ -31,6 +32,8 @@ from tracetui.sources.base import File
 
 def count(file: File) -> tuple[Header, Tally]:
     """The header of a rollout, and the numbers of its spans; see `tracetui.formats.counting.regular`."""
+    if copied_from(file) is not None:
+        raise Irregular
     counter = _Counter(file.path)
     for batch, finished in batches(file, MAX_LINE):
         if not finished:

@@ -36,7 +36,6 @@ def header_of(session: State, file: File) -> Header:
         status_source=None if status is None else StatusSource.EXPLICIT,
         ended=ended,
         started_at=moment(stamp) if started is None else started,
-        usage=(session.usage or None) if session.spliced else None,
         replay_of=original,
         relation=None if original is None else "fork",
         parent=string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id")),

@@ -8,10 +8,10 @@ from zlib import crc32
 import msgspec
 
 from tracetui.formats.codex import tools
-from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, record_of
-from tracetui.formats.codex.state import Mark, State
+from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
+from tracetui.formats.codex.state import INHERITED, Mark, State
 from tracetui.formats.codex.talk import hear, say, use
-from tracetui.formats.codex.turns import close, end_turn, error_of, open_turn
+from tracetui.formats.codex.turns import close, end_turn, error_of, leave, open_turn
 from tracetui.formats.codex.words import HEARD, SAID
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import child, moment, word
@@ -47,8 +47,19 @@ class Session(State):
             return
         record = record_of(value)
         self.records += 1
+        if self.copies is not None:
+            self._copied(record)
         place = (line.offset, len(line.data), crc32(line.data))
         _take(self, Mark(line.number, place, record, moment(record.outer.get("timestamp"))))
+
+    def _copied(self, record: Record) -> None:
+        """Find out whether a record of an old fork was copied. With the first that was not its own part begins."""
+        self.copies = None if self.copies is None else self.copies.after(record)
+        if self.copies is None:
+            leave(self)
+            self.note, self.inherited = "", dict.fromkeys(self.threads, INHERITED)
+        elif record.kind != META:
+            self.note = INHERITED
 
 
 def _take(session: Session, mark: Mark) -> None:

@@ -10,17 +10,21 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.codex.copies import Copies
 from tracetui.formats.codex.outcome import Outcome
 from tracetui.formats.codex.records import At, Record
 from tracetui.formats.codex.usage import Meter
 from tracetui.formats.codex.words import is_known, row_preview
 from tracetui.formats.layers import Layers
 from tracetui.formats.scalars import number
-from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Usage
-from tracetui.model.tally import NO_USAGE
+from tracetui.model import PREVIEW, Error, Operation, Problem, Span
 
 MOST: Final = 3000
 """Numbers in an `At`: so many records tell of one span; what comes beyond stands for itself."""
+
+
+INHERITED: Final = "inherited"
+"""Note of what a fork has from its original."""
 
 
 class Call(msgspec.Struct, frozen=True):
@@ -77,7 +81,9 @@ class State(msgspec.Struct):
     prefix: str = ""
     """Before the ids of its spans, where they stand in the run of another thread."""
     note: str = ""
-    """``inherited`` while the history of a fork is read."""
+    """`INHERITED` while the history of a fork is read."""
+    copies: Copies | None = None
+    """What may come that was copied from the original of an old fork."""
     records: int = 0
     meta: Record | None = None
     meta_at: tuple[int, ...] = ()
@@ -113,10 +119,6 @@ class State(msgspec.Struct):
     """The last record that began or ended a turn."""
     end_failure: Error | None = None
     meter: Meter = Meter()
-    usage: Usage = NO_USAGE
-    """Tokens of this thread itself."""
-    spliced: bool = False
-    """It goes on from the history of another thread, whose spans are there too."""
     before: int = 0
     """Bytes of that history."""
     spans: dict[str, Span] = {}
@@ -129,8 +131,8 @@ class State(msgspec.Struct):
     # ---- spans
 
     def add(self, span: Span) -> Span:
-        """Hand out a new span or a newer version of one."""
-        self.spans[span.id] = span
+        """Hand out a new span or a newer version of one. What is inherited was paid for by the one that it is from."""
+        self.spans[span.id] = msgspec.structs.replace(span, usage=None) if span.note == INHERITED else span
         if span.id in self.between:
             self.between[span.id] = span
         return span

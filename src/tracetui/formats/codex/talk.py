@@ -115,7 +115,6 @@ def use(session: State, mark: Mark) -> None:
         if told is not None and span is not None:
             session.told = msgspec.structs.replace(told, span=span)
         return
-    session.usage = session.usage + usage
     if told is None or told.span.usage is not None:  # of a call that left no words, such as a compaction
         session.told = None
         told = respond(session, mark, (), "(only its tokens were recorded)")

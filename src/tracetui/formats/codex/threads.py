@@ -15,9 +15,11 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import START, Chunk
+from tracetui.formats.codex.copies import Copies, copies_of
 from tracetui.formats.codex.records import META, At, record_of
 from tracetui.formats.codex.run import body_of_run, header_of
 from tracetui.formats.codex.session import Session
+from tracetui.formats.codex.state import INHERITED
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.turns import leave
 from tracetui.formats.lines import BLOCK, Line, lines
@@ -150,11 +152,11 @@ def _parent(meta: dict[str, Any]) -> str | None:
     return string(meta.get("parent_thread_id")) or string(spawn.get("parent_thread_id"))
 
 
-def _meta(file: File) -> dict[str, Any] | None:
-    """What the first line says of the thread."""
+def _meta(file: File, about: bytes = b"parent_thread_id") -> dict[str, Any] | None:
+    """What the first line says of the thread, if it says anything of that."""
     try:
         first = _first(file)
-        value = parse(first)[0] if b"parent_thread_id" in first else None
+        value = parse(first)[0] if about in first else None
     except (FormatError, OSError):
         return None
     record = record_of(value) if isinstance(value, dict) else None
@@ -213,9 +215,6 @@ def read_all(file: File, reading: Reading | None) -> Chunk:
         done = more.done
     told = chunk.header or (None if reading is None else reading.header)
     cursor, header = Reading(chunk.cursor, told, parts), told if moved else chunk.header
-    if header is not None and header.usage is not None:
-        used = [part.place.session.usage for part in parts.values() if part.place is not None and not part.note]
-        header = msgspec.structs.replace(header, usage=sum(used, header.usage))
     if header is not None:
         header = msgspec.structs.replace(header, size=cursor.size, unfinished=cursor.unfinished)
     reset = chunk.reset or again
@@ -279,12 +278,12 @@ def _told(session: Session, file: File) -> tuple[Header, RunBody]:
 
 
 def _begin(file: File) -> Session:
-    """A session that goes on from the history of another thread, where the first line says so."""
+    """A session that goes on from the history of another thread, or from copies of it, where the first line says so."""
     session = Session(file.path)
     with_base = _base(file)
     if with_base is None:
+        session.copies = _copies(file)
         return session
-    session.spliced = True
     history, reason = _history(file, *with_base)
     if reason:
         session.problem(1, reason)
@@ -297,6 +296,27 @@ _OWN: Final = Reader(_begin, _told)
 
 
 # ---- the history of a fork
+
+
+def copied_from(file: File) -> str | None:
+    """Path of the thread of which `file` has copies, relative to its folder: an old fork's original that is there."""
+    meta = _meta(file, b"forked_from_id") or {}
+    thread = string(meta.get("forked_from_id"))
+    if thread is None or thread == meta.get("id") or "history_base" in meta:
+        return None
+    return find(file, thread)
+
+
+def _copies(file: File) -> Copies | None:
+    """What an old fork may have copied. Where its original is gone nobody else tells what it cost."""
+    found = copied_from(file)
+    if found is None:
+        return None
+    try:
+        with file.other(found) as original:
+            return copies_of(original)
+    except OSError:
+        return None
 
 
 def _base(file: File) -> tuple[str, dict[str, Any]] | None:
@@ -330,7 +350,7 @@ def _history(file: File, thread: str, base: dict[str, Any]) -> tuple[Session | N
         thread, base = before
     session: Session | None = None
     for thread, base, path in reversed(chain):
-        one = Session(file.path, file=path, prefix=f"{thread}:", note="inherited")
+        one = Session(file.path, file=path, prefix=f"{thread}:", note=INHERITED)
         if session is not None:
             _take_over(one, session)
         with file.other(path) as other:
@@ -365,7 +385,7 @@ def _take_over(session: Session, history: Session) -> None:
     session.spans.update(history.spans)
     session.problems.extend(history.problems)
     session.threads = dict(history.threads)
-    session.inherited = dict.fromkeys(history.threads, "inherited")
+    session.inherited = dict.fromkeys(history.threads, INHERITED)
     session.turns, session.meter = history.turns, history.meter
     session.model = history.model
     session.before += history.before
