@@ -13,7 +13,7 @@ import pytest
 from tests.formats.changes import VALUES, somewhere
 from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
-from tracetui.formats.otlp import Otlp, reading
+from tracetui.formats.otlp import Otlp, counting
 from tracetui.formats.otlp.lean import Irregular
 from tracetui.sources.local import LocalSource
 
@@ -32,12 +32,13 @@ def _found(path: Path, *, lean: bool) -> Any:
     """The summaries and problems; None where the short way does not do."""
     with LocalSource().open(str(path)) as file:
         try:
-            traces, problems = reading._all(file, lean=lean)
+            count = counting.count_anew(file, lean=lean)
         except Irregular:
             return None
         except FormatError as error:
             return str(error)
-        return [FORMAT._summary(file, trace) for trace in traces.values()], problems
+        traces = (trace for trace in count.traces.values() if trace is not None and trace.spans)
+        return [FORMAT._summary(file, trace) for trace in traces], count.all_problems(moving=file.moving)
 
 
 def _agree(path: Path) -> bool:

@@ -157,7 +157,7 @@ def read_on(reader: Reader, file: File, place: Place | None) -> Chunk:
         return _anew(reader, file, reset=False)
     if place.current and stat == place.stat:
         return Chunk(cursor=place)
-    if not _goes_on(file, place):
+    if not goes_on(file, place):
         return _anew(reader, file, reset=True)
     if place.ahead is not None:
         tail = next(lines(file, place.offset, place.line, limit=MAX_LINE, end=stat.size), None)
@@ -168,10 +168,10 @@ def read_on(reader: Reader, file: File, place: Place | None) -> Chunk:
     return _read(reader, file, place, place.session.copy(), reset=False)
 
 
-def _goes_on(file: File, place: Place) -> bool:
+def goes_on(file: File, place: Place) -> bool:
     """Whether what was read is still there. Of a file that was changed and did not grow, every byte is compared."""
     stat, before = file.stat, place.stat
-    if (stat.device, stat.inode) != (before.device, before.inode) or place.edges != _edges(file, place.offset):
+    if (stat.device, stat.inode) != (before.device, before.inode) or place.edges != edges_of(file, place.offset):
         return False
     touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
     return stat.size != before.size or not touched or place.check == _check(file, place.offset)
@@ -215,7 +215,7 @@ def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: 
     if unfinished is not None:
         session, ahead = _look_ahead(kept, unfinished)
         spans, problems = spans | session.spans, problems + session.problems
-    edges = place.edges if offset == place.offset else _edges(file, offset)
+    edges = place.edges if offset == place.offset else edges_of(file, offset)
     header, body = reader.told(session, file)
     return Chunk(
         spans=list(spans.values()),
@@ -275,7 +275,7 @@ def _object(line: Line) -> dict[str, Any] | None:
     return None if line.skipped else record_on(line.data)
 
 
-def _edges(file: File, offset: int) -> bytes:
+def edges_of(file: File, offset: int) -> bytes:
     """Hash of the first and the last bytes before `offset`."""
     if offset == 0:
         return b""

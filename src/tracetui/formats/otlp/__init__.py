@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from math import inf
 from typing import Any, Final
+
+import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.otlp.body import body_of
+from tracetui.formats.otlp.counting import Count, counted
 from tracetui.formats.otlp.header import header_of
-from tracetui.formats.otlp.reading import all_traces, read_trace
+from tracetui.formats.otlp.reading import read_trace
 from tracetui.formats.otlp.records import NO_TRACE, REQUEST
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import parse
@@ -47,12 +51,14 @@ class Otlp:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """Both stages read all: any line may begin a trace, end one or name it."""
-        traces, problems = all_traces(file)
-        if not traces and (problems or not file.moving):
+        count = counted(file)
+        problems = count.all_problems(moving=file.moving)
+        listed = [key for key, trace in count.traces.items() if trace is None or trace.spans]
+        if not listed and (problems or not file.moving):
             first = problems[0] if problems else Problem(file.path, "line 1", "there is no span in it")
             raise FormatError(f"no span could be read: {first.reason}", first.where)
-        for trace in traces.values():
-            yield self._summary(file, trace)
+        for key in listed:
+            yield self._listed(file, count, key)
         yield from problems
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
@@ -62,6 +68,19 @@ class Otlp:
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the line that the span is on; `raw` is the span's own part of that."""
         return body_of(file, span)
+
+    def _listed(self, file: File, count: Count, key: str) -> RunSummary:
+        """The summary of a trace, made once for as long as nothing comes to it."""
+        known, trace = count.summaries.get(key), count.traces[key]
+        if known is not None:
+            summary = msgspec.structs.replace(known, modified_at=file.stat.mtime)
+        else:
+            assert trace is not None
+            summary = self._summary(file, trace)
+            if trace.final.at == inf:
+                return summary  # how it stands is another thing once the file is still
+        count.keep(key, summary)
+        return summary
 
     def _summary(self, file: File, trace: Trace) -> RunSummary:
         builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())

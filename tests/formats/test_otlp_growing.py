@@ -1,0 +1,117 @@
+"""OTLP JSON: a file of many traces that grows is counted on from where the count stopped, and as if from its start."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.formats.test_otlp import CHAT, FORMAT, request, span, used
+from tests.formats.test_otlp_logs import EVENTS, log, logs
+from tracetui.errors import FormatError
+from tracetui.formats.lines import Line
+from tracetui.formats.otlp import counting
+from tracetui.sources.base import KEPT, File
+from tracetui.sources.local import LocalSource
+
+Record = dict[str, Any]
+
+
+def of(trace: int, one: Record) -> Record:
+    return one | {"traceId": f"{trace:032x}"}
+
+
+def spans() -> list[Record]:
+    made = []
+    for trace in (1, 2, 3):
+        made += [
+            of(trace, span(2, 1, 1, 40, attributes=used(3 * trace, 4))),
+            of(trace, span(3, 2, 2, 30, attributes=CHAT, status={"code": 2, "message": f"wilted {trace}"})),
+            of(trace, span(1, None, 0, 90, attributes={"gen_ai.operation.name": "invoke_agent"})),
+        ]
+    return made
+
+
+def found(path: Path, kept: dict[str, Any] | None) -> Any:
+    with LocalSource().open(str(path)) as file:
+        if kept is not None:
+            file.memo[KEPT] = kept
+        try:
+            return list(FORMAT.summarize(file, deep=True))
+        except FormatError as error:
+            return str(error)
+
+
+def grow(path: Path, data: bytes) -> None:
+    with path.open("ab") as file:
+        file.write(data)
+
+
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_a_count_that_goes_on_is_one_from_the_start(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = tmp_path_factory.mktemp("grown") / "x.jsonl"
+    path.touch()
+    order = data.draw(st.permutations(spans()))
+    records: list[Record] = [request(one) for one in order]
+    more = [
+        logs(log(*EVENTS[1])),
+        {"resourceMetrics": []},
+        {"other": 1},
+        request(order[0]),
+        request(order[0] | {"kind": 2}),
+    ]
+    for extra in data.draw(st.lists(st.sampled_from(more), max_size=3)):
+        records.insert(data.draw(st.integers(0, len(records))), extra)
+    whole = b"".join(json.dumps(one).encode() + b"\n" for one in records)
+    kept: dict[str, Any] = {}
+    begin = 0
+    while begin < len(whole):
+        line_end = whole.index(b"\n", begin) + 1
+        end = data.draw(st.sampled_from((line_end, line_end - 1, (begin + line_end) // 2 + 1, len(whole))))
+        grow(path, whole[begin : max(begin + 1, end)])
+        begin = max(begin + 1, end)
+        assert found(path, kept) == found(path, None)
+
+
+def test_only_what_came_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
+    kept: dict[str, Any] = {}
+    found(path, kept)
+    read: list[int] = []
+    take = counting._take_line
+
+    def noted(file: File, count: counting.Count, line: Line) -> bool:
+        read.append(line.number)
+        return take(file, count, line)
+
+    monkeypatch.setattr(counting, "_take_line", noted)
+    for number, trace in ((10, 4), (11, 5)):
+        grow(path, json.dumps(request(of(trace, span(1, None, 0, 90)))).encode() + b"\n")
+        read.clear()
+        went_on = found(path, kept)
+        assert read == [number]
+        assert went_on == found(path, None)
+    (count,) = kept.values()
+    assert [trace for trace in count.traces.values() if trace is not None and trace.key < f"{4:032x}"] == []
+    late = of(1, span(9, 1, 3, 4, attributes=used(50, 5)))
+    grow(path, json.dumps(request(late)).encode() + b"\n")
+    assert found(path, kept) == found(path, None)
+    assert found(path, kept)[0].usage.input_tokens == 53
+
+
+def test_a_file_that_was_replaced_is_counted_anew(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    records = [json.dumps(request(one)).encode() + b"\n" for one in spans()]
+    path.write_bytes(b"".join(records[:4]))
+    kept: dict[str, Any] = {}
+    found(path, kept)
+    path.write_bytes(b"".join(reversed(records)))
+    assert found(path, kept) == found(path, None)
