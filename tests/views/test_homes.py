@@ -32,6 +32,11 @@ def test_columns_stand_below_their_names() -> None:
     assert head.index("files") + 5 == rows[0].index("213") + 3
 
 
+def test_a_long_path_does_not_run_into_the_next_column() -> None:
+    row = texts(HomeRows(HOMES[:1], ["~/" + "x" * 60], (), now=1000.0), width=80)[0]
+    assert "x Claude Code" in row
+
+
 def test_only_nine_places_have_a_digit() -> None:
     rows = texts(HomeRows(HOMES, [home.path for home in HOMES], (), now=1000.0), width=80)
     assert [row[:3].strip() for row in rows] == [*"123456789", "", "", "", "", "a"]

@@ -31,6 +31,14 @@ def test_the_ledger_in_words(ledger: Ledger, words: str) -> None:
     assert ledger_words(ledger) == words
 
 
+def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
+    ledger = Ledger(1000, 8, (("gale", 2), ("mist", 1), ("rain", 4)), 1, ("1", "2", "3"))
+    some = "unknown kinds 3 (rain ×4 …) · torn lines 1 · writer versions 3 and 2 more"
+    assert ledger_words(ledger, width=110) == f"understood 99.2 % of bytes · {some}"
+    least = "understood 99.2 % of bytes · unknown kinds 3 · torn lines 1 · 3 writer versions"
+    assert ledger_words(ledger, width=80) == ledger_words(ledger, width=1) == least
+
+
 def test_names_of_kinds_and_versions_are_clean_and_short() -> None:
     hostile = "\x1b[31m" + "x" * 500
     words = ledger_words(Ledger(10, 1, ((hostile, 1),), 0, (hostile,)))

@@ -241,6 +241,24 @@ def test_what_goes_on_is_as_long_as_it_has_taken_so_far() -> None:
     assert keys_of(SpanRows(make_run(spans), tree=False, longest_first=True, now=START + 60))[:3] == ["b", "a", "c"]
 
 
+def test_the_cursor_starts_at_the_first_prompt_of_its_own() -> None:
+    def said(name: str, note: str = "") -> Span:
+        return make_span(f"{name}-{note}", name, Operation.MESSAGE, note=note)
+
+    work = make_span("call", "gpt", Operation.CHAT, 1, 1, step=1)
+    prompts = [said("developer"), said("user", "inherited"), said("environment"), said("user"), work]
+    assert walk.starting_span(make_run(prompts, status=Status.OK)) == "user-"
+    assert walk.starting_span(make_run([said("system"), work], status=Status.OK)) == "call"
+    assert walk.starting_span(make_run([said("user"), work], status=Status.RUNNING)) == "call"
+
+
+def test_what_is_no_work_stands_back() -> None:
+    hook = make_span("h", "PostToolUse", Operation.HOOK, 0, 1, preview="PostToolUse:Bash")
+    rows = SpanRows(make_run([hook, make_span("m", "meta", Operation.META)]), tree=False)
+    assert "PostToolUse Bash" in texts(rows)[0]
+    assert [piece.style for piece in rows.line(1, 80) if piece.text == "meta"] == ["dim"]
+
+
 def test_next_same() -> None:
     run = researcher()
     assert walk.next_same(run, "2", "tool", 1) == "11"

@@ -129,7 +129,7 @@ def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE, *, note: str = "
         free = _write(cells, free, note, free)
     for cell, ms in marks:
         label = _tick_label(ms)
-        if max(cell + len(label), cell + _NEAR_TOTAL) <= total_at and cell >= free:
+        if max(cell + len(label) + 1, cell + _NEAR_TOTAL) <= total_at and cell >= free:
             free = _write(cells, cell, label, free)
     if total_at >= 2:
         _write(cells, total_at, end, total_at)

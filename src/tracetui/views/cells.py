@@ -43,6 +43,8 @@ def time_cell(elapsed: float | None, style: str, glyphs: Glyphs) -> Piece:
 def argument(span: Span) -> Clean:
     """What a span was given, in one line; empty where its header does not say."""
     text = one_line(span.preview, 200)
+    if span.operation is Operation.HOOK and text.startswith(span.name):  # ``PostToolUse`` of ``PostToolUse:Bash``
+        text = Clean(text[len(span.name) :].lstrip(":"))
     if text and span.operation in _TAKES_TEXT and _PROSE.fullmatch(text):
         return Clean(f'"{text}"')
     return text

@@ -61,7 +61,7 @@ class HomeRows:
 
     def _line(self, home: Home, key: str, name: str, width: int) -> Line:
         picked, (room, whose) = home.path in self._picked, _room(width)
-        path = truncate_middle(clean(name, 500), room)
+        path = truncate_middle(clean(name, 500), room - 1)  # a blank before whose traces they are
         pieces = [
             Piece(Clean(f" {key} "), "key bold"),
             Piece(self._glyphs.ok if picked else Clean(" "), "accent bold"),

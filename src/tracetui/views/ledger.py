@@ -6,27 +6,37 @@ from math import floor
 from typing import Final
 
 from tracetui.model import Ledger
-from tracetui.text import Clean, grouped
+from tracetui.text import Clean, cells, grouped
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.masking import one_line
 
-_KINDS: Final = 3
-_WRITERS: Final = 3
+_NAMED: Final = 3
+"""Kinds and versions that are named."""
 _NAME: Final = 40
 
 
-def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE) -> Clean:
+def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
     """``understood 99.2 % of bytes · unknown kinds 3 (weather ×2 …) · torn lines 1 · writer version 2.1.197``.
 
-    What there is none of is left out, but for the first.
+    What there is none of is left out, but for the first. For so many cells fewer kinds and versions are named.
     """
+    words = Clean("")
+    for most in (_NAMED, 2, 1, 0):
+        words = _ledger_words(ledger, glyphs, most)
+        if width is None or cells(words) <= width:
+            break
+    return words
+
+
+def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int) -> Clean:
     words = [f"understood {share(ledger.share, glyphs)} of bytes"]
     if ledger.kinds:
-        words.append(f"unknown kinds {grouped(len(ledger.kinds))} ({_kinds(ledger, glyphs)})")
+        named = f" ({_kinds(ledger, glyphs, most)})" if most else ""
+        words.append(f"unknown kinds {grouped(len(ledger.kinds))}{named}")
     if ledger.torn:
         words.append(f"torn lines {grouped(ledger.torn)}")
     if ledger.writers:
-        words.append(_writers(ledger.writers))
+        words.append(_writers(ledger.writers, most))
     return Clean(f" {glyphs.dot} ".join(words))
 
 
@@ -35,14 +45,17 @@ def share(part: float | None, glyphs: Glyphs = UNICODE) -> str:
     return glyphs.unsaid if part is None else "100 %" if part == 1 else f"{floor(part * 1000) / 10:.1f} %"
 
 
-def _kinds(ledger: Ledger, glyphs: Glyphs) -> str:
+def _kinds(ledger: Ledger, glyphs: Glyphs, most: int) -> str:
     """The commonest ones."""
-    most = sorted(ledger.kinds, key=lambda kind: (-kind[1], kind[0]))
-    named = [f"{one_line(name, _NAME)} {glyphs.times}{grouped(count)}" for name, count in most[:_KINDS]]
-    return ", ".join(named) + (f" {glyphs.cut}" if len(most) > _KINDS else "")
+    kinds = sorted(ledger.kinds, key=lambda kind: (-kind[1], kind[0]))
+    named = [f"{one_line(name, _NAME)} {glyphs.times}{grouped(count)}" for name, count in kinds[:most]]
+    return ", ".join(named) + (f" {glyphs.cut}" if len(kinds) > most else "")
 
 
-def _writers(writers: tuple[str, ...]) -> str:
-    named = ", ".join(one_line(writer, _NAME) for writer in writers[-_WRITERS:])
-    more = len(writers) - _WRITERS
+def _writers(writers: tuple[str, ...], most: int) -> str:
+    """The latest ones."""
+    if not most:
+        return f"{grouped(len(writers))} writer version{'s' if len(writers) > 1 else ''}"
+    named = ", ".join(one_line(writer, _NAME) for writer in writers[-most:])
+    more = len(writers) - most
     return f"writer version{'s' if len(writers) > 1 else ''} {named}" + (f" and {more} more" if more > 0 else "")

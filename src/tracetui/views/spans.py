@@ -33,6 +33,8 @@ END: Final = ("end of run",)
 _BAR_FROM, _TOKENS_FROM, _TIME_FROM, _NUMBER_FROM = 56, 66, 30, 16
 _BOLD: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW})
 _THIN: Final = CONTAINERS | {Operation.NODE}
+_QUIET: Final = {Operation.META: "dim", Operation.HOOK: "sec", Operation.UNKNOWN: "sec"}
+"""What is no work of the agent stands back behind what is."""
 _MAX_INDENT: Final = 40
 """Cells of indentation; what is nested deeper stays there, and says its depth."""
 
@@ -315,7 +317,7 @@ class SpanRows:
         pieces = self._guides(position, span) if self.tree else []
         sign, style = kind(span, self._glyphs)
         unknown = span.operation is Operation.UNKNOWN
-        name_style = "text bold" if span.operation in _BOLD else "sec" if unknown else "text"
+        name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
         pieces += (Piece(sign, style), BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))

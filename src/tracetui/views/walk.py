@@ -8,6 +8,9 @@ from typing import Final, Literal
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 
+TAKEN_OVER: Final = frozenset({"inherited", "copied"})
+"""Notes of spans that a run has from another one."""
+
 
 def fold_all(run: Run) -> frozenset[str]:
     """The folds that leave only the top of the tree."""
@@ -35,7 +38,9 @@ def errors(run: Run) -> list[str]:
 
 
 def starting_span(run: Run) -> str | None:
-    """Where the cursor starts: at the failure of a failed run, at the end of one that runs, else at its first step."""
+    """Where the cursor starts: at the failure of a failed run, at the end of one that runs, else at the first prompt
+    of its own (not what a fork took over, nor what a program said first), else at its first step.
+    """
     if not run.spans:
         return None
     if run.summary.status is Status.ERROR:
@@ -46,7 +51,12 @@ def starting_span(run: Run) -> str | None:
         return failed[-1] if failed else run.spans[-1].id
     if run.summary.status is Status.RUNNING:
         return run.spans[-1].id
-    return run.steps[0].span if run.steps else run.spans[0].id
+    asked = next((span.id for span in run.spans if _is_prompt(span)), None)
+    return asked or (run.steps[0].span if run.steps else run.spans[0].id)
+
+
+def _is_prompt(span: Span) -> bool:
+    return span.operation is Operation.MESSAGE and span.name == "user" and span.note not in TAKEN_OVER
 
 
 def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:

@@ -137,11 +137,13 @@ class Surveying:
 
     def do_ledger(self, argument: str) -> None:
         from tracetui.views.ledger import ledger_words
+        from tracetui.views.silence import FRAME
 
         screen, refs = self._screen, self.in_scope()
         uncounted = sum(not screen.store.runs[ref].deep for ref in refs)
-        words = ledger_words(screen.store.ledger(refs), glyphs=screen.app.look.glyphs)
-        screen.say(f"{words}{f' · {grouped(uncounted)} of {grouped(len(refs))} not counted yet' if uncounted else ''}")
+        more = f" · {grouped(uncounted)} of {grouped(len(refs))} not counted yet" if uncounted else ""
+        room = screen.size.width - len(more) - FRAME
+        screen.say(ledger_words(screen.store.ledger(refs), glyphs=screen.app.look.glyphs, width=room) + more)
 
     def do_contrast(self, argument: str) -> None:
         screen = self._screen

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from textual import events
 from textual.app import ComposeResult
 from textual.screen import ModalScreen
 
-from tracetui.text import Clean
+from tracetui.text import Clean, wrap
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, shown
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, ListRows, Piece
+
+WIDTH: Final = 100
+"""Cells of the screen, where there are so many."""
+_BELOW: Final = Piece(Clean(" " * 16))
+"""What stands before a line that goes on."""
 
 
 class HelpView(LineView):
@@ -25,7 +31,7 @@ class HelpScreen(ModalScreen[None]):
 
     CSS = """
     HelpScreen { align: center middle; background: $background 60%; }
-    HelpScreen HelpView { width: 100; max-width: 100%; height: 90%; }
+    HelpScreen HelpView { width: 100; max-width: 100%; height: 90%; }  /* as WIDTH */
     """
 
     def __init__(self, pane: str, commands: Sequence[Command] = COMMANDS) -> None:
@@ -38,9 +44,9 @@ class HelpScreen(ModalScreen[None]):
         yield self._view
 
     def on_mount(self) -> None:
-        lines = list(help_lines(self._pane, self._commands))
+        lines = help_lines(self._pane, self._commands, min(WIDTH, self.app.size.width) - 2)
         self._view.show(
-            ListRows(lines, headings=[i for i, line in enumerate(lines) if len(line) < 2]),
+            ListRows(lines, headings=[i for i, line in enumerate(lines) if len(line) < 2 or line[0] == _BELOW]),
             title=(Piece(Clean(f"of the {self._pane} pane"), "sec"),),
             title_right=(Piece(Clean("Esc closes"), "dim"),),
         )
@@ -58,8 +64,8 @@ class HelpScreen(ModalScreen[None]):
             self.dismiss()
 
 
-def help_lines(pane: str, table: Sequence[Command] = COMMANDS) -> list[Line]:
-    """Every command of a pane, by group."""
+def help_lines(pane: str, table: Sequence[Command] = COMMANDS, width: int = WIDTH) -> list[Line]:
+    """Every command of a pane, by group; what is longer than `width` goes on below."""
     lines: list[Line] = []
     commands = of_pane(pane, table)
     for group, heading in GROUPS.items():
@@ -71,5 +77,7 @@ def help_lines(pane: str, table: Sequence[Command] = COMMANDS) -> list[Line]:
         lines.append((Piece(Clean(heading), "sec bold"),))
         for command in members:
             keys = " ".join(shown(key) for key in command.keys)
-            lines.append((Piece(Clean(f"  {keys:<14}"), "key bold"), Piece(Clean(command.help), "text")))
+            first, *rest = wrap(Clean(command.help), max(20, width - len(_BELOW.text)))
+            lines.append((Piece(Clean(f"  {keys:<14}"), "key bold"), Piece(first, "text")))
+            lines += [(_BELOW, Piece(part, "text")) for part in rest]
     return lines

@@ -21,6 +21,7 @@ from tracetui.views.masking import clean, one_line
 from tracetui.views.naming import called, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
 from tracetui.views.runs import hidden_columns, status_now
+from tracetui.views.silence import FRAME
 
 if TYPE_CHECKING:
     from tracetui.views.assessment import Assessment
@@ -157,7 +158,7 @@ def sentence(
 ) -> Line:
     """The conclusion, and the next key."""
     if run is not None:
-        return _run_sentence(run, opened, vitals.state, width - 3)
+        return _run_sentence(run, opened, vitals.state, width - FRAME)
     runs, failed = store.overview.runs, store.overview.failed
     pieces: list[Piece] = []
     if failed:
