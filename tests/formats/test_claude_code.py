@@ -149,6 +149,35 @@ def test_a_session_that_ends_with_a_failed_call_of_the_api_failed(case: Path) ->
     assert read(path).summary.status is Status.UNKNOWN  # somebody goes on
 
 
+@with_case(["plain"])
+@pytest.mark.parametrize(
+    ("said", "flag", "status"),
+    [
+        ("Error: no such file", None, Status.ERROR),
+        ("Error: no such file", False, Status.OK),
+        ("no Error: at all", None, Status.OK),
+    ],
+)
+def test_a_result_that_is_only_an_error_is_a_failure_where_no_flag_says_more(
+    case: Path, said: str, flag: bool | None, status: Status
+) -> None:
+    path = session(case)
+    lines = records(path)
+    found = next(one for one in lines if isinstance(one.get("toolUseResult"), dict))
+    answer = next(one for one in found["message"]["content"] if one["type"] == "tool_result")
+    answer.pop("is_error", None)
+    if flag is not None:
+        answer["is_error"] = flag
+    found["toolUseResult"] = said
+    before = read(path).summary.errors or 0
+    write(path, lines)
+    run = read(path)
+    assert span(run, answer["tool_use_id"]).status is status
+    (told,) = FORMAT.summarize(SOURCE.open(str(path)), deep=True)
+    assert isinstance(told, RunSummary)
+    assert told.errors == run.summary.errors == before + (status is Status.ERROR)
+
+
 @with_case(["session"])
 def test_unknown_kinds_are_shown_and_no_problem(case: Path) -> None:
     run = read(session(case))

@@ -31,6 +31,7 @@ from tracetui.sources.base import File
 Position = tuple[int, ...]
 """Where a span stands in pre-order."""
 _BRACE: Final = ord("{")
+_QUOTE: Final = ord('"')
 _FIRST: Final = -1 << 20
 
 
@@ -284,8 +285,10 @@ class _Counter:
             raise Irregular
         self.answered.add(ident)
         self.group = 0
-        if block.is_error is True:
-            _, _, _, error = outcome({"is_error": True, "content": strict(bytes(block.content))}, {})
+        told = strict(bytes(result)) if block.is_error is None and memoryview(result)[0] == _QUOTE else None
+        if block.is_error is True or told is not None:
+            answer = {"is_error": block.is_error, "content": strict(bytes(block.content))}
+            _, _, _, error = outcome(answer, {"toolUseResult": told})
             if error is not None:
                 self.failures.add(
                     self.calls[ident], error, self.prefix + ident, self.names[ident], Operation.EXECUTE_TOOL

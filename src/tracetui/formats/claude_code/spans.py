@@ -31,6 +31,8 @@ COPIED: Final = "copied"
 """Note of what a forked session took over from the one that it goes on from: that one paid for it."""
 ABANDONED: Final = "abandoned"
 BACKGROUND: Final = "in the background"
+FAILED: Final = "Error: "
+"""How the result of a call begins that failed, where it is a text: else it is an object."""
 _TEXT: Final = 0
 """`At.block` of a response whose preview is a text of it, not a thought."""
 _QUIET: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
@@ -145,8 +147,10 @@ def answered(call: Span, block: Record, record: Record, line: tuple[int, int]) -
 
 
 def outcome(block: Record, record: Record) -> _Outcome:
-    """How a tool call went: ``is_error`` says so, else that it answered."""
+    """How a tool call went: ``is_error`` says so, else a result that is only an error, else that it answered."""
     failed, result = block.get("is_error"), record.get("toolUseResult")
+    if failed is None and isinstance(result, str) and result.startswith(FAILED):
+        return Status.ERROR, StatusSource.DERIVED, None, Error(_cut(text_in(block.get("content")) or result))
     if failed is True:
         return Status.ERROR, StatusSource.EXPLICIT, None, Error(_cut(text_in(block.get("content"))) or "failed")
     if isinstance(result, dict) and result.get("interrupted") is True:
