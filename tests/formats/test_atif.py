@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import math
 import os
-import shutil
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,14 +28,6 @@ from tracetui.text import clean
 CASES = Path(__file__).parent / "atif"
 FORMAT = Atif()
 SOURCE = LocalSource()
-
-
-@pytest.fixture
-def case(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A copy of the input of a case."""
-    folder = tmp_path / "input"
-    shutil.copytree(CASES / request.param / "input", folder)
-    return folder
 
 
 with_case = partial(pytest.mark.parametrize, "case", indirect=True)

@@ -36,14 +36,6 @@ FORMAT = ClaudeCode()
 SOURCE = LocalSource()
 
 
-@pytest.fixture
-def case(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A copy of the input of a case."""
-    folder = tmp_path / "input"
-    shutil.copytree(CASES / request.param / "input", folder)
-    return folder
-
-
 with_case = partial(pytest.mark.parametrize, "case", indirect=True)
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 from collections.abc import Iterable
 from functools import partial
 from pathlib import Path
@@ -37,14 +36,6 @@ from tracetui.text import clean
 CASES = Path(__file__).parent / "pi"
 FORMAT = Pi()
 SOURCE = LocalSource()
-
-
-@pytest.fixture
-def case(tmp_path: Path, request: pytest.FixtureRequest) -> Path:
-    """A copy of the input of a case."""
-    folder = tmp_path / "input"
-    shutil.copytree(CASES / request.param / "input", folder)
-    return folder
 
 
 with_case = partial(pytest.mark.parametrize, "case", indirect=True)

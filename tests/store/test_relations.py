@@ -97,10 +97,10 @@ def test_a_run_that_names_its_original_is_no_repetition() -> None:
 
 
 def test_what_is_done_again_and_again_is_routine_and_costs_little() -> None:
-    runs = [run(f"{i % 7}/{i:06}", str(i), repeats="health", started_at=float(i)) for i in range(100_000)]
+    runs = [run(f"{i % 7}/{i:06}", str(i), repeats="health", started_at=float(i)) for i in range(20_000)]
     began = time.process_time()
     found = Relations(reversed(runs))
-    assert time.process_time() - began < 10
+    assert time.process_time() - began < 5
 
     assert found.repeats(runs[0].ref) == [one.ref for one in runs[1 : MOST_REPEATS + 1]]
     assert found.original(runs[MOST_REPEATS].ref) == runs[0].ref
