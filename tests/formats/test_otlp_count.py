@@ -13,8 +13,8 @@ import pytest
 from tests.formats.changes import VALUES, somewhere
 from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
+from tracetui.formats.counting import Irregular
 from tracetui.formats.otlp import Otlp, counting
-from tracetui.formats.otlp.lean import Irregular
 from tracetui.sources.local import LocalSource
 
 _CASES: Final = sorted(path for path in (Path(__file__).parent / "otlp").rglob("input/**/*") if path.is_file())

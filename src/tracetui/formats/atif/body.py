@@ -10,6 +10,7 @@ from tracetui.formats.atif.document import root_of
 from tracetui.formats.atif.fields import At, is_copied, rendered, text_in
 from tracetui.formats.atif.spans import AGENT, answers_of, arguments_of, calls_of
 from tracetui.formats.decode import strict
+from tracetui.formats.places import changed
 from tracetui.formats.scalars import mapping, sequence, without, word
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
 from tracetui.sources.base import File
@@ -46,7 +47,7 @@ def _record(file: File, at: At) -> tuple[bytes, Any]:
     offset, size, check = at.place
     raw = file.read(offset, size)
     if crc32(raw) != check:
-        raise FormatError("the file changed: another record is there now", f"byte {offset}")
+        raise changed(f"byte {offset}")
     return raw, root_of(raw) if at.whole else strict(raw)
 
 

@@ -9,13 +9,14 @@ from zlib import crc32
 import msgspec
 import orjson
 
-from tracetui.errors import FormatError
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.logs import events_at
 from tracetui.formats.otlp.messages import Event, Side, events_of
-from tracetui.formats.otlp.records import At, attributes, items, keep, named, span_id, told_in, trace_id, without
+from tracetui.formats.otlp.records import At, attributes, keep, named, span_id, told_in, trace_id, without
 from tracetui.formats.otlp.spans import thrown_last
 from tracetui.formats.otlp.words import given_to, made_by
+from tracetui.formats.places import changed
+from tracetui.formats.scalars import sequence
 from tracetui.formats.tail import parse
 from tracetui.model import Body, Link, Operation, Span, text_of
 from tracetui.sources.base import KEPT, File
@@ -54,12 +55,12 @@ def body_of(file: File, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if something else is there now."""
     at = span.at
     if not isinstance(at, At):
-        raise FormatError("the file changed: another record is there now", "")
+        raise changed()
     found = _decoded(file, at).spans.get((at.resource, at.scope, at.span))
     raw = bytes(found) if isinstance(found, msgspec.Raw) else _encoded(found)
     record = parse(raw)[0] if isinstance(found, msgspec.Raw) else found
     if not isinstance(record, dict):
-        raise FormatError("the file changed: another record is there now", f"byte {at.offset}")
+        raise changed(f"byte {at.offset}")
     return _body(record, raw, span, events_at(file, at.logs))
 
 
@@ -72,7 +73,7 @@ def _decoded(file: File, at: At) -> Decoded:
         return kept
     data = file.read(at.offset, at.size)
     if len(data) != at.size or crc32(data) != at.check:
-        raise FormatError("the file changed: another record is there now", f"byte {at.offset}")
+        raise changed(f"byte {at.offset}")
     made = Decoded(version, _spans(data))
     shared[_LATEST] = made
     return made
@@ -108,7 +109,7 @@ def _body(record: dict[str, Any], raw: bytes, span: Span, logged: list[Event]) -
             keep(fields, key, value)
     traceback = _events(record, events, {*given.events, *made.events}, fields)
     _rest(record, span, fields)
-    links = tuple(_link(one, record) for one in items(named(record, "links")) if isinstance(one, dict))
+    links = tuple(_link(one, record) for one in sequence(named(record, "links")) if isinstance(one, dict))
     return Body(
         input=asked,
         output=answered,
@@ -139,7 +140,7 @@ def _events(record: dict[str, Any], events: Sequence[Event], taken: set[int], fi
     """Put the events that are no messages among the fields; the traceback of the last exception is returned."""
     last = thrown_last(events)
     traceback = None
-    shown: list[Any] = [one for one in items(named(record, "events")) if not isinstance(one, dict)]
+    shown: list[Any] = [one for one in sequence(named(record, "events")) if not isinstance(one, dict)]
     for place, event in enumerate(events):
         if place in taken:
             continue

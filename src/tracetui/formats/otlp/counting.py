@@ -9,8 +9,9 @@ from zlib import crc32
 import msgspec
 
 from tracetui.errors import FormatError
+from tracetui.formats.counting import Irregular
 from tracetui.formats.lines import Line, lines
-from tracetui.formats.otlp.lean import Around, Irregular, spans_on
+from tracetui.formats.otlp.lean import Around, spans_on
 from tracetui.formats.otlp.logs import whose
 from tracetui.formats.otlp.reading import is_document
 from tracetui.formats.otlp.records import (

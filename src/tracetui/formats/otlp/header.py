@@ -5,9 +5,8 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
-from tracetui.formats.otlp.records import PREVIEW
 from tracetui.formats.otlp.trace import Earliest, Trace
-from tracetui.model import FirstError, Header, RunBody, Span, Status, Usage
+from tracetui.model import PREVIEW, FirstError, Header, RunBody, Span, Status, Usage
 
 
 def header_of(trace: Trace) -> Header:

@@ -26,10 +26,6 @@ Around = dict[tuple[Any, ...], dict[str, Any]]
 """What stands around spans, by how it is written."""
 
 
-class Irregular(Exception):
-    """This file must be read in full."""
-
-
 class Lean(NamedTuple):
     """A span, and what need not be found out again."""
 

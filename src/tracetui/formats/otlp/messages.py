@@ -8,8 +8,9 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tracetui.formats.otlp.parts import message_of, part_of
-from tracetui.formats.otlp.records import attributes, items, keep, named, nanoseconds, whole, without
+from tracetui.formats.otlp.records import attributes, keep, named, nanoseconds, whole, without
 from tracetui.formats.otlp.words import Attributes, decoded
+from tracetui.formats.scalars import sequence
 from tracetui.model import Message, Part, Text, ToolCall, text_of
 
 SYSTEM: Final = "gen_ai.system_instructions"
@@ -79,7 +80,7 @@ def events_of(span: dict[str, Any]) -> list[Event]:
             attributes(event),
             without(event, "attributes", *(("name",) if isinstance(name, str) else ())),
         )
-        for event in items(named(span, "events"))
+        for event in sequence(named(span, "events"))
         if isinstance(event, dict)
     ]
 

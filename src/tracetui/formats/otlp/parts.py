@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from tracetui.formats.otlp.records import keep, word
+from tracetui.formats.otlp.records import keep
 from tracetui.formats.otlp.words import decoded
+from tracetui.formats.scalars import word
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 Fields = dict[str, Any]

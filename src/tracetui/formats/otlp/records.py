@@ -16,8 +16,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-PREVIEW: Final = 120
-"""Characters of a preview, as the model asks for."""
+from tracetui.formats.scalars import sequence
+
 NO_TRACE: Final = "no trace id"
 """Key of the run of spans that name no trace."""
 REQUEST: Final = ("resourceSpans", "resource_spans")
@@ -38,7 +38,6 @@ _PLAIN: Final = frozenset(
 """Kinds of values that are what they hold."""
 _DEPTH: Final = 48
 """Values within values are read so far; what is deeper stays as it is written."""
-_SHARED: Final = 64
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
@@ -67,18 +66,18 @@ class Told(NamedTuple):
 
 def told_in(request: Any) -> Iterator[Told]:
     """All spans of a request."""
-    for i, resource in enumerate(items(named(request, *REQUEST))):
-        for j, scope in enumerate(items(named(resource, *_SCOPES))):
-            for k, span in enumerate(items(named(scope, "spans"))):
+    for i, resource in enumerate(sequence(named(request, *REQUEST))):
+        for j, scope in enumerate(sequence(named(resource, *_SCOPES))):
+            for k, span in enumerate(sequence(named(scope, "spans"))):
                 if isinstance(span, dict):
                     yield Told((i, j, k), span, scope, resource)
 
 
 def logs_in(request: Any) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]]]:
     """All log records of a request, with their places."""
-    for i, resource in enumerate(items(named(request, *_LOGS[0]))):
-        for j, scope in enumerate(items(named(resource, *_LOGS[1]))):
-            for k, record in enumerate(items(named(scope, *_LOGS[2]))):
+    for i, resource in enumerate(sequence(named(request, *_LOGS[0]))):
+        for j, scope in enumerate(sequence(named(resource, *_LOGS[1]))):
+            for k, record in enumerate(sequence(named(scope, *_LOGS[2]))):
                 if isinstance(record, dict):
                     yield (i, j, k), record
 
@@ -95,17 +94,17 @@ def is_sound(request: Any) -> bool:
 def damage_in(request: Any) -> Iterator[str]:
     """What of a request is no span, no list of spans or no object with one."""
     for name, below in ((REQUEST, _SCOPES), (_SCOPES, ("spans",))):
-        requests = [request] if name is REQUEST else items(named(request, *REQUEST))
+        requests = [request] if name is REQUEST else sequence(named(request, *REQUEST))
         for one in requests:
             found = named(one, *name)
             if found is not None and not isinstance(found, list):
                 yield f"{name[0]} is no list"
-            for part in items(found):
+            for part in sequence(found):
                 if not isinstance(part, dict):
                     yield f"something in {name[0]} is no object"
                 elif not isinstance(spans := named(part, *below), list | None):
                     yield f"{below[0]} is no list"
-                elif below == ("spans",) and not all(isinstance(span, dict) for span in items(spans)):
+                elif below == ("spans",) and not all(isinstance(span, dict) for span in sequence(spans)):
                     yield "something in spans is no object"
 
 
@@ -122,21 +121,9 @@ def named(record: Any, *names: str) -> Any:
     return None
 
 
-def items(value: Any) -> list[Any]:
-    """`value` if it is an array."""
-    return value if isinstance(value, list) else []
-
-
 def without(record: Any, *names: str) -> dict[str, Any]:
     """`record` without the fields of those names."""
     return {key: value for key, value in record.items() if key not in names} if isinstance(record, dict) else {}
-
-
-def word(value: Any) -> str | None:
-    """`value` if it is text with something in it; short ones that many spans have are kept once."""
-    if not isinstance(value, str) or not value:
-        return None
-    return intern(value) if len(value) <= _SHARED else value
 
 
 def whole(value: Any) -> int | None:
@@ -199,7 +186,7 @@ def attributes(record: Any) -> dict[str, Any]:
     kept: dict[str, Any] = {}
     if found is not None and not isinstance(found, list):
         kept["attributes"] = found
-    for item in items(found):
+    for item in sequence(found):
         try:
             ((kind, value),) = item["value"].items()
             if kind == "stringValue" and len(item) == 2 and item["key"] not in kept:  # most are
@@ -241,10 +228,10 @@ def value_of(value: Any, depth: int = 0) -> Any:
         found = whole(held)
         return held if found is None else found
     if kind in ("arrayValue", "array_value") and _lists(held):
-        return [value_of(one, depth + 1) for one in items(held.get("values"))]
+        return [value_of(one, depth + 1) for one in sequence(held.get("values"))]
     if kind in ("kvlistValue", "kvlist_value") and _lists(held):
         kept: dict[str, Any] = {}
-        for one in items(held.get("values")):
+        for one in sequence(held.get("values")):
             _attribute(one, kept, depth + 1)
         return kept
     return value

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.messages import Event, Side, events_of
-from tracetui.formats.otlp.records import PREVIEW, At, Told, attributes, named, nanoseconds, parent_id, span_id, word
+from tracetui.formats.otlp.records import At, Told, attributes, named, nanoseconds, parent_id, span_id
 from tracetui.formats.otlp.words import (
     MODELS,
     Attributes,
@@ -21,7 +21,8 @@ from tracetui.formats.otlp.words import (
     telling,
     usage_of,
 )
-from tracetui.model import Error, Operation, Span, Status, StatusSource
+from tracetui.formats.scalars import word
+from tracetui.model import PREVIEW, Error, Operation, Span, Status, StatusSource
 
 EXCEPTION: Final = "exception"
 _OK: Final = (1, "1", "STATUS_CODE_OK", "OK", "Ok")

@@ -10,17 +10,17 @@ from zlib import crc32
 import msgspec
 import orjson
 
+from tracetui.formats.counting import Irregular
 from tracetui.formats.labels import tags_in, task_key
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import messages
-from tracetui.formats.otlp.lean import Irregular, Lean
+from tracetui.formats.otlp.lean import Lean
 from tracetui.formats.otlp.logs import event_of, whose
 from tracetui.formats.otlp.messages import Event, Side
 from tracetui.formats.otlp.records import (
     LISTS,
     OTHERS,
-    PREVIEW,
     REQUEST,
     At,
     Told,
@@ -31,12 +31,11 @@ from tracetui.formats.otlp.records import (
     told_in,
     trace_id,
     without,
-    word,
 )
 from tracetui.formats.otlp.spans import Read, span_of
 from tracetui.formats.otlp.words import AGENTS, decoded, first, given_to, made_by
-from tracetui.formats.scalars import version
-from tracetui.model import FirstError, Operation, Problem, Span, Status, Usage
+from tracetui.formats.scalars import version, word
+from tracetui.model import PREVIEW, FirstError, Operation, Problem, Span, Status, Usage
 from tracetui.model.tally import CONTAINERS
 
 MOST: Final = 256

@@ -11,9 +11,9 @@ from typing import Any, Final
 import orjson
 
 from tracetui.formats.decode import decode_value
-from tracetui.formats.otlp.records import PREVIEW, whole, word
-from tracetui.formats.scalars import number
-from tracetui.model import Operation, Usage
+from tracetui.formats.otlp.records import whole
+from tracetui.formats.scalars import number, word
+from tracetui.model import PREVIEW, Operation, Usage
 
 Attributes = dict[str, Any]
 
