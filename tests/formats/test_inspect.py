@@ -247,6 +247,15 @@ def test_an_eval_without_samples_is_a_run(tmp_path: Path) -> None:
     assert [(one.name, one.score) for one in read(path, "eval").body.metrics] == [("match accuracy", 0.5)]
 
 
+def test_an_eval_whose_samples_are_not_in_the_log_says_what_they_used(tmp_path: Path) -> None:
+    stats = {"model_usage": {"leaf": usage(60, 6, 20), "oak": usage(5, 1)}}
+    (only,) = listed(log_of(tmp_path, stats=stats)).values()
+    assert only.usage is not None
+    assert (only.usage.input_tokens, only.usage.output_tokens) == (85, 7)
+    found = listed(log_of(tmp_path, sample("dover"), status="cancelled", stats=stats))
+    assert (found["eval"].usage, len(found)) == (None, 2)
+
+
 @pytest.mark.parametrize(
     ("status", "failed", "shown"), [("success", False, False), ("cancelled", False, True), ("error", True, False)]
 )
@@ -743,7 +752,7 @@ def test_real_logs_are_read_with_no_problem(path: Path) -> None:
 def test_tokens_of_real_logs_are_those_of_their_own_stats(path: Path) -> None:
     told = raw(path)
     stats = (told.get("stats") or {}).get("model_usage") or {}
-    if not stats or not told.get("samples"):
+    if not stats:
         return
     stated = {
         name: sum(table.get(name) or 0 for table in stats.values())

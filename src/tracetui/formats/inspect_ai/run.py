@@ -312,7 +312,7 @@ def is_shown(log: Log) -> bool:
 
 
 def eval_header(log: Log) -> Header:
-    """The header of the eval itself. What its samples used is theirs."""
+    """The header of the eval itself. What its samples used is theirs, where the log has them."""
     task, stats = Task(log), mapping(field(log.header, "stats"))
     results = mapping(field(log.header, "results"))
     said = word(field(log.header, "status"))
@@ -336,6 +336,7 @@ def eval_header(log: Log) -> Header:
         ended=log.ended,
         started_at=started,
         duration_ms=between(started, moment(stats.get("completed_at"))),
+        usage=used_by(stats.get("model_usage"), task.version) if log.ended and not log.samples else None,
         error=first_error(error) if error not in (None, "", {}) else None,
         outcome="" if error else joined((done, scored)),
         tells_calls=False,
