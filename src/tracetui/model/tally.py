@@ -177,17 +177,8 @@ def summary_of(
     `tally` is None in the list stage: counts stay unknown and ``deep`` is False. `moving` says whether the file changed
     just now: only then is a run without an end `running`.
     """
-    status, source = header.status, header.status_source
-    if status is None and not header.ended:
-        status, source = (Status.RUNNING if moving else Status.UNKNOWN), StatusSource.DERIVED
-    elif status is None and tally is not None:
-        status, source = (Status.ERROR if tally.ends_in_error else Status.OK), StatusSource.DERIVED
-    started, duration = header.started_at, header.duration_ms
-    if tally is not None:
-        if started is None:
-            started = tally.first_start
-        if duration is None and header.ended and started is not None and tally.last_end is not None:
-            duration = max(0.0, tally.last_end - started) * 1000 or None
+    status, source = _standing(header, tally, moving=moving)
+    started, duration = _extent(header, tally)
     usage = header.usage
     if tally is not None and tally.usage:
         usage = tally.usage if usage is None else usage.or_else(tally.usage)
@@ -234,6 +225,28 @@ def summary_of(
         modified_at=modified_at,
         deep=tally is not None,
     )
+
+
+def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Status | None, StatusSource | None]:
+    """How the run stands, and what says so: the trace, else its end and what came before that."""
+    if header.status is not None:
+        return header.status, header.status_source
+    if not header.ended:
+        return (Status.RUNNING if moving else Status.UNKNOWN), StatusSource.DERIVED
+    if tally is None:
+        return None, header.status_source
+    return (Status.ERROR if tally.ends_in_error else Status.OK), StatusSource.DERIVED
+
+
+def _extent(header: Header, tally: Tally | None) -> tuple[float | None, float | None]:
+    """When the run began (seconds since the epoch), and for how long it went on (milliseconds)."""
+    started, duration = header.started_at, header.duration_ms
+    if tally is None:
+        return started, duration
+    started = tally.first_start if started is None else started
+    if duration is None and header.ended and started is not None and tally.last_end is not None:
+        duration = max(0.0, tally.last_end - started) * 1000 or None
+    return started, duration
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
