@@ -178,7 +178,7 @@ def summary_of(
     just now: only then is a run without an end `running`.
     """
     status, source = _standing(header, tally, moving=moving)
-    started, duration = _extent(header, tally)
+    started, duration = _duration(header, tally)
     usage = header.usage
     if tally is not None and tally.usage:
         usage = tally.usage if usage is None else usage.or_else(tally.usage)
@@ -238,7 +238,7 @@ def _standing(header: Header, tally: Tally | None, *, moving: bool) -> tuple[Sta
     return (Status.ERROR if tally.ends_in_error else Status.OK), StatusSource.DERIVED
 
 
-def _extent(header: Header, tally: Tally | None) -> tuple[float | None, float | None]:
+def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float | None]:
     """When the run began (seconds since the epoch), and for how long it went on (milliseconds)."""
     started, duration = header.started_at, header.duration_ms
     if tally is None:
