@@ -11,9 +11,9 @@ from textual.pilot import Pilot
 from tests.ui.conftest import NOW
 from tests.ui.test_snapshots import Pictures
 from tracetui.formats.homes import Home
+from tracetui.ui.base_app import BaseApp
 from tracetui.ui.choosing import ChoosingApp
 from tracetui.ui.commands import COMMANDS
-from tracetui.ui.house import HouseApp
 from tracetui.ui.screens.help import HelpScreen
 from tracetui.ui.screens.homes import commands_for
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
@@ -28,7 +28,7 @@ ALL = [home.path for home in HOMES]
 
 @pytest.fixture(autouse=True)
 def here(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(HouseApp, "clock", lambda self: NOW.timestamp())
+    monkeypatch.setattr(BaseApp, "clock", lambda self: NOW.timestamp())
     monkeypatch.setenv("HOME", "/home/me")
 
 

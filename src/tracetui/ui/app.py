@@ -24,10 +24,10 @@ from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.text import clean_lines
 from tracetui.ui import config
+from tracetui.ui.base_app import BaseApp, drive
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.controllers.judging import Verdicts
-from tracetui.ui.house import HouseApp, drive
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.ui.screens.main import MainScreen
 from tracetui.ui.terminal.pace import Pace
@@ -61,7 +61,7 @@ def _run_provider() -> type[Provider]:
     return RunProvider
 
 
-class TraceApp(HouseApp):
+class TraceApp(BaseApp):
     """tracetui in a terminal."""
 
     COMMANDS: ClassVar = {_command_provider, _run_provider}

@@ -10,15 +10,15 @@ from textual.screen import Screen
 
 from tracetui.formats.homes import Home
 from tracetui.ui import config
+from tracetui.ui.base_app import BaseApp, drive
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
-from tracetui.ui.house import HouseApp, drive
 from tracetui.ui.screens.homes import HomesScreen, commands_for
 from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 
-class ChoosingApp(HouseApp):
+class ChoosingApp(BaseApp):
     """Ends when something was chosen, which is in `chosen` then; nothing is there if somebody left."""
 
     COMMANDS: ClassVar = set()

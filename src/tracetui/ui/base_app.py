@@ -39,7 +39,7 @@ NO_COLOR: Final = NoColor()
 """In place of Textual's shades of grey, in which the terminal's own colours all turn black."""
 
 
-class HouseApp(App[int]):
+class BaseApp(App[int]):
     """An app of tracetui in a terminal."""
 
     TITLE = "tracetui"
@@ -144,7 +144,7 @@ class HouseApp(App[int]):
         self._close_messages_no_wait()
 
 
-def drive(app: HouseApp, afterwards: Callable[[], None] = lambda: None) -> int:
+def drive(app: BaseApp, afterwards: Callable[[], None] = lambda: None) -> int:
     """Run an app until it ends, then do what is to be done `afterwards`; returns the exit status."""
     try:
         with endings_to(app.end_by_signal):
