@@ -91,8 +91,12 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
         return (self.input_tokens or 0) + (self.output_tokens or 0)
 
     def __add__(self, other: Usage) -> Usage:
+        """The sum; where only one states its total, what the other has counts as its own."""
         pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
-        return Usage(*[b if a is None else a if b is None else a + b for a, b in pairs])
+        added = Usage(*[b if a is None else a if b is None else a + b for a, b in pairs])
+        if (self.total_tokens is None) is (other.total_tokens is None):
+            return added
+        return msgspec.structs.replace(added, total_tokens=(self.all_tokens or 0) + (other.all_tokens or 0))
 
     def or_else(self, other: Usage) -> Usage:
         """These counts; those of `other` where they are not known."""
