@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.copilot.count_state import Call, Open, Position, usage_of
+from tracetui.formats.copilot.count_state import Bill, Call, Open, Position
 from tracetui.formats.copilot.lean import (
     NULL,
     Agent,
@@ -34,14 +34,13 @@ from tracetui.formats.copilot.session import Session
 from tracetui.formats.copilot.state import MAIN, Talk
 from tracetui.formats.copilot.tools import outcome
 from tracetui.formats.copilot.turns import error_of
-from tracetui.formats.copilot.usage import Stretch
 from tracetui.formats.copilot.words import CUT, END, GOES_ON, START
 from tracetui.formats.counting import Failures, Irregular
 from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
 from tracetui.formats.scalars import moment, string, word
 from tracetui.formats.tail import MAX_LINE
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Header, Operation, Span, Status, Usage
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Header, Operation, Span, Status
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep
 from tracetui.sources.base import File
@@ -63,9 +62,6 @@ def count(file: File) -> tuple[Header, Tally]:
 class _Counter:
     """Counts what a `Session` would make spans of."""
 
-    said: int | None
-    """Output that messages tell where no record does, since the session was begun or resumed."""
-
     def __init__(self, path: str) -> None:
         self.session = Session(path)
         """Holds what the header is made of."""
@@ -76,8 +72,7 @@ class _Counter:
         self.agent_calls: set[str] = set()
         self.pairs: dict[str, tuple[Position, str]] = {}
         self.paid: set[tuple[str, int]] = set()
-        self.used: list[int | None] = [None] * 5
-        self._begin_stretch()
+        self.bill = Bill()
         self.failures: Failures[Position] = Failures()
         self.begun = self.ended = ""
         """The latest times at which something began, and at which something ended."""
@@ -125,7 +120,7 @@ class _Counter:
     def header(self, file: File) -> Header:
         """The header; the numbers are whole then."""
         session, tally, main = self.session, self.tally, self.main
-        session.ledger = msgspec.structs.replace(session.ledger, open=self._stretch())
+        session.ledger = msgspec.structs.replace(session.ledger, open=self.bill.stretch)
         session.put(MAIN, Talk(failure=main.failure, failed=main.failed, stopped=main.stopped))
         last = moment(self.begun)
         if session.start is None:
@@ -135,7 +130,7 @@ class _Counter:
         ):  # what ended last is known to a fraction of a millisecond only by its length
             raise Irregular
         tally.first_start, tally.last_end = session.first, last
-        tally.usage = usage_of(self.used)
+        tally.usage = self.bill.usage
         self.failures.count(tally)
         return header_of(session, file)
 
@@ -204,8 +199,7 @@ class _Counter:
         made, known = data.output_tokens, talk.made
         if not talk.recorded and made is not None and (known is None or made > known):
             talk.made, more = made, made - (known or 0)
-            self.said = (self.said or 0) + more
-            self.used[1] = (self.used[1] or 0) + more
+            self.bill.say(more)
         for request in data.tool_requests:
             before = self.calls.get(request.tool_call_id)
             if before is not None and before.at is not None:
@@ -225,7 +219,7 @@ class _Counter:
         if same:
             raise Irregular
         self.paid.add(paid)
-        self._pay(told)
+        self.bill.pay(told)
         if (
             told.interaction_type
             and "compaction" in told.interaction_type
@@ -249,27 +243,6 @@ class _Counter:
         talk.named = talk.model is not None
         if talk.model is not None:
             keep(self.tally.models, talk.model)
-
-    def _pay(self, told: Any) -> None:
-        counts = told.input_tokens, told.output_tokens, told.cache_read_tokens, told.cache_write_tokens
-        for i, one in enumerate((*counts, told.reasoning_tokens)):
-            if one is not None:
-                self.used[i] = (self.used[i] or 0) + one
-                self.recorded[i] = (self.recorded[i] or 0) + one
-        self.records += 1
-        self.cost += told.cost or 0.0
-        self.spent += told.duration or 0.0
-
-    def _begin_stretch(self) -> None:
-        """What is used from here on."""
-        self.recorded: list[int | None] = [None] * 5
-        self.cost = self.spent = 0.0
-        self.records = 0
-        self.said = None
-
-    def _stretch(self) -> Stretch:
-        said = Usage(output_tokens=self.said)
-        return Stretch(usage_of(self.recorded), self.records, said, self.cost, self.spent)
 
     # ---- calls and agents
 
@@ -343,7 +316,7 @@ class _Counter:
                 self._span()
                 self.pairs[key] = (*talk.above, self.line), name
             return
-        if what == "compaction" and not self.records:
+        if what == "compaction" and not self.bill.records:
             raise Irregular
         before = self.pairs.pop(key, None)
         if before is None:
@@ -384,9 +357,9 @@ class _Counter:
 
     def _shut(self, told: Any, at: Position) -> None:
         session = self.session
-        session.ledger = msgspec.structs.replace(session.ledger, open=self._stretch()).shut(told.data)
+        session.ledger = msgspec.structs.replace(session.ledger, open=self.bill.stretch).shut(told.data)
         session.end = told
-        self._begin_stretch()
+        self.bill.begin()
         if told.data.get("shutdownType") == "error":
             error = Error((string(told.data.get("errorReason")) or "crashed")[:MESSAGE_LIMIT])
             self.main.failure = error
