@@ -69,6 +69,37 @@ def test_counts_of_the_ai_sdk(tmp_path: Path) -> None:
     assert run.spans[0].note == "length"
 
 
+def test_spans_of_claude_code_itself(tmp_path: Path) -> None:
+    asked = {"span.type": "interaction", "user_prompt": "Water the fern", "user_prompt_length": 14}
+    call = {
+        "span.type": "llm_request",
+        "model": "leaf",
+        "gen_ai.system": "loam",
+        "gen_ai.request.model": "leaf",
+        "input_tokens": 200,
+        "output_tokens": 12,
+        "cache_read_tokens": 80,
+        "cache_creation_tokens": 70,
+    }
+    tool = {"span.type": "tool", "tool_name": "Bash", "gen_ai.tool.call.id": "t1"}
+    run = told(
+        tmp_path,
+        request(
+            span(1, None, 0, 90, name="claude_code.interaction", attributes=asked),
+            span(2, 1, 1, 40, name="claude_code.llm_request", attributes=call),
+            span(3, 1, 41, 80, name="claude_code.tool", attributes=tool),
+            span(4, 3, 42, 70, name="claude_code.tool.execution", attributes={"span.type": "tool.execution"}),
+        ),
+    )
+    assert [(one.operation, one.name) for one in run.spans] == [
+        (Operation.INVOKE_AGENT, "claude_code.interaction"),
+        (Operation.CHAT, "leaf"),
+        (Operation.EXECUTE_TOOL, "Bash"),
+        (Operation.OTHER, "claude_code.tool.execution"),
+    ]
+    assert (run.summary.prompt, run.summary.usage) == ("Water the fern", Usage(350, 12, None, 80, 70))
+
+
 # ------------------------------------------------------------------------------------------------- what spans are
 
 

@@ -1,7 +1,7 @@
 """Which attribute says what.
 
 By the GenAI conventions of OpenTelemetry, today's and earlier ones, OpenInference, OpenLLMetry (``traceloop.*``),
-Pydantic AI and the AI SDK (``ai.*``).
+Pydantic AI, the AI SDK (``ai.*``) and Claude Code.
 """
 
 from __future__ import annotations
@@ -47,12 +47,19 @@ _REQUESTS: Final = {
     "embedding": Operation.EMBEDDINGS,
     "rerank": Operation.RETRIEVAL,
 }
+_CLAUDE_CODE: Final = {
+    "interaction": Operation.INVOKE_AGENT,
+    "llm_request": Operation.CHAT,
+    "tool": Operation.EXECUTE_TOOL,
+    "hook": Operation.HOOK,
+}
+"""What Claude Code calls its own spans (``span.type``); it counts cached input apart."""
 _NO_CALLS: Final = frozenset({"create_agent", "plan"})
 """Operations that name a model and don't call it."""
 _PENDING: Final = "pending_span"
 """What Logfire writes when a span begins, below the span itself, which comes when it has ended."""
 _NAMES: Final = {
-    Operation.EXECUTE_TOOL: ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "traceloop.entity.name"),
+    Operation.EXECUTE_TOOL: ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name", "traceloop.entity.name"),
     Operation.INVOKE_AGENT: ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.entity.name"),
     Operation.INVOKE_WORKFLOW: ("gen_ai.workflow.name", "traceloop.entity.name"),
 }
@@ -72,6 +79,7 @@ INPUTS: Final = (
     "input.value",
     "traceloop.entity.input",
     "ai.prompt",
+    "user_prompt",
 )
 OUTPUTS: Final = (
     "gen_ai.tool.call.result",
@@ -92,6 +100,7 @@ _COUNTS: Final = (
         "ai.usage.promptTokens",
         "ai.usage.tokens",
         "gen_ai.aggregated_usage.input_tokens",
+        "input_tokens",
     ),
     (
         "gen_ai.usage.output_tokens",
@@ -101,6 +110,7 @@ _COUNTS: Final = (
         "ai.usage.outputTokens",
         "ai.usage.completionTokens",
         "gen_ai.aggregated_usage.output_tokens",
+        "output_tokens",
     ),
     ("gen_ai.usage.total_tokens", "llm.token_count.total", "llm.usage.total_tokens", "ai.usage.totalTokens"),
     (
@@ -112,6 +122,7 @@ _COUNTS: Final = (
         "ai.usage.cachedInputTokens",
         "ai.usage.inputTokenDetails.cacheReadTokens",
         "gen_ai.aggregated_usage.cache_read.input_tokens",
+        "cache_read_tokens",
     ),
     (
         "gen_ai.usage.cache_creation.input_tokens",
@@ -121,6 +132,7 @@ _COUNTS: Final = (
         "llm.token_count.prompt_details.cache_write",
         "ai.usage.inputTokenDetails.cacheWriteTokens",
         "gen_ai.aggregated_usage.cache_creation.input_tokens",
+        "cache_creation_tokens",
     ),
     (
         "gen_ai.usage.reasoning.output_tokens",
@@ -180,6 +192,8 @@ def operation_of(kept: Attributes, name: str) -> Operation:
     told = word(kept.get("llm.request.type"))
     if told in _REQUESTS:
         return _REQUESTS[told]
+    if name.startswith("claude_code.") and (told := word(kept.get("span.type"))) is not None:
+        return _CLAUDE_CODE.get(told, Operation.OTHER)
     if "gen_ai.tool.name" in kept:
         return Operation.EXECUTE_TOOL
     if "pydantic_ai.all_messages" in kept or "all_messages_events" in kept or "agent_name" in kept:
@@ -219,7 +233,7 @@ def usage_of(kept: Attributes, operation: Operation) -> Usage | None:
     counts = [_count(kept, names) for names in _COUNTS]
     given, made, total, read, written, thought = counts
     cached = (read or 0) + (written or 0)
-    if given is not None and cached > given:  # it cannot be part of it
+    if given is not None and (cached > given or kept.get("span.type") == "llm_request"):  # it is no part of it
         total = None if total == given + (made or 0) else total
         given += cached
     cost = None if kept.keys().isdisjoint(_COSTS) else _cost(kept)
