@@ -1,4 +1,4 @@
-"""Sessions of the Copilot CLI: one file of events each, appended to line by line, with the sub-agents in it.
+"""Copilot CLI sessions: one file of events a session, appended to line by line, with the sub-agents in it.
 
 Facts: files of version 1.0.102, public ones of 0.0.420 to 1.0.77, and the schema of events that GitHub's own SDK
 publishes. A session can be resumed after it was shut down.
