@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.test_otlp import CHAT, FORMAT, TRACE, listed, request, span, told, used
+from tracetui.formats.base import NO
 from tracetui.model import Message, Reasoning, RunRef, Text, ToolCall
+from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing, read_run
 from tracetui.testing.normal import plain_run
 
@@ -135,6 +137,17 @@ def test_other_logs_and_events_of_no_span_are_told(tmp_path: Path) -> None:
     assert run.prompt == "Is the fern thirsty?"
     assert [one.reason for one in problems if "exports" in one.reason] == ["1 exports of logs or metrics are not read"]
     assert 0 < sum(one.lost or 0 for one in problems) < len(json.dumps(logs(plain, log(*EVENTS[1]))))
+
+
+def test_spans_after_many_logs_are_found(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    many = json.dumps(logs(*({"body": {"stringValue": "x" * 900}} for _ in range(40)))) + "\n"
+    for data, claimed, count in ((many, False, 0), (many * 3, True, 0), (many * 3 + json.dumps(request(TOP)), True, 1)):
+        path.write_text(data)
+        with LocalSource().open(str(path)) as file:
+            assert (FORMAT.sniff(file) > NO) is claimed
+        if count:
+            assert len(listed(path)[0]) == count
 
 
 def test_one_document_with_spans_and_logs(tmp_path: Path) -> None:

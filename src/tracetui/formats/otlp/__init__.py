@@ -21,7 +21,7 @@ from tracetui.formats.otlp.body import body_of
 from tracetui.formats.otlp.counting import Count, counted
 from tracetui.formats.otlp.header import header_of
 from tracetui.formats.otlp.reading import read_trace
-from tracetui.formats.otlp.records import NO_TRACE, REQUEST
+from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
@@ -29,6 +29,8 @@ from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File
 
 _SPANS: Final = re.compile(rb'"resource(?:S|_s)pans"')
+POSSIBLE: Final = 40
+"""Spans may come after exports of logs or metrics that fill the head."""
 _LOOK: Final = 64
 """Lines that are looked at: those before may be exports of logs or metrics."""
 
@@ -42,9 +44,8 @@ class Otlp:
     def sniff(self, file: File) -> int:
         head = file.head
         if not _SPANS.search(head):
-            return NO
-        names = {name.encode() for name in REQUEST}
-        if any(name in names for name in top_names(head)):
+            return POSSIBLE if file.stat.size > len(head) and _begins_with(head, OTHERS) else NO
+        if _begins_with(head, REQUEST):
             return CERTAIN
         claimed = any(_SPANS.search(data) and _is_request(data) for data in head.split(b"\n", _LOOK)[:_LOOK])
         return CERTAIN if claimed else NO
@@ -86,6 +87,12 @@ class Otlp:
         builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())
         builder.add(trace.spans.values(), header=header_of(trace), problems=trace.problems)
         return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+
+
+def _begins_with(head: bytes, names: tuple[str, ...]) -> bool:
+    """Whether one of these names is at the top level of what a file begins with."""
+    wanted = {name.encode() for name in names}
+    return any(name in wanted for name in top_names(head))
 
 
 def _is_request(data: bytes) -> bool:
