@@ -15,7 +15,7 @@ from tracetui.formats.claude_code import ClaudeCode
 from tracetui.formats.pi import Pi
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
 from tracetui.sources.local import LocalSource
-from tracetui.testing import read_run
+from tracetui.testing import Growing, read_run
 
 MANY = 4_000
 SECONDS = 8
@@ -134,3 +134,35 @@ def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -
     ]
     assert summary.usage is not None
     assert summary.usage.output_tokens == 5 * (1 + 2 * MANY)
+
+
+def test_a_task_that_is_given_twice_is_done_below_the_call_that_gave_it_last(tmp_path: Path) -> None:
+    made = Claude()
+    top = made.answer(made.ask(None, "begin"))
+    for number in range(2):
+        call = {"type": "tool_use", "id": f"t{number}", "name": f"Task{number}", "input": {"prompt": "measure"}}
+        message = {"role": "assistant", "id": f"c{number}", "model": "m", "content": [call]}
+        top = made.put("assistant", top, message)
+        if number == 0:
+            made.answer(made.ask(None, "measure", isSidechain=True), isSidechain=True)
+    path = tmp_path / "s.jsonl"
+    run, _ = read(ClaudeCode(), path, made.records)
+    growing = Growing(ClaudeCode(), RunRef("claude-code", str(path)))
+    whole = path.read_bytes()
+    path.write_bytes(b"")
+    for line in whole.splitlines(keepends=True):
+        with path.open("ab") as stream:
+            stream.write(line)
+        growing.read()
+    assert growing.run().spans == run.spans
+    (agent,) = (span for span in run.spans if span.operation is Operation.INVOKE_AGENT)
+    assert agent.parent_id == "t1"
+
+
+def test_only_a_change_of_the_model_tells_the_model_of_a_session_of_pi(tmp_path: Path) -> None:
+    made = PiRecords()
+    top = made.ask(None, "begin")
+    for kind, model in (("label", "a"), ("session_info", "b"), ("model_change", "c")):
+        made.records.append({**made.records[-1], "id": kind, "parentId": top, "type": kind, "modelId": model})
+    run, summary = read(Pi(), tmp_path / "s.jsonl", made.records)
+    assert (summary.model, run.summary.model) == ("c", "c")

@@ -34,7 +34,9 @@ class Session:
         self.within: dict[str, Conversation] = {}
         """Conversations of sub-agents in this file, by agent."""
         self.agents: dict[str, Span] = {}
-        """Their spans."""
+        """Their spans, before anything was linked."""
+        self.linked: dict[str, Span] = {}
+        """The same below what started them, as they were handed out last."""
         self.whose: Layers[str] = Layers()
         """Which sub-agent a record belongs to."""
         self.facts = Facts()
@@ -42,21 +44,21 @@ class Session:
         """Those of these conversations that no other session has."""
         self.problems: list[Problem] = []
         self.made: dict[str, Span] = {}
-        """New and changed spans; those of sub-agents as they were before anything was linked."""
+        """New and changed spans, but for those of sub-agents that are linked otherwise now."""
 
     @property
     def spans(self) -> dict[str, Span]:
         """New and changed spans by id since this session was copied, sub-agents below what started them."""
         for key, span in self.agents.items():
-            if (linked := self._linked(key, span)) != span:
-                self.agents[key] = self.made[linked.id] = linked
+            if (linked := self._linked(key, span)) != self.linked.get(key):
+                self.linked[key] = self.made[linked.id] = linked
         return self.made
 
     def copy(self) -> Session:
         made = Session.__new__(Session)
         made.__dict__.update(self.__dict__)
         made.main, made.whose = self.main.copy(), self.whose.copy()
-        made.within, made.agents = dict(self.within), dict(self.agents)
+        made.within, made.agents, made.linked = dict(self.within), dict(self.agents), dict(self.linked)
         self.ours, made.ours = set(), set()
         made.facts = self.facts.copy()
         made.problems, made.made = [], {}

@@ -17,7 +17,20 @@ from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
 from tracetui.formats.pi.count_branches import Branches
 from tracetui.formats.pi.facts import Facts
-from tracetui.formats.pi.lean import Answer, Asked, Counts, Entry, Left, Note, Response, Spent, Summary, Talk, lean
+from tracetui.formats.pi.lean import (
+    Answer,
+    Asked,
+    Chosen,
+    Counts,
+    Entry,
+    Left,
+    Note,
+    Response,
+    Spent,
+    Summary,
+    Talk,
+    lean,
+)
 from tracetui.formats.pi.records import SESSION, kind_of
 from tracetui.formats.pi.session import GROUP
 from tracetui.formats.pi.spans import outcome, stopped
@@ -80,7 +93,8 @@ class _Counter:
         if isinstance(entry, Talk):
             self._said(entry.message)
         elif isinstance(entry, Note):
-            self.facts.told_model = self.facts.told_model or entry.model_id or None
+            if isinstance(entry, Chosen):
+                self.facts.told_model = self.facts.told_model or entry.model_id or None
             self.tally.spans += not 0 < self.group < GROUP
             self.group = self.group + 1 if self.group < GROUP else 1
         else:

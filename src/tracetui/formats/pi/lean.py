@@ -93,8 +93,12 @@ class Talk(Entry, tag="message", kw_only=True):
     message: Asked | Response | Answer
 
 
-class Note(Entry, tag="model_change"):
-    """What the program notes for itself."""
+class Note(Entry, tag="label"):
+    """What the program notes for itself; by itself a label."""
+
+
+class Chosen(Note, tag="model_change"):
+    """Another model was chosen."""
 
     model_id: str | None = None
 
@@ -117,9 +121,9 @@ class Spent(Summary, tag="usage"):
 
 _notes: Final = [
     msgspec.defstruct(f"Note{number}", [], bases=(Note,), tag_field="type", tag=kind)
-    for number, kind in enumerate(sorted(NOTES - {"model_change"}))
+    for number, kind in enumerate(sorted(NOTES - {"label", "model_change"}))
 ]
-_decode: Final = msgspec.json.Decoder(reduce(or_, [*_notes, Note, Talk, Summary, Left, Spent], Entry)).decode
+_decode: Final = msgspec.json.Decoder(reduce(or_, [*_notes, Note, Chosen, Talk, Summary, Left, Spent], Entry)).decode
 
 
 def lean(line: bytes) -> Any:
