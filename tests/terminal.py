@@ -1,7 +1,8 @@
 """A program under a pseudo-terminal: spawn it, type, see its screen and every byte it sent, with the time it came.
 
 The tests of the whole program and the benchmarks drive it. Reading never waits for the model of the screen: bytes get
-their time when they are read, and are drawn (by pyte, which is slow) when nothing more is to be read.
+their time when they are read, and are drawn (by pyte, which is slow) when nothing more is to be read. The program gets
+an environment of its own: who runs the tests, and how, makes no difference.
 """
 
 from __future__ import annotations
@@ -14,16 +15,21 @@ import select
 import signal
 import struct
 import subprocess
+import sys
 import termios
 import time
 import warnings
 from codecs import getincrementaldecoder
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 import pyte
 
+from tests.shared import ROOT
+
+TRACETUI: Final = (sys.executable, "-m", "tracetui")
+PATIENCE: Final = 30.0
+"""Seconds after which something is not going to happen any more: a limit, never a wait."""
 KEYS: Final = {
     "up": "\x1b[A",
     "down": "\x1b[B",
@@ -76,51 +82,52 @@ class NotShown(AssertionError):
 
 
 class Terminal:
-    """A program under a pseudo-terminal of `size` = (columns, rows). A context manager; leaves no process behind."""
+    """A program that believes that it owns a terminal. As a context manager it leaves no process behind."""
 
     def __init__(
         self,
-        argv: Sequence[str],
-        *,
+        *argv: str,
         size: tuple[int, int] = (120, 40),
         env: Mapping[str, str] | None = None,
-        cwd: str | None = None,
+        controlling: bool = True,
+        answers: bool = False,
     ) -> None:
-        """Start `argv`. `env` is added to this process' own environment; an empty value takes a name away."""
+        """Start `argv` in a terminal of `size` = (columns, rows), with `env` added to a bare environment.
+
+        Unless `controlling`, the program gets no signal when the terminal hangs up. A terminal that `answers` tells
+        what it is asked; the others know no questions.
+        """
         self.size = size
         self.received: list[Received] = []
         """Everything that the program sent so far."""
+        self._answers = answers
         self._screen = pyte.Screen(*size)
         self._stream = pyte.Stream(self._screen)
         self._decoder = getincrementaldecoder("utf-8")("replace")
         self._held = ""
         self._question = b""
         self._drawn = 0
-        self._master, slave = pty.openpty()
+        self._master, self._slave = pty.openpty()
         os.set_blocking(self._master, False)
         self._set_size()
-        environment = {**os.environ, "TERM": "xterm-256color", "COLORTERM": "truecolor", **(env or {})}
+        self.modes_before = self.modes
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # a fork beside threads: all it does is one ioctl
             self.started = time.perf_counter()
             self.process = subprocess.Popen(
                 argv,
-                stdin=slave,
-                stdout=slave,
-                stderr=slave,
-                cwd=cwd,
-                env={name: value for name, value in environment.items() if value},
+                stdin=self._slave,
+                stdout=self._slave,
+                stderr=self._slave,
+                env=_bare_environment() | dict(env or {}),
                 start_new_session=True,
-                preexec_fn=_take_terminal,
+                preexec_fn=_take_terminal if controlling else None,
             )
-        os.close(slave)
 
     def __enter__(self) -> Terminal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     # ---- to the program
@@ -132,6 +139,19 @@ class Terminal:
             self._write(KEYS.get(key, key).encode())
         return at
 
+    def type(self, *keys: str) -> None:
+        """Type keys, each when the program has answered to the one before (a lone escape needs a pause after it)."""
+        for key in keys:
+            self.send(key)
+            self.wait_quiet(0.15 if key == "escape" else 0.03)
+
+    def stall(self) -> None:
+        """Type, without reading, until the program can write no more and has as much again to write."""
+        waiting = -1
+        while waiting != (waiting := _waiting(self._master)):
+            self._type_blindly(20)
+        self._type_blindly(60)
+
     def resize(self, columns: int, rows: int) -> None:
         """Change the size of the terminal; the program gets a SIGWINCH."""
         self.draw()
@@ -142,6 +162,13 @@ class Terminal:
     def signal(self, number: signal.Signals) -> None:
         """Send a signal to the program."""
         self.process.send_signal(number)
+
+    def hang_up(self) -> None:
+        """Close the terminal, as a lost connection does."""
+        if self._master >= 0:
+            os.close(self._slave)
+            os.close(self._master)
+            self._master = self._slave = -1
 
     # ---- from the program
 
@@ -155,12 +182,23 @@ class Terminal:
         self.draw()
         return self._text()
 
-    def cells(self, row: int) -> list[pyte.screens.Char]:
-        """The characters of a row with their colours and attributes."""
-        self.draw()
-        return [self._screen.buffer[row][column] for column in range(self.size[0])]
+    @property
+    def modes(self) -> list[Any]:
+        """The modes of the line (`termios`), as the system has them now."""
+        return termios.tcgetattr(self._slave)[:4]
 
-    def wait_for(self, pattern: str, *, timeout: float = 10.0, gone: bool = False) -> float:
+    def left_unread(self) -> int:
+        """Bytes of input that nobody has read: whoever reads the terminal next gets them. Changes the modes."""
+        modes = termios.tcgetattr(self._slave)
+        modes[3] &= ~termios.ICANON
+        termios.tcsetattr(self._slave, termios.TCSANOW, modes)
+        return _waiting(self._slave)
+
+    def expect(self, words: str) -> None:
+        """Wait until the screen shows these words."""
+        self.wait_until(lambda text: words in text, what=words)
+
+    def wait_for(self, pattern: str, *, timeout: float = PATIENCE, gone: bool = False) -> float:
         """Wait until the screen shows `pattern` (a regular expression over lines), or no more if `gone`.
 
         Returns when the bytes came that made it so. Raises `NotShown` with the screen.
@@ -168,7 +206,7 @@ class Terminal:
         expression = re.compile(pattern, re.MULTILINE)
         return self.wait_until(lambda text: bool(expression.search(text)) is not gone, timeout=timeout, what=pattern)
 
-    def wait_until(self, holds: Callable[[str], bool], *, timeout: float = 10.0, what: str = "the state") -> float:
+    def wait_until(self, holds: Callable[[str], bool], *, timeout: float = PATIENCE, what: str = "the state") -> float:
         """Wait until something holds of the text of the screen; returns when the bytes came that made it so."""
         end = time.perf_counter() + timeout
         at = self._draw_until(holds, check_now=True)
@@ -178,7 +216,7 @@ class Terminal:
             at = self._draw_until(holds)
         return at
 
-    def wait_quiet(self, seconds: float = 0.15, *, timeout: float = 10.0) -> float:
+    def wait_quiet(self, seconds: float = 0.3, *, timeout: float = PATIENCE) -> float:
         """Wait until nothing came for so long; returns when the last byte came."""
         end = time.perf_counter() + timeout
         quiet_since = time.perf_counter()
@@ -188,15 +226,27 @@ class Terminal:
         self.draw()
         return self.received[-1].at if self.received else self.started
 
-    def wait_exit(self, timeout: float = 10.0) -> int:
-        """Wait until the program ends, reading what it still sends; its exit status, negative for a signal."""
+    def wait_stopped(self) -> None:
+        """Wait until the program is suspended."""
+        end = time.perf_counter() + PATIENCE
+        pid = status = 0
+        while not pid:
+            if time.perf_counter() > end:
+                raise NotShown(f"the program was not suspended; the screen:\n{self.text()}")
+            self.read(0.02)
+            pid, status = os.waitpid(self.process.pid, os.WNOHANG | os.WUNTRACED)
+        assert os.WIFSTOPPED(status), f"it ended with {status}"
+
+    def wait_exit(self, timeout: float = PATIENCE, *, reading: bool = True) -> int:
+        """Wait until the program ends, `reading` what it still sends or not; its exit status, negative for a signal."""
+        if not reading:
+            return self.process.wait(timeout)
         end = time.perf_counter() + timeout
         while self.process.poll() is None:
             if time.perf_counter() > end:
                 raise NotShown(f"the program did not end; the screen:\n{self.text()}")
             self.read(0.005)
-        while self.read(0):
-            pass
+        self.read(0)
         return self.process.returncode
 
     def read(self, wait: float) -> int:
@@ -205,13 +255,11 @@ class Terminal:
         while select.select([self._master], [], [], 0 if got else wait)[0]:
             try:
                 data = os.read(self._master, 1 << 16)
-            except OSError:  # the last one that held the other side is gone
-                data = b""
-            if not data:
+            except BlockingIOError:  # the program took back what it had sent
                 break
             self.received.append(Received(time.perf_counter(), data))
             got += len(data)
-            if self._question or b"\x1b" in data:
+            if self._answers and (self._question or b"\x1b" in data):
                 self._answer(self._question + data)
         return got
 
@@ -222,15 +270,12 @@ class Terminal:
 
     def draw(self) -> None:
         """Draw everything that was read."""
-        self._draw_until(lambda text: False)
-
-    # ---- the end
+        while self._drawn < len(self.received):
+            self._draw_next()
 
     def close(self) -> None:
         """Hang up; a program that stays is killed."""
-        if self._master >= 0:
-            os.close(self._master)
-            self._master = -1
+        self.hang_up()
         try:
             self.process.wait(1)
         except subprocess.TimeoutExpired:
@@ -247,6 +292,11 @@ class Terminal:
         while data:
             select.select([], [self._master], [], 1)
             data = data[os.write(self._master, data) :]
+
+    def _type_blindly(self, count: int) -> None:
+        for number in range(count):
+            self.send("g" if number % 2 else "G")
+            select.select([], [], [], 0.02)
 
     def _answer(self, data: bytes) -> None:
         for question, answer in _ANSWERS:
@@ -268,18 +318,19 @@ class Terminal:
         if check_now and holds(self._text()):
             return self.received[self._drawn - 1].at if self._drawn else self.started
         while self._drawn < len(self.received):
-            at, data = self.received[self._drawn]
-            self._drawn += 1
-            self._feed(data)
+            at = self._draw_next()
             if holds(self._text()):
                 return at
         return None
 
-    def _feed(self, data: bytes) -> None:
+    def _draw_next(self) -> float:
+        at, data = self.received[self._drawn]
+        self._drawn += 1
         text = self._held + self._decoder.decode(data)
         part = _PART.search(text)
         self._held = part.group() if part else ""
         self._stream.feed(_UNKNOWN_TO_PYTE.sub("", text[: len(text) - len(self._held)]))
+        return at
 
     def _text(self) -> str:
         rows = self._screen.buffer
@@ -295,3 +346,16 @@ def plain(output: bytes) -> str:
 def _take_terminal() -> None:
     """In the new process: make its standard input the terminal that controls it."""
     fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+
+def _bare_environment() -> dict[str, str]:
+    """Nothing of who runs the tests but where programs and modules are; no home."""
+    modules = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), str(ROOT))))
+    own = {"TERM": "xterm-256color", "COLORTERM": "truecolor", "LANG": "C.UTF-8", "PYTHONPATH": modules}
+    nowhere = dict.fromkeys(("HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), "/dev/null/nowhere")
+    return {"PATH": os.environ.get("PATH", "")} | own | nowhere
+
+
+def _waiting(descriptor: int) -> int:
+    """Bytes that can be read."""
+    return int(struct.unpack("i", fcntl.ioctl(descriptor, termios.FIONREAD, b"\0" * 4))[0])

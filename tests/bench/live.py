@@ -80,7 +80,7 @@ def latency(scale: int, rounds: int) -> Iterator[Row]:
     for steps in (20, 2_000):
         ways: dict[str, Callable[[Path], Terminal]] = {
             "tracetui": lambda path: followed(path.parent),
-            "less +F": lambda path: Terminal(["less", "-S", "+F", str(path)]),
+            "less +F": lambda path: Terminal("less", "-S", "+F", str(path)),
             "lnav": _lnav,
         }
         for name in [name for name in ways if name != "tracetui" and not shutil.which(name.split()[0])]:
@@ -107,7 +107,7 @@ def latency(scale: int, rounds: int) -> Iterator[Row]:
 def _lnav(path: Path) -> Terminal:
     home = path.parent / "home"
     home.mkdir(exist_ok=True)  # else it leaves its things in the folder where it was started
-    terminal = Terminal(["lnav", str(path)], env={"HOME": str(home)})
+    terminal = Terminal("lnav", str(path), env={"HOME": str(home)}, answers=True)
     terminal.wait_quiet(1.0)
     terminal.send("G")
     return terminal

@@ -19,7 +19,6 @@ SIZE: Final = (120, 40)
 CELLS: Final = SIZE[0] * SIZE[1]
 APPS: Final = str(Path(__file__).with_name("apps.py"))
 ENVIRONMENT: Final = {
-    "PYTHONDONTWRITEBYTECODE": "",
     "XDG_STATE_HOME": str(data.CACHE / f"state-{os.getpid()}"),  # how somebody left the list must not matter
     "XDG_CONFIG_HOME": str(data.CACHE / "config"),
     "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX") or str(data.CACHE / "pycache"),
@@ -32,7 +31,7 @@ _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
 
 def start(*arguments: str, size: tuple[int, int] = SIZE) -> Terminal:
     """A Python program in a fresh process."""
-    return Terminal([sys.executable, *arguments], size=size, env=ENVIRONMENT)
+    return Terminal(sys.executable, *arguments, size=size, env=ENVIRONMENT, answers=True)
 
 
 def tracetui(*paths: Path) -> Terminal:
@@ -141,7 +140,7 @@ def line_view(scale: int, rounds: int) -> Iterator[Row]:
     for count in (1_000, 1_000_000):
         with start(APPS, "rows", str(count)) as terminal:
             terminal.wait_for(r"step +0 ")
-            terminal.wait_quiet()
+            terminal.wait_quiet(0.15)
             for name in ("down", "pagedown"):
                 press(terminal, name)
                 times[count, name] = [press(terminal, name) for _ in range(24)]

@@ -12,7 +12,7 @@ import pytest
 
 from tests.cli.test_tail import tailing
 from tests.docs.conftest import ROOT, STEPLOG
-from tests.terminal import Terminal
+from tests.terminal import TRACETUI, Terminal
 from tracetui.formats.base import Format
 from tracetui.testing import check_format
 
@@ -118,16 +118,13 @@ def test_its_files_are_tailed(site: Path, logs: Path) -> None:
 
 @pytest.mark.e2e
 def test_the_app_opens_follows_and_compares_them(site: Path, logs: Path) -> None:
-    quiet = {"HOME": str(logs), "XDG_STATE_HOME": "", "XDG_CONFIG_HOME": ""}
-    with Terminal(
-        [sys.executable, "-m", "tracetui", str(logs)], size=(120, 40), env=environment(site) | quiet
-    ) as terminal:
-        terminal.wait_for(r"live \d+ folder|polling", timeout=30)
-        terminal.wait_for("2 runs", timeout=30)
+    with Terminal(*TRACETUI, str(logs), env=environment(site), answers=True) as terminal:
+        terminal.wait_for(r"live \d+ folder|polling")
+        terminal.wait_for("2 runs")
         append(logs / "two.jsonl", b'{"step": 4, "tool": "whistle", "output": "a tune"}\n')
-        terminal.wait_for("whistle", timeout=30)
+        terminal.wait_for("whistle")
         terminal.send("space", "j", "space", "d")
-        terminal.wait_for("first difference: step 2 translate", timeout=30)
+        terminal.wait_for("first difference: step 2 translate")
 
 
 def append(path: Path, data: bytes) -> None:

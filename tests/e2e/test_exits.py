@@ -13,18 +13,19 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crashing import PLACES
-from tests.e2e.terminal import TRACETUI, Terminal
+from tests.e2e.judge import left_behind
+from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
 HERE = Path(__file__).parent
 READY = "first error"
 
 
-def opened(folder: Path, **options: bool) -> Terminal:
+def opened(folder: Path, *, controlling: bool = True) -> Terminal:
     """The program, when the list is there."""
-    terminal = Terminal(*TRACETUI, str(folder), controlling=options.get("controlling", True))
+    terminal = Terminal(*TRACETUI, str(folder), controlling=controlling)
     terminal.expect(READY)
-    terminal.rest()
+    terminal.wait_quiet()
     return terminal
 
 
@@ -32,66 +33,66 @@ def opened(folder: Path, **options: bool) -> Terminal:
 def test_a_key(samples: Path, key: str) -> None:
     with opened(samples) as terminal:
         terminal.type(key)
-        assert terminal.end() == 0
-        assert terminal.left_behind == []
+        assert terminal.wait_exit() == 0
+        assert left_behind(terminal) == []
 
 
 @pytest.mark.parametrize("where", ["/", "f", "ctrl+p", "?", "enter"])
 def test_the_interrupt_key_ends_it_from_everywhere(samples: Path, where: str) -> None:
     with opened(samples) as terminal:
         terminal.type(where, "ctrl+c")
-        assert terminal.end() == 0
-        assert terminal.left_behind == []
+        assert terminal.wait_exit() == 0
+        assert left_behind(terminal) == []
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT])
 def test_a_signal(samples: Path, number: signal.Signals) -> None:
     with opened(samples) as terminal:
-        terminal.send(number)
-        assert terminal.end() == 128 + number
-        assert terminal.left_behind == []
+        terminal.signal(number)
+        assert terminal.wait_exit() == 128 + number
+        assert left_behind(terminal) == []
         assert b"Traceback" not in terminal.output
 
 
 def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(samples: Path) -> None:
     with opened(samples) as terminal:
-        terminal.send(signal.SIGTSTP)
-        terminal.stopped()
-        terminal.rest()
-        assert terminal.left_behind == []
+        terminal.signal(signal.SIGTSTP)
+        terminal.wait_stopped()
+        terminal.wait_quiet()
+        assert left_behind(terminal) == []
         painted = len(terminal.output)
-        terminal.send(signal.SIGCONT)
-        terminal.rest()
+        terminal.signal(signal.SIGCONT)
+        terminal.wait_quiet()
         assert len(terminal.output) > painted
-        assert "mode 1049" in terminal.left_behind
+        assert "mode 1049" in left_behind(terminal)
         terminal.type("q")
-        assert terminal.end() == 0
-        assert terminal.left_behind == []
+        assert terminal.wait_exit() == 0
+        assert left_behind(terminal) == []
 
 
 @pytest.mark.parametrize("controlling", [True, False], ids=["hang-up signal", "no signal"])
 def test_a_terminal_that_goes_away(samples: Path, controlling: bool) -> None:
     with opened(samples, controlling=controlling) as terminal:
         terminal.hang_up()
-        assert terminal.end(seconds=5, reading=False) == 129
+        assert terminal.wait_exit(5, reading=False) == 129
 
 
 def test_a_terminal_that_takes_nothing_any_more_does_not_hold_it(samples: Path) -> None:
     with opened(samples) as terminal:
         terminal.stall()
-        terminal.send(signal.SIGTERM)
-        assert terminal.end(seconds=8, reading=False) == 143
+        terminal.signal(signal.SIGTERM)
+        assert terminal.wait_exit(8, reading=False) == 143
 
 
 @pytest.mark.parametrize("place", PLACES)
 def test_a_crash(samples: Path, tmp_path: Path, place: str) -> None:
     command = (sys.executable, str(HERE / "crashing.py"), place, str(samples))
-    with Terminal(*command, TMPDIR=str(tmp_path)) as terminal:
+    with Terminal(*command, env={"TMPDIR": str(tmp_path)}) as terminal:
         if place in ("key", "end"):
             terminal.expect(READY)
             terminal.type("q")
-        assert terminal.end() == 70
-        assert terminal.left_behind == []
+        assert terminal.wait_exit() == 70
+        assert left_behind(terminal) == []
         assert b"Traceback" not in terminal.output
         assert b"SECRET" not in terminal.output
         last = terminal.output.decode().split("\x1b")[-1]
@@ -107,8 +108,8 @@ def test_quitting_while_a_scan_waits_for_ever() -> None:
     with Terminal(sys.executable, str(HERE / "endless.py")) as terminal:
         terminal.expect("scanning 24 files")
         terminal.type("q")
-        assert terminal.end() == 0
-        assert terminal.left_behind == []
+        assert terminal.wait_exit() == 0
+        assert left_behind(terminal) == []
 
 
 def test_a_pipe_among_the_traces_holds_nothing_up(samples: Path, tmp_path: Path) -> None:
@@ -117,12 +118,12 @@ def test_a_pipe_among_the_traces_holds_nothing_up(samples: Path, tmp_path: Path)
     with Terminal(*TRACETUI, str(tmp_path), str(samples)) as terminal:
         terminal.expect(READY)
         terminal.type("q")
-        assert terminal.end() == 0
+        assert terminal.wait_exit() == 0
 
 
 def test_a_dumb_terminal_is_refused_with_a_hint(samples: Path) -> None:
-    with Terminal(*TRACETUI, str(samples), TERM="dumb") as terminal:
-        assert terminal.end() == 2
+    with Terminal(*TRACETUI, str(samples), env={"TERM": "dumb"}) as terminal:
+        assert terminal.wait_exit() == 2
         assert b"tracetui ls" in terminal.output
         assert b"\x1b" not in terminal.output
 
@@ -130,7 +131,7 @@ def test_a_dumb_terminal_is_refused_with_a_hint(samples: Path) -> None:
 def test_without_keys_it_is_refused_with_a_hint(samples: Path) -> None:
     shell = f'"{sys.executable}" -m tracetui "{samples}" < /dev/null'
     with Terminal("/bin/sh", "-c", shell) as terminal:
-        assert terminal.end() == 2
+        assert terminal.wait_exit() == 2
         assert b"tracetui ls" in terminal.output
         assert b"\x1b" not in terminal.output
 

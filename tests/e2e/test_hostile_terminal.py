@@ -15,16 +15,18 @@ from pathlib import Path
 import pytest
 
 from tests import hostile
-from tests.e2e.terminal import TRACETUI, Terminal, leaked, sequences
+from tests.e2e.judge import leaked, sequences
 from tests.shared import SHARED, needs_shared
+from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
 NOW = datetime(2026, 11, 21, 10, 0, tzinfo=UTC)
 COPIES = ("y", "y", "y", "p", "y", "l")
 WALK = (
     *("down", "down", "enter", "down", "t", "down", ">", ">", ">", ">", ">", ">", "3", "G", "l", *COPIES),
-    *("/", "o", "w", "n", "enter", "n", "esc", "esc", "esc", "esc", "end", "enter", "r", "esc", "esc", "W", ">", ">"),
-    *("b", "b", "!", "!", "ctrl+p", "c", "l", "i", "c", "k", "esc", "esc", "?", "esc"),
+    *("/", "o", "w", "n", "enter", "n", "escape", "escape", "escape", "escape", "end", "enter"),
+    *("r", "escape", "escape", "W", ">", ">", "b", "b", "!", "!"),
+    *("ctrl+p", "c", "l", "i", "c", "k", "escape", "escape", "?", "escape"),
 )
 
 
@@ -32,13 +34,13 @@ def driven(folder: Path) -> bytes:
     """Everything that the program writes from its start to its end."""
     with Terminal(*TRACETUI, str(folder), size=(140, 45)) as terminal:
         terminal.expect("failed")
-        terminal.rest()
+        terminal.wait_quiet()
         terminal.type(*WALK)
         terminal.resize(90, 30)
-        terminal.rest()
-        terminal.type("esc", "esc", "esc", "q", "q", "q")
-        assert terminal.end() == 0
-        return bytes(terminal.output)
+        terminal.wait_quiet()
+        terminal.type("escape", "escape", "escape", "q", "q", "q")
+        assert terminal.wait_exit() == 0
+        return terminal.output
 
 
 def copied(output: bytes) -> list[bytes]:

@@ -14,12 +14,9 @@ import pytest
 
 from tests.e2e import growing
 from tests.shared import SHARED, needs_shared
-from tests.terminal import Terminal
+from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
-TRACETUI: Final = (sys.executable, "-m", "tracetui")
-UNSET: Final = dict.fromkeys(("COLUMNS", "LINES", "NO_COLOR", "XDG_STATE_HOME", "XDG_CONFIG_HOME"), "")
-PATIENCE: Final = 20.0
 _NOTE: Final = re.compile(r"^.\s*[╰…]")
 
 
@@ -44,10 +41,10 @@ def test_a_run_that_is_followed(
     first = next(agent)
     with opened(folder, *options) as terminal:
         follow(terminal)
-        terminal.wait_for(re.escape(first), timeout=PATIENCE)
+        terminal.expect(first)
         for name in agent:
             if name:
-                terminal.wait_for(re.escape(name), timeout=PATIENCE)
+                terminal.expect(name)
             else:
                 terminal.read(0.02)
         expect_all(terminal, listed(folder)[0]["address"])
@@ -61,7 +58,7 @@ def test_rows_that_are_appended(tmp_path: Path) -> None:
     with opened(tmp_path) as terminal:
         for words in agent:
             if words:
-                terminal.wait_for(words, timeout=PATIENCE)
+                terminal.wait_for(words)
             else:
                 terminal.read(0.02)
         terminal.wait_for(f"{growing.STEPS} runs")
@@ -92,7 +89,7 @@ def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[s
     how = ["--live", "--rate", "100", "--runs", "1", "--steps", "14", "--payload", "200", *options]
     with opened(tmp_path) as terminal, subprocess.Popen([*tool, *how, "--replay", "0", "--nest", "0"]) as generator:
         try:
-            terminal.wait_for(r"^.[◐✓✗?] ", timeout=PATIENCE)
+            terminal.wait_for(r"^.[◐✓✗?] ")
             terminal.send("g")
             follow(terminal)
             while generator.poll() is None:
@@ -106,9 +103,8 @@ def test_beside_the_shared_generator(tmp_path: Path, name: str, options: tuple[s
 
 def opened(folder: Path, *options: str) -> Terminal:
     """The program, when it watches; its screen is high enough for every step of a run."""
-    home = {"HOME": f"{folder}-home"}
-    terminal = Terminal([*TRACETUI, *options, str(folder)], size=(120, 70), env=UNSET | home)
-    terminal.wait_for(r"live \d+ folder|polling", timeout=PATIENCE)
+    terminal = Terminal(*TRACETUI, *options, str(folder), size=(120, 70), answers=True)
+    terminal.wait_for(r"live \d+ folder|polling")
     return terminal
 
 
@@ -133,7 +129,7 @@ def expect_all(terminal: Terminal, address: str) -> None:
         return same and f" {status} " in text.split("\n")[0].replace("(", " ")
 
     wanted = "\n".join(one.pattern for one in expected)
-    terminal.wait_until(equal, timeout=PATIENCE, what=f"{status}, and all of\n{wanted}")
+    terminal.wait_until(equal, what=f"{status}, and all of\n{wanted}")
 
 
 def tree_rows(text: str) -> list[str]:

@@ -12,7 +12,8 @@ from typing import Any
 
 import pytest
 
-from tests.e2e.terminal import TRACETUI, Terminal
+from tests.e2e.judge import left_behind
+from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
 DECIDED = re.compile(r"(\d+) of (\d+) decided")
@@ -21,9 +22,9 @@ VERDICTS = {"r": "real", "f": "flaky", "k": "known", "i": "ignore"}
 
 def opened(folder: Path, state: Path, size: tuple[int, int]) -> Terminal:
     """The program, when everything is counted."""
-    terminal = Terminal(*TRACETUI, str(folder), size=size, XDG_STATE_HOME=str(state), TZ="UTC")
+    terminal = Terminal(*TRACETUI, str(folder), size=size, env={"XDG_STATE_HOME": str(state), "TZ": "UTC"})
     terminal.expect("triage")
-    terminal.rest()
+    terminal.wait_quiet()
     return terminal
 
 
@@ -35,7 +36,7 @@ def said(state: Path) -> list[dict[str, Any]]:
 def decided(terminal: Terminal) -> tuple[int, int]:
     """How many signatures are decided, of how many."""
     terminal.expect(" decided")
-    found = DECIDED.search(terminal.text)
+    found = DECIDED.search(terminal.text())
     assert found is not None
     return int(found[1]), int(found[2])
 
@@ -44,7 +45,7 @@ def judge_all(terminal: Terminal) -> int:
     """Judge every signature by keys, with all four verdicts, the last one again, an undo and a note; how many."""
     terminal.type("T")
     terminal.expect("failed of 70 runs")  # all are counted: from now on nothing moves but by keys
-    terminal.rest()
+    terminal.wait_quiet()
     done, count = decided(terminal)
     assert (done, count) == (0, 16)
     for letter, verdict in VERDICTS.items():
@@ -57,7 +58,7 @@ def judge_all(terminal: Terminal) -> int:
     terminal.type("1")
     assert decided(terminal)[0] == len(VERDICTS)
     terminal.type("a")
-    terminal.rest()
+    terminal.wait_quiet()
     terminal.type(*"ask Ana", "enter")
     terminal.expect("ask Ana")
     terminal.type("v", "r")
@@ -78,8 +79,8 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
     with opened(samples, state, size) as terminal:
         count = judge_all(terminal)
         terminal.type("q", "q")
-        assert terminal.end() == 0
-        assert terminal.left_behind == []
+        assert terminal.wait_exit() == 0
+        assert left_behind(terminal) == []
 
     verdicts = [line for line in said(state) if line["do"] == "verdict"]
     undone = {line["undoes"] for line in said(state) if line["do"] == "undo"}
@@ -94,10 +95,10 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
     with opened(samples, state, size) as terminal:
         terminal.type("T")
         terminal.expect(f"{count} of {count} decided")
-        terminal.type("esc", "f", *"verdict:flaky", "enter")
+        terminal.type("escape", "f", *"verdict:flaky", "enter")
         terminal.expect("/70 shown" if size[0] > 100 else " flaky")
-        terminal.type("esc", "q")
-        assert terminal.end() == 0
+        terminal.type("escape", "q")
+        assert terminal.wait_exit() == 0
 
 
 @pytest.mark.parametrize("name", ["triage.md", "triage.html", "triage.json"])
@@ -108,7 +109,7 @@ def test_what_was_judged_is_in_the_triage_that_is_taken_along(samples: Path, tmp
         terminal.type("x", "\x15", *str(target), "enter")
         terminal.expect("wrote ")
         terminal.type("q", "q")
-        assert terminal.end() == 0
+        assert terminal.wait_exit() == 0
     told = subprocess.run(
         [*TRACETUI, "triage", "--json", str(samples)],
         capture_output=True,

@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 import re
-import struct
-import termios
 import time
 from pathlib import Path
 
 import pytest
 
-from tests.e2e.terminal import PATIENCE, TRACETUI, Terminal
+from tests.terminal import PATIENCE, TRACETUI, Terminal
 from tracetui.ui.terminal.pace import LARGEST_WINDOW
 
 pytestmark = pytest.mark.e2e
 READY = "first error"
-QUESTION, ANSWER = b"\x1b[?2048$p", b"\x1b[?2048;0$y"
+QUESTION, ANSWER = b"\x1b[?2048$p", "\x1b[?2048;0$y"
 TERMINAL_BUFFER = 70_000
 """Bytes that the system takes for a terminal that reads nothing."""
 PICTURE = 45_000
@@ -34,7 +30,7 @@ def opened(folder: Path, size: tuple[int, int] = (120, 40)) -> Terminal:
     """The program, when the list is there."""
     terminal = Terminal(*TRACETUI, str(folder), size=size)
     terminal.expect(READY)
-    terminal.rest()
+    terminal.wait_quiet()
     return terminal
 
 
@@ -42,13 +38,13 @@ def at_the_top(folder: Path, size: tuple[int, int] = (120, 40)) -> str:
     """What the screen shows at the first row, when nothing is slow."""
     with opened(folder, size) as terminal:
         terminal.type("G", "g")
-        terminal.rest(1.0)
+        terminal.wait_quiet(1.0)
         return seen(terminal)
 
 
 def seen(terminal: Terminal) -> str:
     """What the screen shows, but for the digits of masks: they are others in each process."""
-    return re.sub("(?<=•)[0-9a-f]{4}", "", terminal.text)
+    return re.sub("(?<=•)[0-9a-f]{4}", "", terminal.text())
 
 
 def comes_to_show(terminal: Terminal, text: str, line: SlowLine | None = None) -> bool:
@@ -67,33 +63,24 @@ def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path) -> 
         before = len(terminal.output)
         for _ in range(3):
             terminal.stall()  # each time 60 pictures and more that nobody sees
-        os.write(terminal._master, b"g")
-        assert comes_to_show(terminal, at_the_top(ended)), terminal.text
+        terminal.send("g")
+        assert comes_to_show(terminal, at_the_top(ended)), terminal.text()
         assert len(terminal.output) - before < TERMINAL_BUFFER + 2 * PICTURE
 
 
 def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path) -> None:
     with opened(ended) as terminal:
         terminal.stall()
-        os.write(terminal._master, b"g")
+        terminal.send("g")
         terminal.resize(140, 44)
-        terminal._screen.resize(44, 140)
-        assert comes_to_show(terminal, at_the_top(ended, (140, 44))), terminal.text
+        assert comes_to_show(terminal, at_the_top(ended, (140, 44))), terminal.text()
 
 
 def test_a_stalled_terminal_can_be_left(ended: Path) -> None:
     with opened(ended) as terminal:
         terminal.stall()
-        os.write(terminal._master, b"q")
-        assert terminal.end(seconds=5, reading=False) == 0
-
-
-def typed_into_the_shell(terminal: Terminal) -> int:
-    """Bytes of input that the program left for whoever reads the terminal next."""
-    modes = termios.tcgetattr(terminal._slave)
-    modes[3] &= ~termios.ICANON
-    termios.tcsetattr(terminal._slave, termios.TCSANOW, modes)
-    return int(struct.unpack("i", fcntl.ioctl(terminal._slave, termios.FIONREAD, b"\0" * 4))[0])
+        terminal.send("q")
+        assert terminal.wait_exit(5, reading=False) == 0
 
 
 class SlowLine:
@@ -106,17 +93,17 @@ class SlowLine:
         """The most bytes that were on their way."""
         self._way = bytearray()
 
-    def run(self, seconds: float, *keys: bytes) -> None:
+    def run(self, seconds: float, *keys: str) -> None:
         """Type a key thirty times a second, for so long; then wait until everything is shown."""
         start = shown_at = busy_at = time.monotonic()
         typed = 0
         while (now := time.monotonic()) < min(start + PATIENCE, max(start + seconds, busy_at) + 0.8):
             if keys and typed < (now - start) * 30 and now < start + seconds:
-                os.write(self.terminal._master, keys[typed % len(keys)])
+                self.terminal.send(keys[typed % len(keys)])
                 typed += 1
-            before = len(self.terminal.output)
+            before = len(self.terminal.received)
             self.terminal.read(0.005)
-            self._way += self.terminal.output[before:]
+            self._way += b"".join(data for _, data in self.terminal.received[before:])
             self.most = max(self.most, len(self._way))
             size = int((now - shown_at) * self.rate)
             if size > len(QUESTION):
@@ -131,7 +118,7 @@ class SlowLine:
         part = self._way[: cut + len(QUESTION) if 0 <= cut < size else size]
         del self._way[: len(part)]
         for _ in range(part.count(QUESTION)):
-            os.write(self.terminal._master, ANSWER)
+            self.terminal.send(ANSWER)
 
 
 def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> None:
@@ -139,9 +126,9 @@ def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> N
         SlowLine(terminal, 10_000_000).run(1.5)
         terminal.expect(READY)
         line = SlowLine(terminal, 40_000)
-        line.run(2.0, b"g", b"G")
-        os.write(terminal._master, b"g")
-        assert comes_to_show(terminal, at_the_top(ended), line), terminal.text
+        line.run(2.0, "g", "G")
+        terminal.send("g")
+        assert comes_to_show(terminal, at_the_top(ended), line), terminal.text()
         assert line.most < LARGEST_WINDOW + PICTURE
 
 
@@ -150,8 +137,8 @@ def test_no_answer_of_the_terminal_lands_in_the_shell(ended: Path) -> None:
         line = SlowLine(terminal, 10_000_000)
         line.run(1.5)
         terminal.expect(READY)
-        os.write(terminal._master, b"Gq")
+        terminal.send("Gq")
         line.run(0.5)
-        assert terminal.end() == 0
+        assert terminal.wait_exit() == 0
         assert terminal.output.count(QUESTION) > 1
-        assert typed_into_the_shell(terminal) == 0
+        assert terminal.left_unread() == 0

@@ -14,9 +14,9 @@ import pytest
 from msgspec.structs import replace
 
 from tests.cli.run import Cli, write_traces
-from tests.e2e.terminal import TRACETUI, Terminal
 from tests.shared import ROOT
 from tests.sources.sshd import SlowLine, Sshd, missing, until
+from tests.terminal import TRACETUI, Terminal
 from tracetui.formats import registry
 from tracetui.live.load import Reader, read_run
 from tracetui.live.scan import scan
@@ -400,7 +400,7 @@ def test_the_app_opens_there_and_leaves_nothing(there: Sshd, traces: Path) -> No
     with Terminal(*TRACETUI, f"there:{traces}") as terminal:
         terminal.expect("10 runs")
         terminal.type("q")
-        assert terminal.end() == 0
+        assert terminal.wait_exit() == 0
     until(lambda: there.sessions() == 0, "the connection is still served")
 
 
@@ -408,6 +408,6 @@ def test_the_app_opens_there_and_leaves_nothing(there: Sshd, traces: Path) -> No
 def test_the_app_draws_nothing_before_it_is_connected(there: Sshd, traces: Path) -> None:
     there.trust()
     with Terminal(*TRACETUI, f"there:{traces}") as terminal:
-        assert terminal.end() == 1
+        assert terminal.wait_exit() == 1
         assert b"not a known host" in terminal.output
         assert b"\x1b" not in terminal.output
