@@ -41,6 +41,19 @@ def test_children_follow_the_run_that_started_them_in_the_order_they_began() -> 
     ]  # fmt: skip
 
 
+def test_children_in_files_of_their_own_stand_below_their_parent_too_and_orphans_by_themselves() -> None:
+    runs = [
+        run("late", age=1, agent="x"),
+        run("orphan", age=2, agent="y", parent="gone"),
+        run("parent", age=9, agent="z"),
+        run("child", age=5, agent="x", parent="parent"),
+    ]
+    assert names(arrange(runs, [], Arrangement(group="agent"), now=NOW)) == [
+        "x", "late", "y", "orphan", "z", "parent", "child",
+    ]  # fmt: skip
+    assert names(arrange(runs, [], Arrangement(group="none"), now=NOW)) == ["late", "orphan", "parent", "child"]
+
+
 def test_a_cycle_of_parents_loses_no_run() -> None:
     a = run("a", ref=RunRef("x", "f", "a"), parent="b")
     b = run("b", ref=RunRef("x", "f", "b"), parent="a")

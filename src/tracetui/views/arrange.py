@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
@@ -81,10 +81,11 @@ def arrange(
         wanted = _query(arrangement, now, going, context)
         kept = wanted.select(kept, columns)
         broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
-    nested = _nest(kept)
+    above = parents(kept)
+    nested = _nest(kept, above)
     if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
         return [*nested, *broken]
-    return _grouped(nested, broken, _group_label(arrangement.group, now, going))
+    return _grouped(nested, broken, above, _group_label(arrangement.group, now, going))
 
 
 def place_of(
@@ -113,21 +114,30 @@ def _query(
     return found
 
 
-def _nest(runs: list[RunSummary]) -> list[RunSummary]:
+def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
+    """Who started whom of these runs: a run of the same file, else one of the same format."""
+    started = [run for run in runs if run.parent is not None and run.parent != run.id]
+    if not started:
+        return {}
+    beside = {(run.ref.path, run.id): run.ref for run in runs}
+    elsewhere = {(run.ref.format, run.id): run.ref for run in runs}
+    above: dict[RunRef, RunRef] = {}
+    for run in started:
+        found = beside.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
+        if found is not None:
+            above[run.ref] = found
+    return above
+
+
+def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSummary]:
     """Put children below their parent (in the order they started), where both are shown."""
-    if not any(run.parent is not None for run in runs):
+    tops = [run for run in runs if run.ref not in above]
+    if not above or not tops:
         return runs
-    shown = {(run.ref.path, run.id) for run in runs}
-    children: dict[tuple[str, str], list[RunSummary]] = {}
-    tops = []
+    children: dict[RunRef, list[RunSummary]] = {}
     for run in runs:
-        place = (run.ref.path, run.parent) if run.parent is not None else None
-        if place is not None and place in shown and run.parent != run.id:
-            children.setdefault((run.ref.path, run.parent or ""), []).append(run)
-        else:
-            tops.append(run)
-    if not tops:
-        return runs
+        if run.ref in above:
+            children.setdefault(above[run.ref], []).append(run)
     nested: list[RunSummary] = []
     stack = list(reversed(tops))
     seen: set[RunRef] = set()
@@ -137,22 +147,27 @@ def _nest(runs: list[RunSummary]) -> list[RunSummary]:
             continue
         seen.add(run.ref)
         nested.append(run)
-        below = children.get((run.ref.path, run.id), [])
+        below = children.get(run.ref, [])
         stack.extend(sorted(below, key=lambda child: (moment(child), child.id), reverse=True))
     nested.extend(run for run in runs if run.ref not in seen)  # cycles of parents
     return nested
 
 
-def _grouped(runs: list[RunSummary], problems: list[Problem], label_of: Callable[[RunSummary], str]) -> list[Item]:
+def _grouped(
+    runs: list[RunSummary],
+    problems: list[Problem],
+    above: Mapping[RunRef, RunRef],
+    label_of: Callable[[RunSummary], str],
+) -> list[Item]:
     groups: dict[str, list[RunSummary | Problem]] = {}
     children: Counter[str] = Counter()
     label, group = "", groups.setdefault("", [])
     for run in runs:
-        if run.parent is not None and group:
+        if run.ref in above and group:
             children[label] += 1  # a child stays in the group of the run that started it
         elif (found := label_of(run)) != label:
             label, group = found, groups.setdefault(found, [])
-            children[label] += run.parent is not None
+            children[label] += run.ref in above
         group.append(run)
     if not groups[""]:
         del groups[""]
@@ -250,6 +265,7 @@ __all__ = [
     "arrange",
     "haystack",
     "moment",
+    "parents",
     "place_of",
     "told_going",
     "total_tokens",

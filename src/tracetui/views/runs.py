@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Collection, Hashable
 from os.path import basename
 from typing import Final, NamedTuple
 
 from tracetui import text
-from tracetui.model import Problem, RunSummary, Status, StatusSource
+from tracetui.model import Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.text import Clean
-from tracetui.views.arrange import Item, haystack, moment, total_tokens
+from tracetui.views.arrange import Item, haystack, moment, parents, total_tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.liveness import State
 from tracetui.views.masking import clean, one_line
@@ -88,6 +88,7 @@ class RunRows:
         self._glyphs = glyphs
         self._all = all_columns
         self._index: dict[Hashable, int] | None = None
+        self._started: Collection[RunRef] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -139,6 +140,13 @@ class RunRows:
             pieces.append(Piece(Clean(" ")))
         return tuple(pieces[:-1])
 
+    @property
+    def _below(self) -> Collection[RunRef]:
+        """The runs that stand below the one that started them."""
+        if self._started is None:
+            self._started = parents([item for item in self._items if isinstance(item, RunSummary)])
+        return self._started
+
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._stands(run)
         status = status_now(run, state)
@@ -149,7 +157,7 @@ class RunRows:
         if name == "name":
             mark = self._ties(run, self._glyphs).mark
             chip = [Piece(Clean(f" {mark} "), "onaccent bold"), Piece(Clean(" "))] if mark else []
-            return [*chip, *_name(run, size - 4 * bool(mark), bold)]
+            return [*chip, *_name(run, size - 4 * bool(mark), bold, below=run.ref in self._below)]
         if name == "outcome":
             ties = self._ties(run, self._glyphs)
             told = (*_standing(run, state), *ties.before, *outcome(run, self._glyphs))
@@ -195,9 +203,9 @@ def heading(width: int, everything: bool = False) -> Line:
     return tuple(cells[:-1])
 
 
-def _name(run: RunSummary, size: int, bold: str) -> list[Piece]:
+def _name(run: RunSummary, size: int, bold: str, *, below: bool) -> list[Piece]:
     label = clean(run.label or run.name or run.id, 200)
-    if run.parent is not None:
+    if below:
         return [column(Clean("  " + label), size, "text" + bold if bold else "sec")]
     if run.label and run.name:  # what tells it from others of its name stays to be seen
         room = max(size // 3, size - text.cells(label) - 1)

@@ -47,6 +47,7 @@ def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None 
         prompt=facts.prompt or (facts.command or "" if whole else ""),
         tags=(branch[:PREVIEW],) if branch is not None else (),
         source=facts.named.get("cwd", "")[:PREVIEW] or None,
+        label=f"agent {facts.agent}"[:PREVIEW] if facts.agent is not None else None,
         writer=version(facts.version),
         size=size,
     )

@@ -137,7 +137,9 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         if len(most) > 5:
             words.append(f"+{len(most) - 5} formats")
     else:
-        words = [_runs(overview.runs)]
+        children = len(store.runs) - overview.runs
+        more = f" + {text.grouped(children)} started by them" if children and width >= NARROW_HEADER else ""
+        words = [_runs(overview.runs) + more]
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             words.append(f"{len(overview.by_format)} formats")
     if store.problems and width >= NARROW_HEADER:
