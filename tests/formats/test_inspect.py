@@ -601,6 +601,16 @@ def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_p
     assert found["brest_epoch_1"].spans == 15
 
 
+def test_of_a_sample_that_cannot_be_read_and_has_no_summary_nothing_is_known(tmp_path: Path) -> None:
+    told = members(head("e"), [sample("dover")], over=False)
+    del told["_journal/summaries/1.json"]
+    path = written(tmp_path, archive(told, STORED).replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
+    for deep in (False, True):
+        found = listed(path, deep=deep)["dover_epoch_1"]
+        assert (found.status, found.status_source) == (Status.UNKNOWN, StatusSource.DERIVED)
+    assert len(read(path).problems) == 1
+
+
 def test_a_log_without_its_list_of_members_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = written(tmp_path, archive(members(head("e"), [sample("dover"), sample("brest")]), listed=False)[:-3000])
     assert "dover_epoch_1" in listed(path)

@@ -47,6 +47,7 @@ EVAL: Final = "eval"
 """Key of the run of an eval itself, and how it is called beside those of its samples."""
 _GIVEN: Final = 1_000
 """Characters of what went in that tell one task from another: summaries have 5,120 of them."""
+_NAMED: Final = frozenset({"id", "epoch"})
 _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
 
 
@@ -113,6 +114,8 @@ def _attempted(header: Header, entry: Entry) -> Header:
 
 def _completed(header: Header, task: Task, told: Record) -> Header:
     """A log holds samples that are complete: they went well unless a field says something else."""
+    if told.keys() <= _NAMED:  # nobody says how it went: it cannot be read, and its summary is not there
+        return replace(header, status=Status.UNKNOWN, status_source=StatusSource.DERIVED)
     error, limit = field(told, "error"), field(told, "limit")
     fields = {name: field(told, name) for name in ("scores", "score")}
     started, took = moment(field(told, "started_at")), number(field(told, "total_time"))
