@@ -46,7 +46,7 @@ def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: 
     ("name", "parent", "shown"),
     [
         ("tides", None, "tides dover #2"),
-        ("tides_of_the_channel", None, "tides… dover #2"),
+        ("tides_of_the_channel", None, "tides_of_t… dover #2"),
         ("tides", "p", "  dover #2"),
     ],
 )
@@ -54,6 +54,12 @@ def test_a_run_of_its_own_is_called_by_its_name_and_label(name: str, parent: str
     run = replace(make_summary(label="dover #2", parent=parent), name=name)
     above = replace(run, id="p", parent=None, ref=replace(run.ref, path="/traces/p.json"))
     assert shown in texts(RunRows([above, run], now=1_763_730_600.0), 80)[1]
+
+
+def test_what_a_fork_was_asked_comes_before_the_id_of_its_original_where_there_is_room_for_one() -> None:
+    fork = make_summary(prompt="find another way", relation="fork", replay_of="0690e0f0", status=Status.OK)
+    assert "↺ fork  find anoth" in row(fork, 54)
+    assert "↺ 0690e0f0 fork  find another way" in row(fork, 90)
 
 
 def test_a_long_cause_has_the_room_to_itself() -> None:

@@ -6,12 +6,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import chain
 
 from tracetui.model import Problem, RunSummary, Status
-from tracetui.text import Clean, cells, clean, count, duration, one_line, pad, tokens
+from tracetui.text import Clean, cells, clean, count, duration, one_line, pad, tokens, truncate
 from tracetui.views.chart import tokens_of
 from tracetui.views.headline import moment
+from tracetui.views.naming import called
 from tracetui.views.runs import outcome
 
-HEADING = ("STATUS", "STARTED", "TIME", "STEPS", "TOKENS", "AGENT", "ADDRESS", "OUTCOME")
+HEADING = ("STATUS", "STARTED", "TIME", "STEPS", "TOKENS", "NAME", "ADDRESS", "OUTCOME")
 _NUMBERS = frozenset({2, 3, 4})
 _WIDEST = (10, 20, 6, 5, 6, 28, 400)
 
@@ -45,7 +46,7 @@ def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        one_line(" ".join((run.agent or run.name, *([run.label] if run.label else []))), 26),
+        truncate(called(run), _WIDEST[5]),
         clean(run.ref.address),
         Clean("".join(piece.text for piece in outcome(run)) + _noted(run.problems)),
     )

@@ -114,6 +114,8 @@ def _error(view: _View) -> Stack:
         message = message[len(kind) + 1 :].lstrip()
     elif kind and message.startswith(f"{kind} "):
         message, gap = message[len(kind) + 1 :], " "
+    elif kind and message.startswith(f"{kind}("):  # as Python writes an exception
+        message, gap = message[len(kind) :], ""
     head, _, rest = message.partition("\n")
     title = [Piece(kind, "status.error bold")] if kind else []
     if kind and head:

@@ -64,6 +64,8 @@ def _so_far(run: RunSummary, now: float) -> float | None:
     return (now - run.started_at) * 1000
 
 
+_SAYS_IT: Final = ("fork", "retry")
+"""Relations that are said in a word."""
 _WORTH_IT: Final = 12
 """Cells in which a prompt is worth beginning."""
 
@@ -160,8 +162,11 @@ class RunRows:
             return [*chip, *_name(run, size - 4 * bool(mark), bold, below=run.ref in self._below)]
         if name == "outcome":
             ties = self._ties(run, self._glyphs)
-            told = (*_standing(run, state), *ties.before, *outcome(run, self._glyphs))
             room = size - width_of(ties.after)
+            before = (*_standing(run, state), *ties.before)
+            told = (*before, *outcome(run, self._glyphs))
+            if run.relation in _SAYS_IT and not ties.after and room - width_of(told) < _WORTH_IT:
+                told = (*before, *outcome(run, self._glyphs, named=False))  # what it was asked tells more than an id
             return [*fit((*told, *_asked(run, told, room)), max(8, room)), *ties.after]
         if name == "time":
             going = status is Status.RUNNING
@@ -172,7 +177,7 @@ class RunRows:
 
 def columns_for(width: int, everything: bool = False) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first."""
-    name = 14 if width < 70 else 15
+    name = 14 if width < 70 else 15 if width < 76 else 20
     fixed = [("status", 1), ("name", name), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
     if width >= 66 or everything:
         fixed.insert(3, ("id", 9))
@@ -238,8 +243,10 @@ def _age(run: RunSummary, now: float) -> float | None:
     return max(0.0, now - moment(run))
 
 
-def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
-    """How a run went, in one phrase: cause of the failure, relation to its original, or what it was asked."""
+def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) -> Line:
+    """How a run went, in one phrase: cause of the failure, relation to its original (`named`: and its id), or what it
+    was asked.
+    """
     pieces: list[Piece] = []
     if run.status is Status.ERROR:
         pieces = _cause(run)
@@ -249,7 +256,7 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE) -> Line:
         pieces = [Piece(one_line(run.outcome or "waits for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
         pieces = [Piece(one_line(run.outcome or run.status_word or "cancelled", 200), "sec")]
-    relation = _relation(run)
+    relation = _relation(run, named=named)
     if pieces and relation:  # that it is a replay is seen also where there is no room for more than its error
         return (Piece(Clean(f"{glyphs.replay} "), "accent"), *pieces, Piece(Clean(" ")), *relation)
     if pieces:
@@ -291,11 +298,13 @@ def _cause(run: RunSummary) -> list[Piece]:
     return pieces
 
 
-def _relation(run: RunSummary) -> list[Piece]:
+def _relation(run: RunSummary, *, named: bool) -> list[Piece]:
     if run.relation is None:
         return []
     name = Clean("teacher") if run.relation == "student" else short_id(run.replay_of or "?")
-    word = Clean(f" {run.relation}") if run.relation in ("fork", "retry") else Clean("")
+    if not named:
+        return [Piece(one_line(run.relation, 20), "sec")]
+    word = Clean(f" {run.relation}") if run.relation in _SAYS_IT else Clean("")
     return [Piece(name, "accent"), Piece(word, "sec")]
 
 

@@ -14,6 +14,8 @@ from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource
 from tracetui.sources.base import Entry, File
 
 AGENT: Final = "claude"
+_HEAD: Final = 6
+"""Characters of the id of a sub-agent that tell it from the others of a session."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _MOST: Final = 2_000
 """Sessions of a folder among which the original of a fork is looked for, the latest first."""
@@ -47,7 +49,7 @@ def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None 
         prompt=facts.prompt or (facts.command or "" if whole else ""),
         tags=(branch[:PREVIEW],) if branch is not None else (),
         source=facts.named.get("cwd", "")[:PREVIEW] or None,
-        label=f"agent {facts.agent}"[:PREVIEW] if facts.agent is not None else None,
+        label=f"agent {facts.agent[:_HEAD]}" if facts.agent is not None else None,
         writer=version(facts.version),
         size=size,
     )
