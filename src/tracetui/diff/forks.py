@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from tracetui.diff.sequence import blocks_of
-from tracetui.model import Run, Span, Status
+from tracetui.model import INHERITED, Run, Span, Status
 
-_INHERITED: Final = "inherited"
 _Place = tuple[int | None, str]
 
 
@@ -33,7 +32,7 @@ def repeats(a: Run, b: Run) -> Repeats:
         for own, there in _run_again(fork, original).items():
             keys[side][own] = keys[1 - side][there] = ("again", side, own)
             copy = fork.index[original.spans[there].id]
-            keys[side][copy] = (_INHERITED, side, copy)
+            keys[side][copy] = (INHERITED, side, copy)
             copies[side].update(range(copy, copy + fork.sizes[copy]))
     return Repeats(keys, (frozenset(copies[0]), frozenset(copies[1])))
 
@@ -80,7 +79,7 @@ def _place(span: Span) -> _Place:
 
 
 def _inherited(span: Span) -> bool:
-    return _INHERITED in span.note.split(" · ")
+    return INHERITED in span.notes
 
 
 def _may_repeat(span: Span, times: Counter[str]) -> bool:

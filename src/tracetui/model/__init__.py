@@ -18,6 +18,8 @@ from tracetui.model.run import (
     quote_key,
 )
 from tracetui.model.span import (
+    COPIED,
+    INHERITED,
     MESSAGE_LIMIT,
     PREVIEW,
     Binding,
@@ -34,6 +36,8 @@ from tracetui.model.span import (
 from tracetui.model.status import status_of
 
 __all__ = [
+    "COPIED",
+    "INHERITED",
     "MESSAGE_LIMIT",
     "PREVIEW",
     "Binding",

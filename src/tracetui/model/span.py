@@ -17,6 +17,10 @@ PREVIEW: Final = 120
 """Characters of `Span.preview`, of a prompt, and of names that a trace makes up."""
 MESSAGE_LIMIT: Final = 500
 """Characters of an error in a header; the body holds all of it."""
+INHERITED: Final = "inherited"
+"""A fact of `Span.note`: the run has this from its original, and keeps no history of its own."""
+COPIED: Final = "copied"
+"""A fact of `Span.note`: the run copied this from its original, which paid for it."""
 
 
 class Operation(StrEnum):
@@ -206,7 +210,12 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     preview: str = ""
     """What tells this call from the next one (argument, prompt, text): at most `PREVIEW` characters, not cleaned."""
     note: str = ""
-    """A short fact that belongs beside the name: ``cached``, ``→ account_support``, ``inherited``, ``max_tokens``."""
+    """Short facts that belong beside the name, between `` · ``: ``cached``, ``→ account_support``, ``max_tokens``."""
     at: Any = None
     """Where the body is. Only the format that made the span knows what this is; but that of an `Operation.UNKNOWN` is
     ``(offset, size)`` or has a `size`, in bytes, so that they can be counted."""
+
+    @property
+    def notes(self) -> list[str]:
+        """The facts of `note`."""
+        return self.note.split(" · ") if self.note else []

@@ -13,7 +13,7 @@ from typing import Final
 
 import msgspec
 
-from tracetui.model import Operation, Run, Span, Status
+from tracetui.model import INHERITED, Operation, Run, Span, Status
 from tracetui.text import Clean, cells, pad
 from tracetui.views.masking import one_line
 
@@ -155,7 +155,7 @@ def _status(span: Span) -> Clean:
     if span.status is Status.ERROR:
         message = one_line(span.error.message, ERROR_LIMIT) if span.error is not None else ""
         return Clean(f"FAILED: {message}" if message else "FAILED")
-    facts = [fact for fact in _facts(span) if fact in ("cached", "partial", "inherited")]
+    facts = [fact for fact in span.notes if fact in ("cached", "partial", INHERITED)]
     if "cached" in facts:
         word = Clean("cached")
         facts.remove("cached")
@@ -163,19 +163,15 @@ def _status(span: Span) -> Clean:
 
 
 def _decision(span: Span) -> Clean:
-    return one_line(next((fact for fact in _facts(span) if fact.startswith("→")), ""))
+    return one_line(next((fact for fact in span.notes if fact.startswith("→")), ""))
 
 
 def _is_cached(span: Span) -> bool:
-    return "cached" in _facts(span) or span.status_word == "cached"
+    return "cached" in span.notes or span.status_word == "cached"
 
 
 def _is_inherited(span: Span) -> bool:
-    return "inherited" in _facts(span)
-
-
-def _facts(span: Span) -> list[str]:
-    return span.note.split(" · ")
+    return INHERITED in span.notes
 
 
 def _nodes(spans: list[Span]) -> str:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from tracetui.model import Operation, Run, Span, Status
+from tracetui.model import COPIED, INHERITED, Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 
-TAKEN_OVER: Final = frozenset({"inherited", "copied"})
-"""Notes of spans that a run has from another one."""
+_TAKEN_OVER: Final = frozenset({INHERITED, COPIED})
 
 
 def fold_all(run: Run) -> frozenset[str]:
@@ -56,7 +55,7 @@ def starting_span(run: Run) -> str | None:
 
 
 def _is_prompt(span: Span) -> bool:
-    return span.operation is Operation.MESSAGE and span.name == "user" and span.note not in TAKEN_OVER
+    return span.operation is Operation.MESSAGE and span.name == "user" and _TAKEN_OVER.isdisjoint(span.notes)
 
 
 def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:

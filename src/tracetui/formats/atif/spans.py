@@ -12,10 +12,9 @@ from msgspec.structs import replace
 from tracetui.formats.atif.fields import At, Record, failure_in, is_copied, moment, text_in, usage_of
 from tracetui.formats.decode import decode_value
 from tracetui.formats.scalars import mapping, sequence, whole, without, word
-from tracetui.model import PREVIEW, Operation, Span, Status, StatusSource
+from tracetui.model import COPIED, PREVIEW, Operation, Span, Status, StatusSource
 
 AGENT: Final = "agent"
-COPIED: Final = "copied"
 REF: Final = "subagent_trajectory_ref"
 """Field of a result with references to trajectories of sub-agents."""
 _NOWHERE: Final = At()

@@ -27,7 +27,6 @@ from tracetui.formats.claude_code.records import (
 )
 from tracetui.formats.claude_code.spans import (
     ABANDONED,
-    COPIED,
     SYSTEM,
     answer_span,
     answered,
@@ -44,7 +43,7 @@ from tracetui.formats.claude_code.spans import (
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import mapping, text, word
-from tracetui.model import PREVIEW, Operation, Problem, Span, Status
+from tracetui.model import COPIED, PREVIEW, Operation, Problem, Span, Status
 
 GROUP: Final = 64
 """Records of housekeeping that are one row."""
@@ -93,6 +92,8 @@ class Conversation:
         """The call that an agent or a workflow of that id was started by, as its answer tells."""
         self.started: tuple[str, ...] = ()
         """These agents."""
+        self.starts = False
+        """Whether any agent or workflow was started."""
         self.trail = Trail()
 
     def copy(self) -> Conversation:
@@ -209,6 +210,7 @@ class Conversation:
                 if name == "agentId" and started not in self.started:
                     self.started = (*self.started, started)
                 self.agents[started] = ident or ""
+                self.starts = True
 
     def _system(self, record: Record, place: Place) -> None:
         make = SYSTEM.get(text(record.get("subtype")) or "")

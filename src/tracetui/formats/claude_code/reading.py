@@ -14,8 +14,7 @@ from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.agents import Meta, Part, agent_span, beside, meta_of, parts_of
 from tracetui.formats.claude_code.run import header_of, original_of, run_body
 from tracetui.formats.claude_code.session import Session, started_by
-from tracetui.formats.claude_code.spans import COPIED
-from tracetui.model import Header, Operation, Problem, RunBody, Span
+from tracetui.model import COPIED, Header, Operation, Problem, RunBody, Span
 from tracetui.sources.base import File, reason_of
 
 
@@ -30,6 +29,14 @@ class Held(msgspec.Struct, frozen=True):
     """As it was given last."""
     failed: bool = False
     """It was told that it cannot be read."""
+    more: bool = True
+    """Not all of it was read."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether there is nothing to read: known without opening it."""
+        place = self.place
+        return place is not None and not self.more and place.current and place.stat == self.part.stat
 
 
 class Mark(msgspec.Struct, frozen=True):
@@ -111,10 +118,11 @@ class _Parts:
             if span.operation is Operation.CHAT:
                 self.spans += (self._once(made, elsewhere=True) for made in self._given_along(span.id))
         for held in list(self.held.values()):
-            if perf_counter() > deadline:
+            if held.is_current:
+                continue
+            if held.more and perf_counter() > deadline:  # what was read before is asked whatever that takes
                 self.done = False
-                break
-            if not self._read(held):
+            elif not self._read(held):
                 return False
         self._link()
         return True
@@ -128,13 +136,13 @@ class _Parts:
         except OSError as error:
             if not held.failed:
                 self.problems.append(Problem(self.file.path, part.path, reason_of(error)))
-            self.held[part.path] = replace(held, failed=True)
+            self.held[part.path] = replace(held, failed=True, more=False)
             return True
         if chunk.reset:
             return False
         self.done &= chunk.done
         self.moved = self.moved or chunk.cursor is not held.place
-        self.held[part.path] = replace(held, place=chunk.cursor)
+        self.held[part.path] = replace(held, place=chunk.cursor, more=not chunk.done)
         elsewhere = bool(self.original) and part.path.startswith(f"{self.original}/")
         self.spans += (self._once(span, elsewhere=elsewhere) for span in chunk.spans)
         self.problems += chunk.problems
@@ -188,7 +196,7 @@ class _Parts:
         """The session, and the sub-agents that may have started this one."""
         yield self.session
         for other in self.held.values():
-            if other is not held and other.place is not None:
+            if other is not held and other.place is not None and (held.meta.call or other.place.session.main.starts):
                 yield other.place.session
 
 

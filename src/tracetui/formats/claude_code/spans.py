@@ -24,11 +24,9 @@ from tracetui.formats.claude_code.records import (
     usage_of,
 )
 from tracetui.formats.scalars import between, mapping, moment, natural, number, text, word
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
+from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 
-COPIED: Final = "copied"
-"""Note of what a forked session took over from the one that it goes on from: that one paid for it."""
 ABANDONED: Final = "abandoned"
 BACKGROUND: Final = "in the background"
 FAILED: Final = "Error: "

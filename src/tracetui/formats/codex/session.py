@@ -9,13 +9,13 @@ import msgspec
 
 from tracetui.formats.codex import tools
 from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
-from tracetui.formats.codex.state import INHERITED, Mark, State
+from tracetui.formats.codex.state import Mark, State
 from tracetui.formats.codex.talk import hear, say, use
 from tracetui.formats.codex.turns import close, end_turn, error_of, leave, open_turn
 from tracetui.formats.codex.words import HEARD, SAID
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import child, moment, word
-from tracetui.model import PREVIEW, Operation, Status, StatusSource
+from tracetui.model import INHERITED, PREVIEW, Operation, Status, StatusSource
 
 
 class Session(State):

@@ -17,14 +17,10 @@ from tracetui.formats.codex.usage import Meter
 from tracetui.formats.codex.words import is_known, row_preview
 from tracetui.formats.layers import Layers
 from tracetui.formats.scalars import number
-from tracetui.model import PREVIEW, Error, Operation, Problem, Span
+from tracetui.model import INHERITED, PREVIEW, Error, Operation, Problem, Span
 
 MOST: Final = 3000
 """Numbers in an `At`: so many records tell of one span; what comes beyond stands for itself."""
-
-
-INHERITED: Final = "inherited"
-"""Note of what a fork has from its original."""
 
 
 class Call(msgspec.Struct, frozen=True):

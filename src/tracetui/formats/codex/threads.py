@@ -19,13 +19,12 @@ from tracetui.formats.codex.copies import Copies, copies_of
 from tracetui.formats.codex.records import META, At, record_of
 from tracetui.formats.codex.run import body_of_run, header_of
 from tracetui.formats.codex.session import Session
-from tracetui.formats.codex.state import INHERITED
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.turns import leave
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import child, moment, string, whole
 from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on, waiting
-from tracetui.model import Header, Operation, RunBody, Span
+from tracetui.model import INHERITED, Header, Operation, RunBody, Span
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
 DEPTH: Final = 16

@@ -26,7 +26,7 @@ from tracetui.formats.hypergraph.rows import (
 from tracetui.formats.hypergraph.runs import ancestors_of, children_of, failed, is_active, item_number, step_counts
 from tracetui.formats.hypergraph.state import Write, final_values, inputs_of, states
 from tracetui.formats.scalars import text
-from tracetui.model import Binding, Body, Error, FirstError, Link, RunBody, Span, Total
+from tracetui.model import INHERITED, Binding, Body, Error, FirstError, Link, RunBody, Span, Total
 
 Row = dict[str, Any]
 
@@ -200,7 +200,7 @@ def _links(row: Row, schema: Schema, span: Span) -> Iterator[Link]:
     child = text(row.get(schema.step_names.get("child", "")))
     if child is not None:
         yield Link("child run", run=child)
-    if "inherited" in span.note.split(" · "):
+    if INHERITED in span.notes:
         yield Link("inherited from", run=text(row[schema.step_names["run"]]))
 
 

@@ -42,7 +42,7 @@ from tracetui.formats.hypergraph.runs import (
     operation_of,
 )
 from tracetui.formats.scalars import number, text
-from tracetui.model import Error, Operation, Problem, Span, Status, StatusSource, status_of
+from tracetui.model import INHERITED, Error, Operation, Problem, Span, Status, StatusSource, status_of
 
 PAGE: Final = 500
 NO_STEPS: Final = "the database has no table `steps` that names its runs"
@@ -319,7 +319,7 @@ def _note(row: StepRow, inherited: bool, status: Status) -> str:
         "cached" if row.cached else "",
         "paused" if status is Status.PAUSED else "",
         "partial" if row.partial else "",
-        "inherited" if inherited else "",
+        INHERITED if inherited else "",
     ]
     return " · ".join(filter(None, facts))
 

@@ -16,10 +16,8 @@ from msgspec.structs import replace
 from tracetui.formats.opencode.records import At, Info, seconds, since
 from tracetui.formats.opencode.spans import Told
 from tracetui.formats.scalars import string
-from tracetui.model import PREVIEW, Operation, Problem, Span, Status, StatusSource
+from tracetui.model import COPIED, PREVIEW, Operation, Problem, Span, Status, StatusSource
 
-COPIED: Final = "copied"
-"""Note of what a forked session took over from its original: that one paid for it."""
 REVERTED: Final = "reverted"
 FORK: Final = re.compile(r"^(.*) \(fork #(\d{1,6})\)$", re.DOTALL)
 """How opencode calls a fork; one of a fork counts on."""
@@ -263,7 +261,7 @@ def agent_span(session: Session, above: str | None, *, copied: bool) -> Span:
 
 def note_of(own: str = "", *, copied: bool, reverted: bool) -> str:
     """The note of a span that was copied, or taken back."""
-    return ", ".join(note for note, holds in ((COPIED, copied), (REVERTED, reverted), (own, own)) if holds)
+    return " · ".join(note for note, holds in ((COPIED, copied), (REVERTED, reverted), (own, own)) if holds)
 
 
 def placed(told: Told, place: Place) -> tuple[Span, ...]:

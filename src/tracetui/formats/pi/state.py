@@ -14,9 +14,9 @@ from tracetui.formats.lines import Line
 from tracetui.formats.pi.branches import Tree
 from tracetui.formats.pi.facts import Facts
 from tracetui.formats.pi.records import Record
-from tracetui.formats.pi.spans import COPIED, unsettled
+from tracetui.formats.pi.spans import unsettled
 from tracetui.formats.scalars import word
-from tracetui.model import Problem, Span, Status
+from tracetui.model import COPIED, Problem, Span, Status
 
 BRANCH: Final = "branch:"
 """Before the id of the first entry of an abandoned branch: the id of its span."""
