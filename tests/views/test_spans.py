@@ -246,12 +246,8 @@ def test_the_cursor_starts_at_the_first_prompt_of_its_own() -> None:
         return make_span(f"{name}-{note}", name, Operation.MESSAGE, note=note)
 
     work = make_span("call", "gpt", Operation.CHAT, 1, 1, step=1)
-    prompts = [
-        said("developer"),
-        *(said("user", note) for note in ("inherited", "copied · reverted")),
-        said("user"),
-        work,
-    ]
+    taken_over = [said("user", "inherited"), said("user", "copied · reverted")]
+    prompts = [said("developer"), *taken_over, said("environment"), said("user"), work]
     assert walk.starting_span(make_run(prompts, status=Status.OK)) == "user-"
     assert walk.starting_span(make_run([said("system"), work], status=Status.OK)) == "call"
     assert walk.starting_span(make_run([said("user"), work], status=Status.RUNNING)) == "call"
