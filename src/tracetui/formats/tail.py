@@ -5,7 +5,7 @@ A format brings a `Session` that takes in one record after the other; all else i
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from hashlib import blake2b
 from time import perf_counter
 from typing import Any, Final, NamedTuple, Protocol, Self
@@ -30,6 +30,8 @@ MAX_LINE: Final = MAX_LENIENT
 """Bytes of the longest line that is read; a longer one becomes a problem."""
 _EDGE: Final = 4096
 _BOM: Final = b"\xef\xbb\xbf"
+_BLANK: Final = _BOM + b" \t\r\0"
+"""What may stand before a record."""
 
 
 class Session(Protocol):
@@ -127,6 +129,13 @@ def record_on(data: bytes) -> dict[str, Any] | None:
     except FormatError:
         return None
     return value if isinstance(value, dict) else None
+
+
+def records_in(head: bytes, most: int) -> Iterator[dict[str, Any]]:
+    """The objects on the first `most` lines of the head of a file; one without newline is read if it is whole."""
+    for data in head.split(b"\n", most)[:most]:
+        if data.lstrip(_BLANK)[:1] == b"{" and (record := record_on(data)) is not None:
+            yield record
 
 
 def read_whole(read: Callable[[Cursor], Chunk], file: File, ref: RunRef) -> tuple[Run, Cursor]:

@@ -7,7 +7,7 @@ ends: it can always be gone on with, so that only its file tells whether it is r
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
@@ -22,7 +22,7 @@ from tracetui.formats.claude_code.run import header_of
 from tracetui.formats.counting import regular
 from tracetui.formats.lines import lines
 from tracetui.formats.scalars import child, mapping, moment, text
-from tracetui.formats.tail import MAX_LINE, nothing_in, read_whole, record_on
+from tracetui.formats.tail import MAX_LINE, nothing_in, read_whole, record_on, records_in
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File
@@ -46,7 +46,7 @@ class ClaudeCode:
         if b'"type"' not in head:
             return NO
         best = LIKELY if b"\n" not in head and len(head) == HEAD_SIZE and _BEGINS.match(head) else NO
-        for record in _records(head):
+        for record in records_in(head, _FEW):
             if "parts" in mapping(record.get("message")):  # relatives of it that speak with other models
                 return NO
             best = max(best, _claim(record))
@@ -71,7 +71,7 @@ class ClaudeCode:
         return body_of(file, span)
 
     def whole_of(self, file: File) -> str | None:
-        record = next((one for one in _records(file.head) if text(one.get("sessionId")) is not None), None)
+        record = next((one for one in records_in(file.head, _FEW) if text(one.get("sessionId")) is not None), None)
         path = None if record is None else session_of(file, record)
         if path is None or record is None:
             return None
@@ -109,13 +109,6 @@ def _claim(record: Record) -> int:
         return LIKELY
     own = {"summary": "leafUuid", "file-history-snapshot": "snapshot"}.get(kind)
     return MAYBE if own is not None and own in record else NO
-
-
-def _records(head: bytes) -> Iterator[Record]:
-    """The first records of a file; a last line that does not end in its head is one, if it is whole."""
-    for data in head.split(b"\n", _FEW)[:_FEW]:
-        if data.lstrip(b"\xef\xbb\xbf \t\r\0")[:1] == b"{" and (record := record_on(data)):
-            yield record
 
 
 def _skim(file: File) -> Facts | None:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.copilot.body import body_of
 from tracetui.formats.copilot.count import count
@@ -20,7 +19,7 @@ from tracetui.formats.copilot.run import body_of_run, header_of
 from tracetui.formats.copilot.session import Session
 from tracetui.formats.copilot.words import ABORT, KINDS
 from tracetui.formats.counting import regular
-from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
+from tracetui.formats.tail import Reader, nothing_in, read_on, read_whole, records_in
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import File
@@ -42,7 +41,7 @@ class Copilot:
         head = file.head
         if b'"data"' not in head or b'"type"' not in head:
             return NO
-        best = max((_claims(data) for data in head.split(b"\n", _LOOK)[:_LOOK]), default=NO)
+        best = max(map(_claim, records_in(head, _LOOK)), default=NO)
         if best:
             return best
         begins = head.lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
@@ -79,13 +78,9 @@ def _told(session: Session, file: File) -> tuple[Header, RunBody]:
 _READER: Final = Reader(lambda file: Session(file.path), _told)
 
 
-def _claims(data: bytes) -> int:
-    """How surely a line is an event of a session."""
-    try:
-        record: Any = parse(data)[0] if data.strip() else None
-    except FormatError:
-        return NO
-    if not isinstance(record, dict) or not isinstance(record.get("data"), dict):
+def _claim(record: dict[str, Any]) -> int:
+    """How surely a record is an event of a session."""
+    if not isinstance(record.get("data"), dict):
         return NO
     kind = record.get("type")
     if not isinstance(kind, str) or kind not in KINDS:

@@ -6,11 +6,10 @@ branch in the same file. It never ends: it can always be gone on with.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.counting import regular
 from tracetui.formats.pi.body import body_of
@@ -19,8 +18,8 @@ from tracetui.formats.pi.quick import skim
 from tracetui.formats.pi.records import SESSION, Record, kind_of, message_of
 from tracetui.formats.pi.run import header_of, run_body
 from tracetui.formats.pi.session import Session
-from tracetui.formats.scalars import mapping, text
-from tracetui.formats.tail import Reader, nothing_in, parse, read_on, read_whole
+from tracetui.formats.scalars import text
+from tracetui.formats.tail import Reader, nothing_in, read_on, read_whole, records_in
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import File
@@ -44,7 +43,7 @@ class Pi:
         head = file.head
         if b'"session"' not in head and b'"parentId"' not in head:
             return NO
-        found = list(_records(head))
+        found = list(records_in(head, _FEW))
         if any(kind_of(one) == _ANOTHERS for one in found):
             return NO
         return max(map(_claim, found), default=NO)
@@ -84,16 +83,6 @@ def _told(session: Session, file: File) -> tuple[Header, RunBody]:
 
 
 _READER: Final = Reader(_begin, _told)
-
-
-def _records(head: bytes) -> Iterator[Record]:
-    """The first records of a file; a last line that does not end in its head is one, if it is whole."""
-    for data in head.split(b"\n", _FEW)[:_FEW]:
-        if data.lstrip(b"\xef\xbb\xbf \t\r\0")[:1] == b"{":
-            try:
-                yield mapping(parse(data)[0])
-            except FormatError:
-                continue
 
 
 def _claim(record: Record) -> int:
