@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
+from functools import cached_property
 from os.path import basename
 from typing import Final, NamedTuple
 
@@ -90,7 +91,6 @@ class RunRows:
         self._glyphs = glyphs
         self._all = all_columns
         self._index: dict[Hashable, int] | None = None
-        self._started: Collection[RunRef] | None = None
 
     def __len__(self) -> int:
         return len(self._items)
@@ -133,7 +133,7 @@ class RunRows:
         item = self._items[index]
         if isinstance(item, tuple):
             return _group_line(item, width, self._glyphs)
-        columns = columns_for(width, self._all)
+        columns = columns_for(width, self._all, long_names=self.long_names)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
         pieces: list[Piece] = []
@@ -142,12 +142,15 @@ class RunRows:
             pieces.append(Piece(Clean(" ")))
         return tuple(pieces[:-1])
 
-    @property
+    @cached_property
+    def long_names(self) -> bool:
+        """Whether runs have labels beside their names, which take more room."""
+        return any(isinstance(run, RunSummary) and run.label and run.parent is None for run in self._items)
+
+    @cached_property
     def _below(self) -> Collection[RunRef]:
         """The runs that stand below the one that started them."""
-        if self._started is None:
-            self._started = parents([item for item in self._items if isinstance(item, RunSummary)])
-        return self._started
+        return parents([item for item in self._items if isinstance(item, RunSummary)])
 
     def _cell(self, run: RunSummary, name: str, size: int) -> list[Piece]:
         state = self._stands(run)
@@ -175,9 +178,9 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
-def columns_for(width: int, everything: bool = False) -> list[tuple[str, int]]:
+def columns_for(width: int, everything: bool = False, *, long_names: bool = False) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first."""
-    name = 14 if width < 70 else 15 if width < 76 else 20
+    name = 14 if width < 70 else 20 if long_names and width >= 76 else 15
     fixed = [("status", 1), ("name", name), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
     if width >= 66 or everything:
         fixed.insert(3, ("id", 9))
@@ -198,10 +201,10 @@ def hidden_columns(width: int) -> int:
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(width: int, everything: bool = False) -> Line:
+def heading(width: int, everything: bool = False, *, long_names: bool = False) -> Line:
     """The names of the columns."""
     cells = []
-    for name, size in columns_for(width, everything):
+    for name, size in columns_for(width, everything, long_names=long_names):
         label = "" if name == "status" else name
         cells.append(column(Clean(label), size, "dim", right=name in ("tok", "time", "step", "age", "err")))
         cells.append(Piece(Clean(" ")))

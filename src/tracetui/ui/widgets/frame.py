@@ -215,7 +215,8 @@ def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> 
         words = Piece(one_line(run.outcome, 200), "text bold")
     else:
         words = Piece(one_line(run.prompt or run.status.value, 200), "text")
-    wanted = min(width_of((words,)), max(24, width // 3))
+    most = width * 2 // 3 if run.status is Status.ERROR else width // 3  # why it failed is worth more than its facts
+    wanted = min(width_of((words,)), max(24, most))
     facts = next(
         (one for one in _run_facts(run, opened, state) if width_of(one) + wanted <= width),
         (),
