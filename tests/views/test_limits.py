@@ -8,14 +8,17 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from tests.shared import needs_shared, sample
 from tests.views.build import HOSTILE, make_run, make_span, runs
 from tracetui import demo, load, load_all
 from tracetui.model import Body, Limit, Operation, Run, RunBody, Status, Usage
 from tracetui.text import UNSAFE
+from tracetui.views.assessment import assess
 from tracetui.views.limits import Trajectory, doomed, trajectories
 from tracetui.views.loops import loops
+from tracetui.views.runinfo import run_rows
 
 TOOL, POLICY = Operation.EXECUTE_TOOL, Operation.POLICY
 
@@ -160,3 +163,13 @@ def test_the_samples_that_a_policy_stopped(tmp_path: Path) -> None:
         ("from here on nothing new came, 3 more times, until max_repeat_hashes 4 > 3", 2),
         ("from here on nothing new came, 6 more times, to the end", 5),
     ]
+
+
+def test_what_was_found_out_of_an_earlier_state_of_a_run_goes_on_being_shown() -> None:
+    first, second = Limit("max_steps", 3), Limit("max_tokens", 25)
+    early, now = limited(first), limited(first)
+    now = replace(now, body=RunBody(limits=(first, second)))
+    rows = run_rows(now, width=80, assessment=assess(early, lambda span: Body()))
+    told = [rows.plain(i) for i in range(len(rows))]
+    assert any("max_tokens" in line for line in told)
+    assert any("beyond it at" in line for line in told)

@@ -21,8 +21,9 @@ _MOST_LOOPS: Final = 8
 def limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment | None = None) -> None:
     """How far the run came against each limit of its policy, and where it went beyond."""
     size = max((len(one_line(limit.name, 24)) for limit in policy), default=0)
+    courses = assessment.limits if assessment is not None else ()
     for i, limit in enumerate(policy):
-        course = assessment.limits[i] if assessment is not None else None
+        course = courses[i] if i < len(courses) else None  # what was found out may be of an earlier state of the run
         name = Piece(Clean(pad(one_line(limit.name, 24), size) + "  "), "sec")
         reached = course.reached if course is not None else limit.current
         sheet.fact("" if i else "policy", name, *_limit(limit, reached, sheet))

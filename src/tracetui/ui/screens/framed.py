@@ -129,6 +129,7 @@ class FramedScreen(Screen[None]):
             self._prompt = Prompt()
             self.mount(self._prompt, after=self._sentence)
         self._prompt.ask(label, value, purpose)
+        self.set_focus(self._prompt)  # at once, unlike `focus`: the next key may be here already
         self._sentence.display = False
         self._asking = label
         self.refresh_frame()

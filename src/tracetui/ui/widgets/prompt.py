@@ -55,14 +55,13 @@ class Prompt(Input):
         self._quiet = True
 
     def ask(self, label: str, value: str, purpose: str) -> None:
-        """Begin to ask."""
+        """Begin to ask; whoever asks gives it the focus."""
         self._purpose, self._before = purpose, value
         self.placeholder = clean(label)
         self._quiet = True
         self.value = value
         self.cursor_position = len(value)
         self.display = True
-        self.screen.set_focus(self)  # at once: the next key may be here already
         self._quiet = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
