@@ -189,6 +189,46 @@ def test_a_run_comes_before_its_spans_and_its_end_once(tmp_path: Path, begin: Be
     assert "reset" not in replay.kinds()
 
 
+def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
+    tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    read: list[str] = []
+    quietly = followed.Followed.read_quietly
+
+    def noted(self: followed.Followed, ref: RunRef) -> None:
+        read.append(ref.key or "")
+        quietly(self, ref)
+
+    monkeypatch.setattr(followed.Followed, "read_quietly", noted)
+    path = tmp_path / "many.jsonl"
+    path.write_text("".join(_trace(number, ended=number != 3) for number in range(9)))
+    begin()
+    assert len(read) == 9
+    assert read[0] == f"{3:032x}", "one that has not ended goes on, most likely"
+
+    read.clear()
+    monkeypatch.setattr("tracetui.live.following.tail.READ_AHEAD_SECONDS", -1.0)
+    tail, replay = begin(), Replay()
+    assert read == []
+    with path.open("a") as file:
+        file.write(_trace(3, ended=True))
+    until(tail, replay, lambda: "end" in replay.kinds())
+    assert {event["run"] for event in replay.seen if event["event"] == "end"} == {f"{path}#{3:032x}"}
+
+
+def _trace(number: int, *, ended: bool) -> str:
+    """A line of OTLP with the span at the top of a trace, or with one below it."""
+    span = {
+        "traceId": f"{number:032x}",
+        "spanId": f"{1 + (not ended):016x}",
+        "parentSpanId": "" if ended else f"{1:016x}",
+        "name": "work",
+        "startTimeUnixNano": "1772442900000000000",
+        "endTimeUnixNano": "1772442901000000000",
+    }
+    return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
+
+
 def test_a_run_that_ends_again_is_told_again(tmp_path: Path, begin: Begin) -> None:
     tail, replay = begin(from_start=True), Replay()
     for status in ("success", "error"):

@@ -41,6 +41,11 @@ class Followed:
         """What reads a run, if it is still kept."""
         return self._tracks.get(ref)
 
+    def has_ended(self, ref: RunRef) -> bool:
+        """Whether a run is known to have come to its end."""
+        known = self._known.get(ref)
+        return known is not None and known.ended is not None
+
     def remember(self, run: RunSummary) -> None:
         """A run that was there at the start: it is not told."""
         self._known[run.ref] = Known(summary=plain(run), ended=_end(run))

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Final
+from typing import Any, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda
@@ -23,6 +24,10 @@ from tracetui.sources.base import Entry, LinkLost, Source
 
 READ_AHEAD: Final = 64 << 20
 """Bytes of files that are read at the start, so that it is known which spans they hold already."""
+READ_AHEAD_SECONDS: Final = 2.0
+"""So long at most: a file of thousands of runs may have to be read for each of them."""
+KEPT_FILES: Final = 8
+"""Files that change of which formats may keep what they need to read on."""
 LONGEST_REST: Final = 0.25
 LOOK_SHARE: Final = 4
 """A file is not looked into again before so many times as long as that took last have gone by."""
@@ -52,6 +57,7 @@ class Tail:
         self._roots = frozenset(roots)
         self._last: Format | None = None
         self._files: dict[str, FollowedFile] = {}
+        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._agenda = Agenda()
         self._followed = Followed(source, self._agenda)
         self._rest = 0.0
@@ -106,12 +112,12 @@ class Tail:
             self._followed.remember(run)
 
     def _read_ahead(self) -> None:
-        """Read the runs of the files that changed last: it is they that will go on."""
-        room = READ_AHEAD
+        """Read the runs of the files that changed last: it is they that will go on, those first that have not ended."""
+        room, until = READ_AHEAD, time.monotonic() + READ_AHEAD_SECONDS
         for file in sorted(self._files.values(), key=lambda one: _mtime(one.entry), reverse=True):
             room -= file.entry.stat.size if file.refs and file.entry.stat is not None else 0
-            for ref in file.refs:
-                if room < 0 or self._followed.full:
+            for ref in sorted(file.refs, key=self._followed.has_ended):
+                if room < 0 or self._followed.full or time.monotonic() > until:
                     return
                 self._followed.read_quietly(ref)
 
@@ -132,6 +138,7 @@ class Tail:
 
     def _gone(self, file: FollowedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
+        self._kept.pop(file.entry.path, None)
         yield from self._empty(file)
 
     def _empty(self, file: FollowedFile) -> Iterator[Event]:
@@ -164,7 +171,12 @@ class Tail:
 
     def _look_again(self, file: FollowedFile, *, rewritten: bool) -> Iterator[Event]:
         """Find out which runs a file holds now, and read them."""
-        found = self._look(file.entry, deep=file.several)
+        kept = self._kept.pop(file.entry.path, {})
+        found = self._look(file.entry, deep=file.several, kept=kept)
+        if kept:
+            self._kept[file.entry.path] = kept
+            if len(self._kept) > KEPT_FILES:
+                self._kept.popitem(last=False)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
         if (file.broken and not found.problems) or (not runs and (rewritten or (file.still and not found.problems))):
@@ -192,10 +204,10 @@ class Tail:
         elif problems or file.several or (file.refs and not found.runs):
             self._agenda.add(file.entry.path, file.still_at)
 
-    def _look(self, entry: Entry, *, deep: bool) -> Found:
+    def _look(self, entry: Entry, *, deep: bool, kept: dict[str, Any] | None = None) -> Found:
         named = entry.path in self._roots
         found, self._last = look(
-            self._source, entry, deep=deep, last=self._last, only=self._only, followed=True, named=named
+            self._source, entry, deep=deep, last=self._last, only=self._only, kept=kept, followed=True, named=named
         )
         return found
 
