@@ -100,8 +100,6 @@ def test_parents() -> None:
     rows = SpanRows(researcher(), tree=True)
     assert rows.parent(4) == 3
     assert rows.parent(0) is None
-    assert rows.parent_key("9a") == "9"
-    assert rows.parent_key("r") is None
 
 
 def test_in_the_timeline_a_container_stands_for_its_first_child() -> None:
@@ -250,6 +248,7 @@ def test_the_cursor_starts_at_the_first_prompt_of_its_own() -> None:
     prompts = [said("developer"), *taken_over, said("environment"), said("user"), work]
     assert walk.starting_span(make_run(prompts, status=Status.OK)) == "user-"
     assert walk.starting_span(make_run([said("system"), work], status=Status.OK)) == "call"
+    assert walk.starting_span(make_run([work, said("user")], status=Status.OK)) == "call", "a sub-agent's"
     assert walk.starting_span(make_run([said("user"), work], status=Status.RUNNING)) == "call"
 
 

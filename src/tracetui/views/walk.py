@@ -50,12 +50,19 @@ def starting_span(run: Run) -> str | None:
         return failed[-1] if failed else run.spans[-1].id
     if run.summary.status is Status.RUNNING:
         return run.spans[-1].id
-    asked = next((span.id for span in run.spans if _is_prompt(span)), None)
-    return asked or (run.steps[0].span if run.steps else run.spans[0].id)
+    return _first_prompt(run) or (run.steps[0].span if run.steps else run.spans[0].id)
 
 
-def _is_prompt(span: Span) -> bool:
-    return span.operation is Operation.MESSAGE and span.name == "user" and _TAKEN_OVER.isdisjoint(span.notes)
+def _first_prompt(run: Run) -> str | None:
+    """The first prompt of a run's own; None where work began without one: a later one may be that of a sub-agent."""
+    for span in run.spans:
+        if not _TAKEN_OVER.isdisjoint(span.notes):
+            continue
+        if span.operation is Operation.MESSAGE and span.name == "user":
+            return span.id
+        if span.operation in (Operation.CHAT, Operation.EXECUTE_TOOL):
+            return None
+    return None
 
 
 def next_same(run: Run, span_id: str, what: Literal["tool", "sibling", "model"], direction: int) -> str | None:
