@@ -111,7 +111,7 @@ class Axis(NamedTuple):
     ticks: tuple[int, ...]
 
 
-def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE, *, note: str = "") -> Axis:
+def axis(total_ms: float, width: int, *, note: str = "") -> Axis:
     """Three to five round ticks and the total; a tick whose label would come too near to the total has none.
 
     A `note` takes the place of the labels where there is room for it.
@@ -123,20 +123,21 @@ def axis(total_ms: float, width: int, glyphs: Glyphs = UNICODE, *, note: str = "
     marks = [(int(i * step / total_ms * width), i * step) for i in range(1, _MAX_TICKS + 1) if i * step < total_ms]
     end = duration(total_ms)
     cells = [" "] * width
-    free = _write(cells, 0, "0", 0)
+    free = _write(cells, 0, "0")
     total_at = width - len(end)
     if note and free + len(note) < total_at:
-        free = _write(cells, free, note, free)
+        free = _write(cells, free, note)
     for cell, ms in marks:
         label = _tick_label(ms)
         if max(cell + len(label) + 1, cell + _NEAR_TOTAL) <= total_at and cell >= free:
-            free = _write(cells, cell, label, free)
+            free = _write(cells, cell, label)
     if total_at >= 2:
-        _write(cells, total_at, end, total_at)
+        _write(cells, total_at, end)
     return Axis((Piece(Clean("".join(cells)), "dim"),), tuple(sorted({cell for cell, _ in marks if 0 < cell < width})))
 
 
-def _write(cells: list[str], at: int, text: str, free: int) -> int:
+def _write(cells: list[str], at: int, text: str) -> int:
+    """Put `text` there; the next cell that is free, after a blank."""
     cells[at : at + len(text)] = text
     return at + len(text) + 1
 

@@ -219,7 +219,7 @@ class SpanRows:
             pieces.append(Piece(Clean("  time"), "accent" if self.longest_first else "dim"))
         if columns.bar:
             note = "end to end" if self.chart.end_to_end else ""
-            pieces += (BLANK, *axis(self.chart.total_ms, columns.bar, self._glyphs, note=note).heading)
+            pieces += (BLANK, *axis(self.chart.total_ms, columns.bar, note=note).heading)
         return tuple(fit(pieces, width))
 
     def overview(self, width: int) -> Line:
@@ -258,11 +258,6 @@ class SpanRows:
         position = self.run.parent(self._visible[index])
         return None if position is None else self.index(self.run.spans[position].id)
 
-    def parent_key(self, key: Hashable) -> str | None:
-        """The id of the parent of a span, None at the top."""
-        span = self.run.span(key) if isinstance(key, str) else None
-        return span.parent_id if span is not None and span.parent_id in self.run.index else None
-
     @property
     def hidden(self) -> int:
         """How many spans the folds, the filter and the timeline hide."""
@@ -297,7 +292,7 @@ class SpanRows:
         time = 5 if width >= _TIME_FROM else 0
         taken = sum(size + 1 for size in (number, tok, time, bar) if size)
         columns = Columns(number, max(0, width - taken), tok, time, bar)
-        self._ticks = axis(self.chart.total_ms, bar, self._glyphs).ticks if bar else ()
+        self._ticks = axis(self.chart.total_ms, bar).ticks if bar else ()
         self._columns = width, columns
         return columns
 

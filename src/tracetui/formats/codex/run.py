@@ -54,7 +54,7 @@ def end_of(session: State) -> tuple[Status | None, str | None, bool]:
     return status, name, True
 
 
-def body_of_run(session: State, header: Header) -> RunBody:
+def body_of_run(session: State) -> RunBody:
     """All that the thread says about itself in its first record."""
     if session.meta is None:
         return RunBody(last_user=session.last_user, last_assistant=session.last_assistant)

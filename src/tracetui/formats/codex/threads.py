@@ -83,7 +83,7 @@ def find(file: File, thread: str) -> str | None:
         return None
     ends = f"-{thread}.jsonl"
     known: dict[str, list[Entry]] = file.memo.setdefault(_LISTED, {})
-    for folder in _folders(file, thread):
+    for folder in _folders(thread):
         if folder not in known:
             known[folder] = file.folder(folder).entries
         for entry in known[folder]:
@@ -94,8 +94,8 @@ def find(file: File, thread: str) -> str | None:
     return None
 
 
-def _folders(file: File, thread: str) -> Iterator[str]:
-    """Where the file of a thread may be: beside this one, in the folder of its day, among what was put away."""
+def _folders(thread: str) -> Iterator[str]:
+    """Where the file of a thread may be: beside that of another, in the folder of its day, among what was put away."""
     yield ""
     found = _UUID.fullmatch(thread)
     try:
@@ -273,7 +273,7 @@ _NOBODY: Final = Header(id="", name="")
 
 def _told(session: Session, file: File) -> tuple[Header, RunBody]:
     header = header_of(session, file)
-    return header, body_of_run(session, header)
+    return header, body_of_run(session)
 
 
 def _begin(file: File) -> Session:

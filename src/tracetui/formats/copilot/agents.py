@@ -46,7 +46,7 @@ def live(session: State, mark: Mark) -> None:
         agent = _started(session, mark, agent)
     elif kind != "subagent.configured":
         leave(session, mark.key)
-        agent = session.change(agent, **_ended(kind, data, agent, mark.time))
+        agent = session.change(agent, **_ended(kind, data))
     session.put(mark.key, session.talk(mark.key), agent=agent)
     use_model(session, mark.key, data.get("model"))
 
@@ -100,7 +100,7 @@ def _started(session: State, mark: Mark, agent: Span) -> Span:
     return _below(session, agent, word(data.get("toolCallId")), mark.key)
 
 
-def _ended(kind: str, data: dict[str, Any], agent: Span, time: float | None) -> dict[str, Any]:
+def _ended(kind: str, data: dict[str, Any]) -> dict[str, Any]:
     status, error = Status.OK, None
     if kind == "subagent.failed":
         status = Status.ERROR

@@ -113,7 +113,7 @@ class _Counter:
         elif isinstance(event, Pair):
             self._pair(event, talk)
         elif isinstance(event, Rare):
-            self._rare(kind_of(event), event, talk)
+            self._rare(kind_of(event), talk)
         else:
             self._span()
 
@@ -329,7 +329,7 @@ class _Counter:
             if error is not None:
                 self._fail(at, error, name, Operation.HOOK if what == "hook" else Operation.OTHER)
 
-    def _rare(self, kind: str, event: Rare, talk: Open) -> None:
+    def _rare(self, kind: str, talk: Open) -> None:
         told = event_of(strict(self.data))
         data = told.data
         if kind == START and self.session.start is None and talk is self.main:

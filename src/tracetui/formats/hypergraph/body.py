@@ -57,7 +57,7 @@ def _step_body(connection: Connection, schema: Schema, rowid: int, span: Span, k
     run = row[schema.step_names["run"]]
     superstep = span.step
     before, after = states(connection, schema, run, superstep, kept)
-    bindings = tuple(_bindings(_versions(row, schema), before))
+    bindings = tuple(_bindings(_versions(row), before))
     slot = _node_row(connection, schema, "pause_slots", run, superstep, span.name)
     attributes = {name: value for name, value in _decoded(row).items() if name != schema.values}
     if inherited := {name: write.value for name, write in before.items() if write.inherited}:
@@ -171,7 +171,7 @@ def _totals(connection: Connection, schema: Schema, run: RunRow, own: tuple[int,
     )
 
 
-def _versions(row: Row, schema: Schema) -> dict[str, int | None]:
+def _versions(row: Row) -> dict[str, int | None]:
     versions = json_of(row.get("input_versions"))
     return {name: integer(version) for name, version in versions.items()} if isinstance(versions, dict) else {}
 

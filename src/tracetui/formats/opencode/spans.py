@@ -172,7 +172,7 @@ def _response(message: Message, session: tuple[Any, ...]) -> Told:
         spans.append(replace(span, usage=used[place]))
         for part in parts:
             if part.kind == "tool":
-                call = _call(part, message, at, span.id)
+                call = _call(part, at, span.id)
                 spans.append(call)
                 if (named := child(child(part.data, "state"), "metadata").get("sessionId")) and isinstance(named, str):
                     tasks.append((named, call.id))
@@ -272,7 +272,7 @@ def _said(parts: Sequence[Part]) -> str:
     return ""
 
 
-def _call(part: Part, message: Message, at: At, above: str) -> Span:
+def _call(part: Part, at: At, above: str) -> Span:
     """A call of a tool, with how it went."""
     state = child(part.data, "state")
     times = child(state, "time")
@@ -323,7 +323,7 @@ def _row(part: Part, message: Message, at: At, above: str) -> Span:
     data, kind = part.data, part.kind
     fields: dict[str, Any] = {}
     if kind == "tool":
-        return _call(part, message, at, above)
+        return _call(part, at, above)
     if kind == "retry":
         fields = {"status": Status.ERROR, "status_source": StatusSource.EXPLICIT, "error": error_of(data.get("error"))}
         attempt = whole(data.get("attempt"))

@@ -23,8 +23,6 @@ NEWS_SECONDS: Final = 0.05
 """How often it is told what was found."""
 REST_SECONDS: Final = 0.1
 """How long it rests after a key that makes something else read."""
-COUNT_SECONDS: Final = 0.5
-"""How often statistics that grow are told."""
 
 
 class Surveyor:

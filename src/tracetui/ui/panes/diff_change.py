@@ -52,11 +52,6 @@ class Change(FoldingView):
             at = rows.differences[-1] if last else rows.first_at(path)
             self._go(at or 0)
 
-    def same_look(self, look: Look) -> None:
-        """Show a look of the same, read anew: folds and cursor stay."""
-        self.compared = look
-        self.draw_rows(keep=True)
-
     def nothing(self, line: Line) -> None:
         """Say why there is nothing to show."""
         self.compared = None
