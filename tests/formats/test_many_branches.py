@@ -136,6 +136,45 @@ def test_a_session_of_pi_that_goes_back_and_forth_all_the_time(tmp_path: Path) -
     assert summary.usage.output_tokens == 5 * (1 + 2 * MANY)
 
 
+def with_files(folder: Path, number: int) -> list[dict[str, Any]]:
+    """A session, and files of so many sub-agents beside it; of every second one no call tells."""
+    (folder / "s" / "subagents").mkdir(parents=True)
+    made = Claude()
+    top = made.answer(made.ask(None, "begin"))
+    for one in range(number):
+        call = {"type": "tool_use", "id": f"t{one}", "name": "Agent", "input": {"prompt": "measure"}}
+        message = {"role": "assistant", "id": f"c{one}", "model": "m", "content": [call]}
+        top = made.put("assistant", top, message)
+        answer = {"type": "tool_result", "tool_use_id": f"t{one}", "content": "done"}
+        told = {"toolUseResult": {"agentId": f"a{one}"}} if one % 2 else {}
+        top = made.put("user", top, {"role": "user", "content": [answer]}, **told)
+        agent = Claude()
+        agent.answer(agent.ask(None, f"measure {one}", isSidechain=True, agentId=f"a{one}"), isSidechain=True)
+        for record in agent.records:
+            record["uuid"] += f"-{one}"
+            record["message"] |= {"id": f"a{one}"} if record["type"] == "assistant" else {}
+        lines = "".join(json.dumps(record) + "\n" for record in agent.records)
+        (folder / "s" / "subagents" / f"agent-a{one}.jsonl").write_text(lines, encoding="utf-8")
+    return made.records
+
+
+def test_thousands_of_files_of_sub_agents(tmp_path: Path) -> None:
+    run, summary = read(ClaudeCode(), tmp_path / "s.jsonl", with_files(tmp_path, 2_000))
+    agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
+    assert sum(span.parent_id is None for span in agents) == 1_000
+    assert summary.usage is not None
+    assert summary.usage.output_tokens == 5 * 2_001
+
+
+def test_files_of_sub_agents_are_read_however_long_it_takes_to_see_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tracetui.formats.tail.BUDGET", 0.0)
+    run, _ = read(ClaudeCode(), tmp_path / "s.jsonl", with_files(tmp_path, 8))
+    assert sum(span.operation is Operation.INVOKE_AGENT for span in run.spans) == 8
+    assert sum(span.operation is Operation.CHAT for span in run.spans) == 1 + 8 + 8
+
+
 def test_a_task_that_is_given_twice_is_done_below_the_call_that_gave_it_last(tmp_path: Path) -> None:
     made = Claude()
     top = made.answer(made.ask(None, "begin"))

@@ -117,12 +117,16 @@ class _Parts:
         for span in said:
             if span.operation is Operation.CHAT:
                 self.spans += (self._once(made, elsewhere=True) for made in self._given_along(span.id))
+        deadline = max(deadline, perf_counter() + tail.BUDGET * tail.FIRST)  # however long it took to see what is there
+        begun = False
         for held in list(self.held.values()):
             if held.is_current:
                 continue
-            if held.more and perf_counter() > deadline:  # what was read before is asked whatever that takes
+            if held.more and begun and perf_counter() > deadline:  # what was read before is asked whatever that takes
                 self.done = False
-            elif not self._read(held):
+                continue
+            begun = begun or held.more
+            if not self._read(held):
                 return False
         self._link()
         return True
@@ -173,31 +177,30 @@ class _Parts:
 
     def _link(self) -> None:
         """Put sub-agents below the calls that started them, as far as these are known now."""
+        sessions = [self.session, *(held.place.session for held in self.held.values() if held.place is not None)]
+        starting = [session for session in sessions if session.main.starts]
         for path, held in self.held.items():
-            span = self._linked(held)
+            span = _linked(held, sessions if held.meta.call is not None else starting)
             if span != held.span:
                 self.held[path] = replace(held, span=span)
                 self.spans.append(span)
 
-    def _linked(self, held: Held) -> Span:
-        span = agent_span(held.part.agent, "", {}, held.part.path, held.meta)
-        if held.place is not None:
-            facts = held.place.session.facts
-            span = replace(span, started_at=facts.first, preview=span.preview or facts.prompt or "")
-        for session in self._sessions(held):
-            main = session.main
-            told = held.meta.call or main.agents.get(held.part.agent) or main.agents.get(held.part.workflow or "")
-            call = None if told is None else main.calls.get(told)
-            if call is not None:
-                return started_by(span, call)
-        return span
 
-    def _sessions(self, held: Held) -> Iterator[Session]:
-        """The session, and the sub-agents that may have started this one."""
-        yield self.session
-        for other in self.held.values():
-            if other is not held and other.place is not None and (held.meta.call or other.place.session.main.starts):
-                yield other.place.session
+def _linked(held: Held, sessions: Sequence[Session]) -> Span:
+    """The span of a sub-agent below the call that one of these sessions, but for its own, started it by."""
+    span = agent_span(held.part.agent, "", {}, held.part.path, held.meta)
+    if held.place is not None:
+        facts = held.place.session.facts
+        span = replace(span, started_at=facts.first, preview=span.preview or facts.prompt or "")
+    for session in sessions:
+        if held.place is not None and session is held.place.session:
+            continue
+        main = session.main
+        told = held.meta.call or main.agents.get(held.part.agent) or main.agents.get(held.part.workflow or "")
+        call = None if told is None else main.calls.get(told)
+        if call is not None:
+            return started_by(span, call)
+    return span
 
 
 def _nothing(session: Session, file: File) -> tuple[Header, RunBody]:
