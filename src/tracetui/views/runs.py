@@ -145,7 +145,8 @@ class RunRows:
     @cached_property
     def long_names(self) -> bool:
         """Whether runs have labels beside their names, which take more room."""
-        return any(isinstance(run, RunSummary) and run.label and run.parent is None for run in self._items)
+        below = self._below
+        return any(isinstance(run, RunSummary) and run.label and run.ref not in below for run in self._items)
 
     @cached_property
     def _below(self) -> Collection[RunRef]:
