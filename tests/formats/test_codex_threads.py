@@ -188,6 +188,14 @@ def test_the_run_moves_while_an_agent_does(tmp_path: Path) -> None:
         assert file.moving
 
 
+def test_the_thread_of_an_agent_under_another_name_is_a_run_of_its_own(tmp_path: Path) -> None:
+    rollout(tmp_path, FIRST, parent_of(SECOND))
+    path = rollout(tmp_path, SECOND, agent(SECOND))
+    path.rename(path.with_name("rollout-kept.jsonl"))
+    listed = [one for found in scan(LocalSource(), [str(tmp_path)], deep=True) for one in found.runs]
+    assert sorted(one.usage.input_tokens or 0 for one in listed if one.usage is not None) == [10, 100]
+
+
 # --------------------------------------------------------------------------------------------------------------- forks
 
 

@@ -128,7 +128,9 @@ def _above(file: File, seen: tuple[str, ...]) -> str | None:
     """The same; "" where threads spawned each other, or too many one another: then each stands for itself."""
     meta = _meta(file) or {}
     above, thread = _parent(meta), string(meta.get("id"))
-    if above is None or thread is None or (found := find(file, above)) is None:
+    if above is None or thread is None or not file.name.endswith(f"-{thread}.jsonl"):  # it could not be found by its id
+        return None
+    if (found := find(file, above)) is None:
         return None
     if thread in seen or len(seen) >= DEPTH:
         return ""
