@@ -269,6 +269,18 @@ def test_next_same() -> None:
     assert walk.next_same(run, "9", "model", -1) == "1"
 
 
+def test_a_branch_that_was_left_is_folded_at_first() -> None:
+    def said(ident: str, note: str = "", parent: str | None = None) -> Span:
+        return make_span(ident, "user", Operation.MESSAGE, note=note, parent_id=parent)
+
+    branch = make_span("branch", "abandoned branch", Operation.OTHER)
+    below = [said("a", "abandoned", "branch"), said("b", "abandoned", "a")]
+    run = make_run([said("top"), said("reply", parent="top"), branch, *below], status=Status.OK)
+    assert walk.first_folds(run) == {"branch"}
+    rows = SpanRows(run, tree=True, folded=walk.first_folds(run))
+    assert "2 below" in texts(rows)[-1]
+
+
 def test_folds_to_depth() -> None:
     assert walk.fold_all(researcher()) == {"r", "9"}
     assert walk.to_depth(researcher(), 1) == {"9"}

@@ -11,9 +11,23 @@ from tracetui.model.build import CONTAINERS
 _TAKEN_OVER: Final = frozenset({INHERITED, COPIED})
 
 
+_ABANDONED: Final = "abandoned"
+"""Note of spans of a branch that somebody went back from."""
+
+
 def fold_all(run: Run) -> frozenset[str]:
     """The folds that leave only the top of the tree."""
     return to_depth(run, 0)
+
+
+def first_folds(run: Run) -> frozenset[str]:
+    """The folds of a run that is opened: of branches that somebody went back from, only the first row is seen."""
+    spans = run.spans
+    return frozenset(
+        span.id
+        for i, (span, size) in enumerate(zip(spans, run.sizes, strict=True))
+        if size > 1 and _ABANDONED in spans[i + 1].notes and _ABANDONED not in span.notes
+    )
 
 
 def to_depth(run: Run, depth: int) -> frozenset[str]:

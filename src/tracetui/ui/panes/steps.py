@@ -151,10 +151,12 @@ class Steps(LineView):
         if not same:
             self.as_tree &= not self._tree_for_now
             self._tree_for_now = False
-            self.folded = self.unfolded = frozenset()
+            self.folded, self.unfolded = walk.first_folds(run), frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
             self.following, self._newest, self._came = False, None, None
         before, self.run = self.run if same else None, run
+        if before is not None and not before.complete:
+            self.folded |= walk.first_folds(run)
         self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
         if self._newest not in run.index:  # the run began anew, and is shorter than it was

@@ -101,7 +101,7 @@ def _path(roots: Sequence[str], glyphs: Glyphs, run: RunSummary | None, width: i
         crumb = (
             Piece(Clean(f" {glyphs.path} "), "dim"),
             Piece(text.truncate(called(run), 60), "text bold"),
-            Piece(Clean(f" {short_id(run.id)}"), "sec"),
+            *((Piece(Clean(f" {short_id(run.id)}"), "sec"),) if run.id != run.name else ()),
         )
     most = min(width // 3, room - width_of((*program, *crumb)))
     return (*program, Piece(text.truncate_middle(place, max(10, most)), "sec"), *crumb)
@@ -234,7 +234,8 @@ def _run_facts(run: RunSummary, opened: Opened, state: State) -> Iterator[Line]:
         *cost_of(run, opened.assessment),
     ]
     if opened.run is not None and opened.run.problems:
-        facts.append(f"{len(opened.run.problems)} notes in run")
+        notes = len(opened.run.problems)
+        facts.append(f"{notes} note{'' if notes == 1 else 's'} in run")
     source = f" ({run.status_source.value})" if run.status_source is not None else ""
     status = (Piece(Clean(f"status {run.status.value}{source}"), "dim"),)
     tail = status if state is State.ENDED else tuple(_key("i", f"why {state}"))
