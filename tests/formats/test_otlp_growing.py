@@ -15,6 +15,9 @@ from tests.formats.test_otlp_logs import EVENTS, log, logs
 from tracetui.errors import FormatError
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import counting
+from tracetui.formats.otlp.places import Places
+from tracetui.live.load import Reader, read_run
+from tracetui.model import RunRef
 from tracetui.sources.base import KEPT, File
 from tracetui.sources.local import LocalSource
 
@@ -115,3 +118,36 @@ def test_a_file_that_was_replaced_is_counted_anew(tmp_path: Path) -> None:
     found(path, kept)
     path.write_bytes(b"".join(reversed(records)))
     assert found(path, kept) == found(path, None)
+
+
+@pytest.mark.parametrize("end", [b"", b"{", b'{"resourceSpans":[{"traceId":"\\u0030"}]}\n', b"\0\n"])
+def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end: bytes) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()) + end)
+    kept: dict[str, Any] = {}
+    for trace in (1, 2, 3):
+        ref = RunRef("otlp", str(path), f"{trace:032x}")
+        reader = Reader(LocalSource(), ref, kept=kept)
+        reader.catch_up()
+        alone = read_run(LocalSource(), ref)
+        run = reader.build()
+        assert (run.spans, run.summary, run.body) == (alone.spans, alone.summary, alone.body)
+        assert run.load(run.spans[0]) == alone.load(alone.spans[0])
+    (places,) = (one for one in kept.values() if isinstance(one, Places))
+    assert (places.lines is None) is bool(end)
+
+
+def test_a_file_that_changes_while_many_are_read_is_read_as_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.jsonl"
+    records = [json.dumps(request(one)).encode() + b"\n" for one in spans()]
+    path.write_bytes(b"".join(records[:4]))
+    kept: dict[str, Any] = {}
+    ref = RunRef("otlp", str(path), f"{2:032x}")
+    for count in (4, 9):
+        path.write_bytes(b"".join(records[:count]))
+        reader = Reader(LocalSource(), ref, kept=kept)
+        reader.catch_up()
+        assert reader.build().spans == read_run(LocalSource(), ref).spans
+    grow(path, records[3].replace(b"span 2", b"span X").replace(f"{2:016x}".encode(), f"{8:016x}".encode()))
+    reader.catch_up()
+    assert reader.build().spans == read_run(LocalSource(), ref).spans

@@ -21,8 +21,17 @@ GROWTH: Final = 1.5
 class Reader:
     """Reads one run, and reads on for as long as anybody wants to follow it. Used by one thread at a time."""
 
-    def __init__(self, source: Source, ref: RunRef, *, follow: bool = False, redactor: Redactor | None = None) -> None:
-        """`follow` says that it will be read on, so that a live database is read in place instead of copied.
+    def __init__(
+        self,
+        source: Source,
+        ref: RunRef,
+        *,
+        follow: bool = False,
+        redactor: Redactor | None = None,
+        kept: dict[str, Any] | None = None,
+    ) -> None:
+        """`follow` says that it will be read on, so that a live database is read in place instead of copied. `kept` is
+        a dict that all runs of one file share that are read one after the other.
 
         Bodies are masked by `redactor` when they are loaded; without one they are exact.
         """
@@ -33,7 +42,8 @@ class Reader:
         self._masked: tuple[RunBody, RunBody] | None = None
         """What the trace says about the run as a whole, and the same masked."""
         self._cursor = START
-        self._kept: dict[str, Any] = {}
+        self._kept: dict[str, Any] = {} if kept is None else kept
+        self._shares = kept is not None
         self._file: tuple[float, bool] = (0.0, False)
         self.ref = ref
         self.more = True
@@ -61,6 +71,8 @@ class Reader:
         self.fresh, self.reset = [], False
         try:
             with self._open() as file:
+                if self._shares:
+                    file.memo[KEPT] = self._kept
                 try:
                     chunk = self._format.read(file, self.ref, self._cursor)
                 finally:  # also of a file that cannot be read it is to be known whether somebody writes to it

@@ -33,7 +33,8 @@ FOLLOWED: Final = "followed"
 """Set in the `memo` of a file that is being watched: a live database is then read in place, not from a copy."""
 KEPT: Final = "kept"
 """In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
-that of one that is followed and counted again: a dict that is the same each time, used by one thread."""
+that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
+by one thread."""
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import msgspec
@@ -12,9 +11,9 @@ from tracetui.formats.base import Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp.header import body_of_run, header_of
+from tracetui.formats.otlp.places import Finished, places_of, traces_on
 from tracetui.formats.otlp.records import (
     NO_TRACE,
-    normal_id,
 )
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import Place, Reader, parse, read_on
@@ -23,7 +22,8 @@ from tracetui.model import Header, RunBody
 from tracetui.sources.base import File
 
 _BOM = b"\xef\xbb\xbf"
-_TRACE = re.compile(rb'"trace(?:I|_i)d"\s*:\s*(?:"([^"\\]*)"|())')
+_ONCE = "read once"
+"""Cursor after a trace of which only its own lines were read: whoever reads on begins anew."""
 
 
 def is_document(file: File) -> bool:
@@ -54,6 +54,8 @@ def read_trace(file: File, key: str, cursor: Cursor) -> Chunk:
     """What came of a trace since `cursor`."""
     if is_document(file):
         return _read_document(file, key, cursor)
+    if cursor is None and (places := places_of(file, key)) is not None:
+        return _read_places(file, key, places)
     reader = Reader(lambda file: Trace(file.path, key), _told, wanted=_wanted(key))
     place = cursor if isinstance(cursor, Place) else None
     chunk = read_on(reader, file, place)
@@ -62,6 +64,20 @@ def read_trace(file: File, key: str, cursor: Cursor) -> Chunk:
     if cursor is not None and place is None:  # it was a document
         return msgspec.structs.replace(chunk, reset=True)
     return chunk
+
+
+def _read_places(file: File, key: str, places: list[Finished]) -> Chunk:
+    """A trace of which it is known on which lines it is."""
+    trace = Trace(file.path, key)
+    for line in places:
+        data = file.read(line.offset, line.size)
+        try:
+            record, note = parse(data)
+        except FormatError:  # it is told of the file
+            continue
+        trace.take(record, Line(line.offset, line.number, data, True), note)
+    header, body = _told(trace, file)
+    return Chunk(spans=list(trace.spans.values()), header=header, body=body, problems=trace.problems, cursor=_ONCE)
 
 
 def _told(trace: Trace, file: File) -> tuple[Header, RunBody]:
@@ -98,12 +114,6 @@ def _wanted(key: str) -> Callable[[bytes], bool]:
     def wanted(data: bytes) -> bool:
         if key == NO_TRACE or b"\0" in data:
             return True
-        plain = True
-        for match in _TRACE.finditer(data):
-            if match[1] is None:
-                plain = False  # written with escapes
-            elif normal_id(match[1].decode("utf-8", "replace")) == key:
-                return True
-        return not plain
+        return any(found is None or found == key for found in traces_on(data))
 
     return wanted

@@ -13,7 +13,7 @@ from enum import StrEnum
 from functools import partial
 from itertools import groupby
 from os.path import basename
-from typing import Final, NamedTuple, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
@@ -130,10 +130,10 @@ def grep(
                 continue
             found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only)
         searched.add(found.path)
-        whole = bool(found.runs) or not found.problems
+        whole, kept = bool(found.runs) or not found.problems, dict[str, Any]()
         for run in found.runs:
             if options.wanted is None or options.wanted(run):
-                whole &= yield from grep_run(source, run.ref, needle, options, told=found.problems)
+                whole &= yield from grep_run(source, run.ref, needle, options, told=found.problems, kept=kept)
         yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
 
 
@@ -148,9 +148,9 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
         if not holds:
             yield Outcome.PASSED if holds is False else Outcome.FAILED
             continue
-        whole = True
+        whole, kept = True, dict[str, Any]()
         for ref in runs:
-            whole &= yield from grep_run(source, ref, needle, options)
+            whole &= yield from grep_run(source, ref, needle, options, kept=kept)
         yield Outcome.SEARCHED if whole else Outcome.FAILED
 
 
@@ -209,13 +209,19 @@ def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
 
 
 def grep_run(
-    source: Source, ref: RunRef, needle: Needle, options: Options = PLAIN, *, told: Iterable[Problem] = ()
+    source: Source,
+    ref: RunRef,
+    needle: Needle,
+    options: Options = PLAIN,
+    *,
+    told: Iterable[Problem] = (),
+    kept: dict[str, Any] | None = None,
 ) -> Generator[Item, None, bool]:
     """Search one run, and tell its problems (but for what was `told`). False if a part of it could not be read.
 
-    Raises `LinkLost`.
+    `kept`: see `Reader`. Raises `LinkLost`.
     """
-    reader = Reader(source, ref)
+    reader = Reader(source, ref, kept=kept)
     while reader.more:
         reader.read()
         if reader.lost:

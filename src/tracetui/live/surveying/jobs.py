@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from itertools import groupby, zip_longest
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from tracetui.diff.comparison import Comparison
 from tracetui.live.load import Reader
@@ -61,8 +61,9 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
+        shared = _Shared()
         for ref in refs:
-            run = yield from _read(source, ref)
+            run = yield from _read(source, ref, shared.of(ref))
             if run is not None:
                 for one in kept.values():
                     one.add(run)
@@ -141,13 +142,14 @@ class _Sides:
 
     def work(self, source: Source) -> Generator[Step, None, None]:
         """Read both sides."""
+        shared = _Shared()
         for pair in zip_longest(*self._refs):
             for ref, read in zip(pair, self._read, strict=True):
                 if ref is None:
                     continue
                 its = self._known.get(ref)
                 if its is None:
-                    run = yield from _read(source, ref)
+                    run = yield from _read(source, ref, shared.of(ref))
                     if run is not None:
                         first = yield from self._divergence(source, run)
                         its = self._known[ref] = {**features(run, run.load), **first}
@@ -204,9 +206,25 @@ def _note(read: int, of: int) -> str:
 # ---- reading
 
 
-def _read(source: Source, ref: RunRef) -> Generator[Step, None, Run | None]:
-    """A whole run, read a little at a time; None, and a problem, where nothing of it can be read. Raises `LinkLost`."""
-    reader = Reader(source, ref)
+class _Shared:
+    """What formats keep of the file that was read last."""
+
+    def __init__(self) -> None:
+        self._path, self._kept = "", dict[str, Any]()
+
+    def of(self, ref: RunRef) -> dict[str, Any]:
+        """A dict that is the same as long as the runs are of one file."""
+        if ref.path != self._path:
+            self._path, self._kept = ref.path, {}
+        return self._kept
+
+
+def _read(source: Source, ref: RunRef, kept: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
+    """A whole run, read a little at a time; None, and a problem, where nothing of it can be read. Raises `LinkLost`.
+
+    `kept`: see `Reader`.
+    """
+    reader = Reader(source, ref, kept=kept)
     while reader.more:
         reader.read()
         if reader.lost:
