@@ -14,7 +14,7 @@ from tracetui.cli.parser import add_place, roots
 from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
-from tracetui.live.load import read_run
+from tracetui.live.load import Shared, read_run
 from tracetui.model import Problem, Run, RunRef
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
@@ -72,21 +72,21 @@ def _runs(
     source: Source, places: Sequence[str], args: argparse.Namespace, wanted: Any, problems: list[Problem]
 ) -> Iterator[Run]:
     """The runs that are meant, each once and read when it is its turn."""
-    seen: set[RunRef] = set()
+    seen, shared = set[RunRef](), Shared()
     for place in places:
         if source.is_folder(place) or source.is_file(place):
             listing = listing_of(source, [place], only(args), deep=wanted is not None)
         else:
             summary, parts = run_at(source, place, args)
             if parts:
-                yield _part(read_run(source, summary.ref), parts, place)
+                yield _part(read_run(source, summary.ref, shared.of(summary.ref)), parts, place)
                 continue
             listing = Listing([summary], [])
         problems.extend(listing.problems)
         for summary in (wanted(listing) if wanted is not None else listing).runs:
             if summary.ref not in seen:
                 seen.add(summary.ref)
-                yield read_run(source, summary.ref)
+                yield read_run(source, summary.ref, shared.of(summary.ref))
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:

@@ -145,9 +145,22 @@ class Reader:
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
 
 
-def read_run(source: Source, ref: RunRef) -> Run:
-    """The whole run. Raises `LinkLost`."""
-    reader = Reader(source, ref)
+class Shared:
+    """What formats keep of the file that was read last."""
+
+    def __init__(self) -> None:
+        self._path, self._kept = "", dict[str, Any]()
+
+    def of(self, ref: RunRef) -> dict[str, Any]:
+        """A dict that is the same as long as the runs are of one file."""
+        if ref.path != self._path:
+            self._path, self._kept = ref.path, {}
+        return self._kept
+
+
+def read_run(source: Source, ref: RunRef, kept: dict[str, Any] | None = None) -> Run:
+    """The whole run; `kept` as in `Reader`. Raises `LinkLost`."""
+    reader = Reader(source, ref, kept=kept)
     reader.catch_up()
     return reader.build()
 

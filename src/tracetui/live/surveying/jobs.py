@@ -7,7 +7,7 @@ from itertools import groupby, zip_longest
 from typing import Any, Final, NamedTuple
 
 from tracetui.diff.comparison import Comparison
-from tracetui.live.load import Reader
+from tracetui.live.load import Reader, Shared
 from tracetui.live.surveying.grep import Hit, Options, Outcome, grep_runs
 from tracetui.live.surveying.needle import Needle
 from tracetui.live.surveying.surveyed import Job, Step
@@ -61,7 +61,7 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
-        shared = _Shared()
+        shared = Shared()
         for ref in refs:
             run = yield from _read(source, ref, shared.of(ref))
             if run is not None:
@@ -142,7 +142,7 @@ class _Sides:
 
     def work(self, source: Source) -> Generator[Step, None, None]:
         """Read both sides."""
-        shared = _Shared()
+        shared = Shared()
         for pair in zip_longest(*self._refs):
             for ref, read in zip(pair, self._read, strict=True):
                 if ref is None:
@@ -204,19 +204,6 @@ def _note(read: int, of: int) -> str:
 
 
 # ---- reading
-
-
-class _Shared:
-    """What formats keep of the file that was read last."""
-
-    def __init__(self) -> None:
-        self._path, self._kept = "", dict[str, Any]()
-
-    def of(self, ref: RunRef) -> dict[str, Any]:
-        """A dict that is the same as long as the runs are of one file."""
-        if ref.path != self._path:
-            self._path, self._kept = ref.path, {}
-        return self._kept
 
 
 def _read(source: Source, ref: RunRef, kept: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
