@@ -196,6 +196,21 @@ def test_the_thread_of_an_agent_under_another_name_is_a_run_of_its_own(tmp_path:
     assert sorted(one.usage.input_tokens or 0 for one in listed if one.usage is not None) == [10, 100]
 
 
+@pytest.mark.parametrize("root", ["{}", "{}/", ".", "../{1}"])
+def test_the_thread_of_an_agent_is_listed_where_its_run_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, root: str
+) -> None:
+    rollout(tmp_path, FIRST, parent_of(SECOND))
+    path = rollout(tmp_path, SECOND, agent(SECOND), "2026/03/03")
+    monkeypatch.chdir(path.parent)
+    root = root.format(path.parent, path.parent.name)
+    (run,) = [one for found in scan(LocalSource(), [root], deep=True) for one in found.runs]
+    assert run.id == SECOND
+    monkeypatch.chdir(path.parents[1])
+    (run,) = [one for found in scan(LocalSource(), ["."], deep=True) for one in found.runs]
+    assert run.id == FIRST
+
+
 # --------------------------------------------------------------------------------------------------------------- forks
 
 

@@ -123,7 +123,14 @@ class Lister:
                 known[entry.path] = entry.stat
             named = entry.path in self._roots
             found, last = look(
-                self._source, entry, deep=False, last=last, only=self._only, tell=self._tell, named=named
+                self._source,
+                entry,
+                deep=False,
+                last=last,
+                only=self._only,
+                tell=self._tell,
+                named=named,
+                roots=self._roots,
             )
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
@@ -275,7 +282,16 @@ class Lister:
         if found is None:
             named = path in self._roots
             kept = self._kept.pop(path, {})
-            found, _ = look(self._source, entry, deep=True, only=self._only, kept=kept, followed=True, named=named)
+            found, _ = look(
+                self._source,
+                entry,
+                deep=True,
+                only=self._only,
+                kept=kept,
+                followed=True,
+                named=named,
+                roots=self._roots,
+            )
             if kept:
                 self._kept[path] = kept
                 if len(self._kept) > KEPT_FILES:

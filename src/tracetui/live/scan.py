@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+import os
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from typing import Any, Final
 
 import msgspec
@@ -63,7 +64,7 @@ def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | Non
     last: Format | None = None
     roots = list(roots)
     for entry in entries(source, roots):
-        found, last = look(source, entry, deep=deep, last=last, only=only, named=entry.path in roots)
+        found, last = look(source, entry, deep=deep, last=last, only=only, named=entry.path in roots, roots=roots)
         yield found
 
 
@@ -103,12 +104,14 @@ def look(
     kept: dict[str, Any] | None = None,
     followed: bool = False,
     named: bool = False,
+    roots: Collection[str] = (),
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
     the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
-    file that somebody `named` is nobody's part. Raises `LinkLost`.
+    file that somebody `named` is nobody's part, nor is one whose main file is not below the `roots` that are listed.
+    Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -124,7 +127,7 @@ def look(
             if chosen is None:
                 return _unclaimed(file), last
             main = chosen.whole_of(file) if isinstance(chosen, Composed) and not named else None
-            if main is not None:
+            if main is not None and (not roots or _is_below(main, roots)):
                 return Found(
                     path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
                 ), chosen
@@ -133,6 +136,12 @@ def look(
             raise
         except OSError as error:
             return Found(path=entry.path, problems=(problem_of(entry.path, error),)), last
+
+
+def _is_below(path: str, roots: Collection[str]) -> bool:
+    """Whether a path leads to one of the roots or into it, by their names alone."""
+    path = os.path.abspath(path)
+    return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
 
 
 def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:

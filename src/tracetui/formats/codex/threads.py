@@ -105,6 +105,8 @@ def _folders(thread: str) -> Iterator[str]:
     for days in (0, -1, 1) if began is not None and began.year < 9999 else ():  # the folder is that of the local day
         assert began is not None
         day = (began + timedelta(days)).strftime("%Y/%m/%d")
+        yield f"../{day[8:]}"  # the way over the folders above is not known to somebody who stands in them
+        yield f"../../{day[5:]}"
         yield f"../../../{day}"
         yield f"../sessions/{day}"
     yield "../../../../archived_sessions"

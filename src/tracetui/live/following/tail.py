@@ -207,7 +207,15 @@ class Tail:
     def _look(self, entry: Entry, *, deep: bool, kept: dict[str, Any] | None = None) -> Found:
         named = entry.path in self._roots
         found, self._last = look(
-            self._source, entry, deep=deep, last=self._last, only=self._only, kept=kept, followed=True, named=named
+            self._source,
+            entry,
+            deep=deep,
+            last=self._last,
+            only=self._only,
+            kept=kept,
+            followed=True,
+            named=named,
+            roots=self._roots,
         )
         return found
 
