@@ -15,7 +15,7 @@ from tests.formats.test_otlp_logs import EVENTS, log, logs
 from tracetui.errors import FormatError
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import counting
-from tracetui.formats.otlp.places import Places
+from tracetui.formats.otlp.places import Places, places_of
 from tracetui.live.load import Reader, read_run
 from tracetui.model import RunRef
 from tracetui.sources.base import KEPT, File
@@ -135,6 +135,16 @@ def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end
         assert run.load(run.spans[0]) == alone.load(alone.spans[0])
     (places,) = (one for one in kept.values() if isinstance(one, Places))
     assert (places.lines is None) is bool(end)
+
+
+def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "x.jsonl"
+    path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
+    with LocalSource().open(str(path)) as file:
+        file.memo[KEPT] = {}
+        assert places_of(file, f"{1:032x}") is not None
+        monkeypatch.setattr("tracetui.formats.otlp.places.AT_ONCE", 10)
+        assert places_of(file, f"{1:032x}") is None
 
 
 def test_a_file_that_changes_while_many_are_read_is_read_as_it_is(tmp_path: Path) -> None:

@@ -13,6 +13,8 @@ from tracetui.sources.base import KEPT, File, Stat
 
 _TRACE: Final = re.compile(rb'"trace(?:I|_i)d"\s*:\s*(?:"([^"\\]*)"|())')
 _KEPT: Final = "otlp places"
+AT_ONCE: Final = 4 << 20
+"""Bytes of the lines of a trace that is read at once; a larger one is read a little at a time."""
 
 
 class Finished(NamedTuple):
@@ -44,7 +46,8 @@ def places_of(file: File, key: str) -> list[Finished] | None:
     known = kept.get(_KEPT)
     if not isinstance(known, Places) or known.stat != file.stat:
         known = kept[_KEPT] = Places(file.stat, _places(file))
-    return None if known.lines is None else known.lines.get(key)
+    found = known.lines.get(key) if known.lines is not None else None
+    return None if found is None or sum(place.size for place in found) > AT_ONCE else found
 
 
 def _places(file: File) -> dict[str, list[Finished]] | None:
