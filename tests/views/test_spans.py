@@ -442,3 +442,12 @@ def test_another_run_is_measured_anew() -> None:
     rows = SpanRows(researcher(), tree=False)
     other = make_run([make_span("1", "Bash", Operation.EXECUTE_TOOL), make_span("x", "Bash", Operation.EXECUTE_TOOL)])
     assert texts(rows.grown(other)) == texts(SpanRows(other, tree=False))
+
+
+def test_what_a_fork_took_over_long_ago_leaves_the_axis_to_its_own_work() -> None:
+    old = [make_span(f"o{i}", "search", Operation.EXECUTE_TOOL, i - 500.0, 900, note="copied") for i in range(3)]
+    own = [make_span(f"n{i}", "search", Operation.EXECUTE_TOOL, float(i), 1000) for i in range(2)]
+    chart = Chart(make_run([*old, *own]))
+    assert chart.total_ms == 2000
+    assert [chart.extent(i) for i in range(5)] == [None, None, None, (0.0, 1000.0), (1000.0, 2000.0)]
+    assert Chart(make_run(old)).total_ms == 2900

@@ -219,3 +219,8 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def notes(self) -> list[str]:
         """The facts of `note`."""
         return self.note.split(" · ") if self.note else []
+
+    @property
+    def taken_over(self) -> bool:
+        """Whether it is not of this run, but of the one that this run goes on from."""
+        return bool(self.note) and not {INHERITED, COPIED}.isdisjoint(self.notes)

@@ -68,7 +68,7 @@ class Chart:
             self._takes_time = any(span.duration_ms for span in new)
 
     def _measure(self) -> None:
-        first, last = self._reach
+        first, last = self._reach if self._reach[1] else _reach(self._run.spans, own=False)
         if last:
             if self._now is not None and self._run.summary.status is Status.RUNNING:
                 last = max(last, self._now)
@@ -110,7 +110,10 @@ class Chart:
         self.end_to_end = True
 
     def extent(self, position: int) -> tuple[float, float | None] | None:
-        """Start and end of a span in ms from the start of the axis; the end None where the trace does not say."""
+        """Start and end of a span in ms from the start of the axis; the end None where the trace does not say.
+
+        None for a span that has no place on it: without a time, or taken over from before.
+        """
         span = self._run.spans[position]
         if self._offsets is not None:
             start = self._offsets[position]
@@ -119,6 +122,8 @@ class Chart:
         if started is None or not 0 < started < _LATEST:
             return None
         start = (started - self._base) * 1000
+        if start < 0 and span.taken_over:
+            return None
         length = span.duration_ms
         if length is not None and 0 <= length < _LATEST:
             return start, start + length
@@ -222,12 +227,14 @@ class Chart:
         return self._run.spans[position].status is Status.ERROR and self._is_leaf(position)
 
 
-def _reach(spans: Sequence[Span]) -> tuple[float, float]:
-    """The first start and the last end of spans, leaving out times that are nonsense."""
+def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
+    """The first start and the last end of spans, leaving out times that are nonsense; `own`: and what was taken over,
+    perhaps from a run of long ago.
+    """
     first, last = _LATEST, 0.0
     for span in spans:
         start = span.started_at
-        if start is not None and 0 < start < _LATEST:
+        if start is not None and 0 < start < _LATEST and not (own and span.taken_over):
             if start < first:
                 first = start
             length = span.duration_ms

@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Literal
 
-from tracetui.model import COPIED, INHERITED, Operation, Run, Span, Status
+from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
-
-_TAKEN_OVER: Final = frozenset({INHERITED, COPIED})
-
 
 _ABANDONED: Final = "abandoned"
 """Note of spans of a branch that somebody went back from."""
@@ -70,7 +67,7 @@ def starting_span(run: Run) -> str | None:
 def _first_prompt(run: Run) -> str | None:
     """The first prompt of a run's own; None where work began without one: a later one may be that of a sub-agent."""
     for span in run.spans:
-        if not _TAKEN_OVER.isdisjoint(span.notes):
+        if span.taken_over:
             continue
         if span.operation is Operation.MESSAGE and span.name == "user":
             return span.id
