@@ -25,6 +25,7 @@ from tracetui.model import Body, Criterion, Header, Limit, Operation, Run, RunBo
 from tracetui.model.build import RunBuilder
 from tracetui.store.query import for_spans
 from tracetui.views import walk
+from tracetui.views.chart import Chart
 from tracetui.views.glyphs import ASCII
 from tracetui.views.headline import heading
 from tracetui.views.rows import Fold
