@@ -87,6 +87,26 @@ def test_changed_cases_are_counted_as_they_are_read(path: Path, tmp_path: Path) 
     _changed(path, tmp_path, 60)
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["name", "kind", "traceState", "unheardOf", "links", "events", "value", "key", "scope", "resource", "schemaUrl"],
+)
+def test_damaged_text_is_told_wherever_it_is(place: str, tmp_path: Path) -> None:
+    bad: Any = "a¤b"
+    attribute = {"key": bad if place == "key" else "k", "value": {"stringValue": bad if place == "value" else "v"}}
+    span = {"traceId": "1" * 32, "spanId": "2" * 16, "name": "x", "attributes": [attribute]}
+    span |= {place: bad} if place in ("name", "kind", "traceState", "unheardOf") else {}
+    span |= {place: [{"name": bad}]} if place in ("links", "events") else {}
+    scopes = {"scope": {"name": bad if place == "scope" else "s"}, "spans": [span]}
+    resource = {"resource": {"note": bad if place == "resource" else "r"}, "scopeSpans": [scopes]}
+    request = {"resourceSpans": [resource | ({"schemaUrl": bad} if place == "schemaUrl" else {})]}
+    path = tmp_path / "traces.jsonl"
+    path.write_bytes(orjson.dumps(request).replace("¤".encode(), b"\xff") + b"\n")
+    assert not _agree(path)
+    (problem,) = _found(path, lean=False)[1]
+    assert "not UTF-8" in problem.reason
+
+
 @needs_shared
 def test_changed_samples_are_counted_as_they_are_read(tmp_path: Path) -> None:
     paths = sorted(path for path in sample("otel-otlp-json").rglob("*.json*") if b"resourceSpans" in path.read_bytes())

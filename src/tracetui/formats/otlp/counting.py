@@ -60,10 +60,12 @@ class Count(msgspec.Struct):
 
     def trace(self, key: str) -> Trace:
         """The trace to which something came. Raises `Late`."""
-        trace = self.traces.get(key) if key in self.traces else Trace(self.path, key, lean=True)
-        if trace is None:
+        trace = self.traces.get(key)
+        if trace is not None and key in self.touched:
+            return trace
+        if trace is None and key in self.traces:
             raise Late
-        self.traces[key] = trace
+        trace = self.traces[key] = trace or Trace(self.path, key, lean=True)
         self.touched.add(key)
         self.summaries.pop(key, None)
         return trace

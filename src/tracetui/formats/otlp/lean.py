@@ -9,7 +9,7 @@ from zlib import crc32
 
 import msgspec
 
-from tracetui.formats.decode import skippable, strict
+from tracetui.formats.decode import strict
 from tracetui.formats.otlp.records import Told, value_of
 
 _NAMES: Final = {
@@ -18,11 +18,14 @@ _NAMES: Final = {
     "parent": "parentSpanId",
     "start": "startTimeUnixNano",
     "end": "endTimeUnixNano",
-    **{f"other_{name}": name for name in ("parent_span_id", "start_time_unix_nano", "end_time_unix_nano")},
+    "state": "traceState",
+    "dropped_attributes": "droppedAttributesCount",
+    "dropped_events": "droppedEventsCount",
+    "dropped_links": "droppedLinksCount",
 }
+_NONE: Final = msgspec.Raw()
 
-
-Around = dict[tuple[Any, ...], dict[str, Any]]
+Around = dict[tuple[str, bytes, bytes], dict[str, Any]]
 """What stands around spans, by how it is written."""
 
 
@@ -41,7 +44,9 @@ class _Attribute(msgspec.Struct, gc=False, forbid_unknown_fields=True):
     value: dict[str, Any]
 
 
-class _Span(msgspec.Struct, gc=False, rename=_NAMES):
+class _Span(msgspec.Struct, gc=False, rename=_NAMES, forbid_unknown_fields=True):
+    """All that the protocol knows: whatever is in a span is decoded, so that damage in it is found."""
+
     trace: str
     ident: str
     parent: str | None = None
@@ -51,21 +56,25 @@ class _Span(msgspec.Struct, gc=False, rename=_NAMES):
     status: Any = None
     events: Any = None
     attributes: list[_Attribute] = []
-    other_parent_span_id: None = None
-    other_start_time_unix_nano: None = None
-    other_end_time_unix_nano: None = None
+    kind: Any = None
+    flags: Any = None
+    state: Any = None
+    links: Any = None
+    dropped_attributes: Any = None
+    dropped_events: Any = None
+    dropped_links: Any = None
 
 
 class _Scope(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     spans: list[msgspec.Raw]
-    scope: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    schema_url: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    scope: msgspec.Raw = _NONE
+    schema_url: msgspec.Raw = _NONE
 
 
 class _Resource(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
     scope_spans: list[_Scope]
-    resource: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
-    schema_url: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
+    resource: msgspec.Raw = _NONE
+    schema_url: msgspec.Raw = _NONE
 
 
 class _Request(msgspec.Struct, gc=False, rename="camel", forbid_unknown_fields=True):
@@ -81,11 +90,10 @@ def spans_on(line: bytes, around: Around) -> Iterator[Lean]:
 
     Raises `ValueError` for a line that is not as the protocol has it, in camel case.
     """
-    skippable(line)
     for i, resource in enumerate(_request(line).resource_spans):
-        above = _once(around, "resource", ("resource", resource.resource), ("schemaUrl", resource.schema_url))
+        above = _once(around, "resource", resource.resource, resource.schema_url)
         for j, scope in enumerate(resource.scope_spans):
-            within = _once(around, "scope", ("scope", scope.scope), ("schemaUrl", scope.schema_url))
+            within = _once(around, "scope", scope.scope, scope.schema_url)
             for k, raw in enumerate(scope.spans):
                 span = _span(raw)
                 record = {
@@ -111,10 +119,11 @@ def _kept(attributes: list[_Attribute]) -> dict[str, Any]:
     return kept
 
 
-def _once(around: Around, kind: str, *fields: tuple[str, msgspec.Raw | msgspec.UnsetType]) -> dict[str, Any]:
+def _once(around: Around, kind: str, raw: msgspec.Raw, schema: msgspec.Raw) -> dict[str, Any]:
     """These fields decoded: one object for all spans that have the same around them."""
-    key = (kind, *(bytes(raw) if isinstance(raw, msgspec.Raw) else None for _, raw in fields))
+    key = kind, bytes(raw), bytes(schema)
     found = around.get(key)
     if found is None:
-        found = around[key] = {name: strict(bytes(raw)) for name, raw in fields if isinstance(raw, msgspec.Raw)}
+        fields = (kind, key[1]), ("schemaUrl", key[2])
+        found = around[key] = {name: strict(data) for name, data in fields if data}
     return found

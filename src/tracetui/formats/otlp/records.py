@@ -128,9 +128,11 @@ def without(record: Any, *names: str) -> dict[str, Any]:
 
 def whole(value: Any) -> int | None:
     """`value` as a whole number of at most 64 bits, also where it is written as text."""
-    if isinstance(value, str) and ((value.isdecimal() and len(value) < 20) or _DIGITS.fullmatch(value)):
+    if isinstance(value, str):
+        if not (value.isdecimal() and len(value) < 20) and not _DIGITS.fullmatch(value):
+            return None
         value = int(value)
-    if isinstance(value, float) and value.is_integer():
+    elif isinstance(value, float) and value.is_integer():
         value = int(value)
     return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
 

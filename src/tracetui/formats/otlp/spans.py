@@ -86,15 +86,15 @@ def _status(
 ) -> tuple[Status, str | None, StatusSource | None]:
     """(status, its word, where it is from). Unset says nothing: then the end counts, and what was noted until then."""
     code = named(named(record, "status"), "code")
-    if not isinstance(code, bool | list | dict):
+    if code is not None and not isinstance(code, bool | list | dict):
         if code in _FAILED:
             return Status.ERROR, "ERROR", StatusSource.EXPLICIT
         if code in _OK:
             return Status.OK, "OK", StatusSource.EXPLICIT
     if word(kept.get("error.type")) is not None:
         return Status.ERROR, None, StatusSource.EXPLICIT
-    thrown = [event for event in events if event.name == EXCEPTION]
-    if any(event.kept.get("exception.escaped") in (True, "true", "True") for event in thrown):
+    thrown = [event.kept.get("exception.escaped") for event in events if event.name == EXCEPTION]
+    if thrown and any(escaped in (True, "true", "True") for escaped in thrown):
         return Status.ERROR, None, StatusSource.EXPLICIT
     if thrown or not ended:
         return Status.UNKNOWN, None, None

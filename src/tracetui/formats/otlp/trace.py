@@ -254,7 +254,8 @@ class Trace(msgspec.Struct):
 
     def _learn(self, read: Read, span: Span) -> None:
         kept, start = read.kept, read.start
-        self.agent = self.agent.or_this(start, first(kept, AGENTS))
+        if self.agent.may_be(start):
+            self.agent = self.agent.or_this(start, first(kept, AGENTS))
         self.model = self.model.or_this(start, span.model)
         self._hear(read)
         self._use(span)
@@ -318,11 +319,13 @@ class Trace(msgspec.Struct):
         """What stands around it: the program that it ran in, the library that made it."""
         resource = self._once_around("resource", told.resource, about_resource)
         self.sdk = version(resource.get("telemetry.sdk.version")) or self.sdk
-        service = word(resource.get("service.name"))
-        if service is not None and not service.startswith("unknown_service"):
-            self.service = self.service.or_this(read.start, service)
+        if self.service.may_be(read.start):
+            service = word(resource.get("service.name"))
+            if service is not None and not service.startswith("unknown_service"):
+                self.service = self.service.or_this(read.start, service)
         scope = self._once_around("scope", told.scope, about_scope)
-        self.source = self.source.or_this(read.start, word(scope.get("name")))
+        if self.source.may_be(read.start):
+            self.source = self.source.or_this(read.start, word(scope.get("name")))
         if isinstance(request, dict) and len(request) > 1:
             self._once_around("request", without(request, *REQUEST, *OTHERS), dict)
 
