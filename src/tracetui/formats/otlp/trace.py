@@ -27,7 +27,6 @@ from tracetui.formats.otlp.records import (
     about_resource,
     about_scope,
     logs_in,
-    span_id,
     told_in,
     trace_id,
     without,
@@ -159,24 +158,28 @@ class Trace(msgspec.Struct):
 
     def take_span(self, told: Told, at: At, number: int, request: Any) -> None:
         """Take in one span; `number` is that of its line."""
-        self._take(Read(told.span), told, at, number, request, crc32(_bytes(told.span)))
+        read = Read(told.span)
+        span = span_of(read, told, at, number, lean=self.lean)
+        if self._is_other(span, crc32(_bytes(told.span))):
+            reason = f"span {span.id[:PREVIEW]} is told again in other words: the last ones are shown"
+            self.problems.append(Problem(self.path, f"line {number}", reason))
+        self._take(read, span, told, request)
 
     def take_lean(self, lean: Lean, at: At, number: int) -> None:
         """Take in one span of which only what counts was decoded. Raises `Irregular` where that does not do."""
-        told = lean.told
-        if self.seen.get(span_id(told.span) or "") not in (None, lean.check):
+        read = Read(lean.told.span, lean.kept)
+        span = span_of(read, lean.told, at, number, lean=True)
+        if self._is_other(span, lean.check):
             raise Irregular
-        self._take(Read(told.span, lean.kept), told, at, number, None, lean.check)
+        self._take(read, span, lean.told, None)
 
-    def _take(self, read: Read, told: Told, at: At, number: int, request: Any, check: int) -> None:
-        span = span_of(read, told, at, number, lean=self.lean)
-        self._once(span, check, number)
+    def _take(self, read: Read, span: Span, told: Told, request: Any) -> None:
         self._learn(read, span)
         self._surround(read, told, request)
         if not self.lean:
             before = self.known.get(span.id)
             if before is not None and before.at.logs:  # it is told again: what logs told of it holds
-                span = msgspec.structs.replace(span, at=msgspec.structs.replace(at, logs=before.at.logs))
+                span = msgspec.structs.replace(span, at=msgspec.structs.replace(span.at, logs=before.at.logs))
             self.known[span.id] = span
         self._put(span, read.name[:PREVIEW] or span.name)
         for event, place in self.early.pop(span.id, ()):
@@ -217,13 +220,11 @@ class Trace(msgspec.Struct):
         if span.operation is Operation.CHAT and start is not None:
             self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), made.text)
 
-    def _once(self, span: Span, check: int, number: int) -> None:
-        """Exporters that try again write a span twice; another span of that id is told."""
+    def _is_other(self, span: Span, check: int) -> bool:
+        """Whether there was another span of that id before; exporters that try again write the same one twice."""
         before = self.seen.get(span.id)
-        if before is not None and before != check:
-            reason = f"span {span.id[:PREVIEW]} is told again in other words: the last ones are shown"
-            self.problems.append(Problem(self.path, f"line {number}", reason))
         self.seen[span.id] = check
+        return before is not None and before != check
 
     def _put(self, span: Span, name: str) -> None:
         """Hand out a span. A call of a model that only wraps another one contains it, and counts nothing itself."""
