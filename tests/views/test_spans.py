@@ -281,6 +281,20 @@ def test_a_branch_that_was_left_is_folded_at_first() -> None:
     rows = SpanRows(run, tree=True, folded=walk.first_folds(run))
     assert "2 below" in texts(rows)[-1]
 
+    timeline = SpanRows(run, tree=False, folded=walk.first_folds(run) | {"top"})
+    assert [timeline.key(i) for i in range(len(timeline))] == ["top", "reply", "branch"]
+    assert "▸" in texts(timeline)[-1]
+    assert "2 below" in texts(timeline)[-1]
+    assert timeline.index("b") == timeline.index("branch") == 2
+    opened = timeline.uncovered("b")
+    assert [opened.key(i) for i in range(len(opened))] == ["top", "reply", "branch", "a", "b"]
+    assert opened.uncovered("b") is opened
+    assert timeline.uncovered("reply") is timeline
+    asked = timeline.rearranged(lambda span: span.id == "a")
+    assert (asked.key(0), asked.index("a"), asked.uncovered("a") is asked) == ("a", 0, True)
+    assert len(asked.rearranged(None)) == 3
+    assert len(timeline.grown(run)) == 3
+
 
 def test_folds_to_depth() -> None:
     assert walk.fold_all(researcher()) == {"r", "9"}

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, count, pad
+from tracetui.views import walk
 from tracetui.views.bars import axis
 from tracetui.views.cells import BLANK, Columns, argument, time_cell, token_cell
 from tracetui.views.chart import Chart
@@ -43,10 +44,10 @@ class SpanRows:
     """Rows of a run's spans; see `tracetui.views.rows.Rows`. The key of a row is the id of its span.
 
     `tree` shows every span under its parent, without what is below the spans in `folded`; otherwise every span but
-    containers that have something in them, flat. `keep` leaves the spans that it holds for (and, in a tree, those that
-    contain them); `longest_first` orders the timeline by how long spans took. `chart` and `shown` are where its spans
-    lie in time and which have a row, if that is known already. In the timeline, unless it is filtered or ordered,
-    `folds` are its loops: of a folded one the first call has a row, which stands for all.
+    containers that have something in them, flat, and only branches that somebody went back from fold. `keep` leaves
+    what it holds for (and, in a tree, what contains that); `longest_first` orders the timeline by how long spans took.
+    `chart` and `shown` are where its spans lie in time and which have a row, if that is known already. In the timeline,
+    unless it is filtered or ordered, `folds` are its loops: of a folded one the first call has a row.
     """
 
     def __init__(
@@ -65,7 +66,7 @@ class SpanRows:
     ) -> None:
         self.run = run
         self.tree = tree
-        self.folded = folded if tree else frozenset()
+        self.folded = folded if tree else walk.left_branches(run, folded)
         self._glyphs = glyphs
         self._now = now
         self.keep = keep
@@ -92,12 +93,18 @@ class SpanRows:
         return self._but(folds=folds, shown=self._shown)
 
     def uncovered(self, key: Hashable) -> SpanRows:
-        """The same rows with the loop unfolded that hides a span; these, where none does."""
+        """The same rows with the loop or the branch unfolded that hides a span; these, where none does. In a tree what
+        is folded stays so.
+        """
         position = self.run.index.get(key) if isinstance(key, str) else None
-        hides = self._loops.hiding(position) if self._loops is not None and position is not None else None
-        if self._loops is None or hides is None:
+        if position is None or self.tree:
             return self
-        return self.fold_loops(self._loops.but(self._loops.unfolded | {hides}))
+        branches = {self.run.spans[at].id for at in self._folded_above(position)}
+        rows = self.refold(self.folded - branches) if branches else self
+        hides = rows._loops.hiding(position) if rows._loops is not None else None
+        if rows._loops is None or hides is None:
+            return rows
+        return rows.fold_loops(rows._loops.but(rows._loops.unfolded | {hides}))
 
     def rearranged(self, keep: Keep | None, *, longest_first: bool = False) -> SpanRows:
         """The same spans with another filter or order, without measuring the run again."""
@@ -156,6 +163,7 @@ class SpanRows:
             return None
         if self.tree:
             return max(0, bisect_right(self._visible, position) - 1)
+        position = min(self._folded_above(position), default=position)
         place = min(len(self._shown) - 1, bisect_left(self._shown, position))
         shown = self._shown[place]
         return self._rank(shown) if self.longest_first else bisect_right(self._visible, shown) - 1
@@ -237,10 +245,16 @@ class SpanRows:
         position = self._visible[index]
         if self._loops is not None and (around := self._loops.around(position)) is not None:
             return Fold(self._loops.key(around), not self._loops.is_folded(around))
-        if not self.tree or self.run.sizes[position] == 1:
-            return None
         span = self.run.spans[position]
+        if self.run.sizes[position] == 1 or not (self.tree or walk.is_left_branch(self.run, position)):
+            return None
         return Fold(span.id, span.id not in self.folded)
+
+    def _folded_above(self, position: int) -> list[int]:
+        """The folded spans that hide a span."""
+        if self.keep is not None and not self.tree:
+            return []
+        return [at for one in self.folded if (at := self.run.index[one]) < position < at + self.run.sizes[at]]
 
     def _loop(self, position: int) -> LoopRow | None:
         """The folded loop that the row of a span stands for."""
@@ -309,7 +323,7 @@ class SpanRows:
 
     def _what(self, position: int, span: Span, width: int) -> list[Piece]:
         """Guides, fold mark, sign, name, argument and note: the note keeps its place when the argument is cut."""
-        pieces = self._guides(position, span) if self.tree else []
+        pieces = self._guides(position, span) if self.tree else self._fold_mark(position, span)
         sign, style = kind(span, self._glyphs)
         unknown = span.operation is Operation.UNKNOWN
         name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
@@ -355,12 +369,14 @@ class SpanRows:
             pieces.append(Piece(Clean(guide), "line"))
             if indent < depth * 2:
                 pieces.append(Piece(Clean(f"{depth}{self._glyphs.path} "), "dim"))
-        if self.run.sizes[position] == 1:
-            pieces.append(Piece(Clean("  ")))
-        else:
-            mark = self._glyphs.folded if span.id in self.folded else self._glyphs.unfolded
-            pieces.append(Piece(Clean(f"{mark} "), "dim"))
-        return pieces
+        return pieces + (self._fold_mark(position, span) or [Piece(Clean("  "))])
+
+    def _fold_mark(self, position: int, span: Span) -> list[Piece]:
+        """The mark of a row that can be folded, nothing for others."""
+        if self.run.sizes[position] == 1 or not (self.tree or walk.is_left_branch(self.run, position)):
+            return []
+        mark = self._glyphs.folded if span.id in self.folded else self._glyphs.unfolded
+        return [Piece(Clean(f"{mark} "), "dim")]
 
     def _time(self, span: Span) -> Piece:
         style = "sec"

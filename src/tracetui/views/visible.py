@@ -15,12 +15,18 @@ Keep = Callable[[Span], bool]
 
 
 def visible(run: Run, tree: bool, folded: frozenset[str], keep: Keep | None) -> Sequence[int]:
-    """Positions of the spans that have a row, in order."""
-    if not tree:
-        shows = _shows(run, keep)
-        return array("L", [i for i in range(len(run.spans)) if shows(i)])
-    if keep is not None:
+    """Positions of the spans that have a row, in order. In a timeline nothing that is asked for is folded away."""
+    if tree and keep is not None:
         return _asked_for(run, keep, folded)
+    unfolded = _unfolded(run, folded) if keep is None else range(len(run.spans))
+    if tree:
+        return unfolded
+    shows = _shows(run, keep)
+    return array("L", [i for i in unfolded if shows(i)])
+
+
+def _unfolded(run: Run, folded: frozenset[str]) -> Sequence[int]:
+    """Positions of the spans that are below none that is folded."""
     if not folded:
         return range(len(run.spans))
     found: array[int] = array("L")
@@ -37,7 +43,7 @@ def visible_now(
     before: Sequence[int], came: Growth, run: Run, tree: bool, folded: frozenset[str], keep: Keep | None
 ) -> Sequence[int]:
     """`visible` of a run that grew, from that of before."""
-    if not isinstance(before, array) or (tree and keep is not None):
+    if not isinstance(before, array) or (tree and keep is not None) or (folded and not tree):
         return visible(run, tree, folded, keep)
     if tree:
         found: array[int] = before[:]

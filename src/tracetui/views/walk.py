@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final, Literal
 
 from tracetui.model import Operation, Run, Span, Status
@@ -19,12 +19,24 @@ def fold_all(run: Run) -> frozenset[str]:
 
 def first_folds(run: Run) -> frozenset[str]:
     """The folds of a run that is opened: of branches that somebody went back from, only the first row is seen."""
-    spans = run.spans
-    return frozenset(
-        span.id
-        for i, (span, size) in enumerate(zip(spans, run.sizes, strict=True))
-        if size > 1 and _ABANDONED in spans[i + 1].notes and _ABANDONED not in span.notes
-    )
+    return frozenset(span.id for i, span in enumerate(run.spans) if is_left_branch(run, i))
+
+
+def is_left_branch(run: Run, position: int) -> bool:
+    """Whether a span is a branch that somebody went back from."""
+    if run.sizes[position] == 1 or _ABANDONED not in run.spans[position + 1].note:
+        return False
+    return _ABANDONED in run.spans[position + 1].notes and _ABANDONED not in run.spans[position].notes
+
+
+def left_branches(run: Run, ids: Iterable[str]) -> frozenset[str]:
+    """Those of some spans that are such branches."""
+    return frozenset(one for one in ids if one in run.index and is_left_branch(run, run.index[one]))
+
+
+def in_left_branch(run: Run, span: Span) -> bool:
+    """Whether a span is such a branch, or in one."""
+    return _ABANDONED in span.notes or is_left_branch(run, run.index[span.id])
 
 
 def to_depth(run: Run, depth: int) -> frozenset[str]:
@@ -32,6 +44,15 @@ def to_depth(run: Run, depth: int) -> frozenset[str]:
     return frozenset(
         span.id for span, at, size in zip(run.spans, run.depths, run.sizes, strict=True) if size > 1 and at >= depth
     )
+
+
+def above(span_id: str, run: Run) -> set[str]:
+    """The spans that contain a span."""
+    found, at = set(), run.parent(run.index[span_id])
+    while at is not None:
+        found.add(run.spans[at].id)
+        at = run.parent(at)
+    return found
 
 
 def errors(run: Run) -> list[str]:

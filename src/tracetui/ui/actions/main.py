@@ -133,7 +133,7 @@ class Actions(CommonActions):
         run, span = self._screen.steps.run, self._screen.steps.span
         if self._screen.steps.toggle_loop(open_=False):
             return
-        if run is None or span is None or not self._screen.steps.as_tree:
+        if run is None or span is None or not (self._screen.steps.as_tree or self._screen.steps.in_branch):
             self._screen.view.action_sideways(-SIDEWAYS)
             return
         position = run.index[span.id]
@@ -150,7 +150,7 @@ class Actions(CommonActions):
         run, span = self._screen.steps.run, self._screen.steps.span
         if self._screen.steps.toggle_loop(open_=True):
             return
-        if run is None or span is None or not self._screen.steps.as_tree:
+        if run is None or span is None or not (self._screen.steps.as_tree or self._screen.steps.in_branch):
             self._screen.view.action_sideways(SIDEWAYS)
         elif span.id in self._screen.steps.folded:
             self.fold_spans(self._screen.steps.folded - {span.id})

@@ -193,16 +193,16 @@ class Steps(LineView):
         return rows.rearranged(self._keep, longest_first=self.longest) if arranged else rows
 
     def _with_row_of(self, span: str, rows: spans.SpanRows, now: float) -> spans.SpanRows:
-        """The rows with one of that span: without a filter, as a tree, unfolded, as far as it takes."""
+        """The rows with one of that span: without a filter, unfolded, as a tree, as far as it takes."""
         if not _has_row(rows, span) and self._keep is not None:
             self.filtered_by, self._keep = "", None
             rows = rows.rearranged(None, longest_first=self.longest)
+        if not _has_row(rows, span):
+            self.folded -= walk.above(span, rows.run)
+            rows = rows.refold(self.folded)
         if not _has_row(rows, span) and not self.as_tree:
             self.as_tree = self._tree_for_now = True
             rows = self._rows_of(rows.run, now)
-        if not _has_row(rows, span):
-            self.folded -= self._above(span, rows.run)
-            rows = rows.refold(self.folded)
         return rows
 
     def turn(self) -> None:
@@ -247,6 +247,11 @@ class Steps(LineView):
         key = self.cursor
         return self.run.span(key) if self.run is not None and isinstance(key, str) else None
 
+    @property
+    def in_branch(self) -> bool:
+        """Whether the cursor is on, or in, a branch that somebody went back from."""
+        return self.run is not None and self.span is not None and walk.in_left_branch(self.run, self.span)
+
     def set_folded(self, folded: frozenset[str], now: float) -> None:
         """Fold exactly these spans."""
         if self.run is not None:
@@ -255,17 +260,8 @@ class Steps(LineView):
 
     def unfold_to(self, span_id: str, now: float) -> None:
         """Unfold what hides a span."""
-        if self.run is not None and self.folded & (above := self._above(span_id, self.run)):
+        if self.run is not None and self.folded & (above := walk.above(span_id, self.run)):
             self.set_folded(self.folded - above, now)
-
-    @staticmethod
-    def _above(span_id: str, run: Run) -> set[str]:
-        """The spans that contain a span."""
-        above, at = set(), run.parent(run.index[span_id])
-        while at is not None:
-            above.add(run.spans[at].id)
-            at = run.parent(at)
-        return above
 
     # ---- loops
 
@@ -284,7 +280,7 @@ class Steps(LineView):
         if self.as_tree or not isinstance(rows, spans.SpanRows):
             return False
         fold = rows.fold(self.position)
-        if rows.folds is None or fold is None or fold.open == open_:
+        if rows.folds is None or fold is None or fold.open == open_ or fold.key not in rows.folds.keys:
             return False
         self._show_loops(rows.fold_loops(rows.folds.but(rows.folds.unfolded ^ {str(fold.key)})))
         return True
@@ -306,10 +302,12 @@ class Steps(LineView):
     def _remember(self, rows: spans.SpanRows) -> spans.SpanRows:
         if rows.folds is not None:
             self.unfolded = rows.folds.unfolded
+        if not rows.tree and isinstance(self.rows, spans.SpanRows):
+            self.folded -= self.rows.folded - rows.folded
         return rows
 
     def move_to_key(self, key: Hashable, *, center: bool = False) -> bool:
-        """As everywhere; a loop that hides the span unfolds."""
+        """As everywhere; a loop or a branch that hides the span unfolds."""
         rows = self.rows
         if isinstance(rows, spans.SpanRows) and (shown := rows.uncovered(key)) is not rows:
             self.show(self._remember(shown))
