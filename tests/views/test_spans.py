@@ -237,7 +237,13 @@ def test_what_goes_on_is_as_long_as_it_has_taken_so_far() -> None:
         make_span("b", "Bash", Operation.EXECUTE_TOOL, 1, status=Status.RUNNING),
         make_span("c", "Bash", Operation.EXECUTE_TOOL),
     ]
-    assert keys_of(SpanRows(make_run(spans), tree=False, longest_first=True, now=START + 60))[:3] == ["b", "a", "c"]
+
+    def order(status: Status) -> list[object]:
+        run = make_run(spans, status=status)
+        return keys_of(SpanRows(run, tree=False, longest_first=True, now=START + 60))[:3]
+
+    assert order(Status.RUNNING) == ["b", "a", "c"]
+    assert order(Status.UNKNOWN) == ["a", "b", "c"]
 
 
 def test_the_cursor_starts_at_the_first_prompt_of_its_own() -> None:

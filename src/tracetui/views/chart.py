@@ -130,8 +130,9 @@ class Chart:
         return start, (self.total_ms if span.status is Status.RUNNING else None)
 
     def elapsed(self, span: Span) -> float | None:
-        """How long a span took, or has taken so far where it is still open; None where the trace does not say."""
-        if span.duration_ms is None and span.status is Status.RUNNING and self._now and span.started_at:
+        """How long a span took, or has taken so far where its run goes on; None where the trace does not say."""
+        goes_on = self._run.summary.status is Status.RUNNING and span.status is Status.RUNNING
+        if span.duration_ms is None and goes_on and self._now and span.started_at:
             return max(0.0, self._now - span.started_at) * 1000
         return span.duration_ms
 
