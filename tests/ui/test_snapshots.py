@@ -51,7 +51,9 @@ def looks(monkeypatch: pytest.MonkeyPatch, samples: Path, request: pytest.Fixtur
         app = TraceApp(engine, ["traces"], palette=palette, glyphs=ASCII if ascii_glyphs else UNICODE)
 
         async def run(pilot: Pilot[int]) -> None:
+            folders = sum(1 for _ in os.walk(root))
             await settle(pilot)
+            await until(pilot, lambda: app.main.live.watching.folders == folders, what="all folders in the header")
             await press(pilot, *keys)
             if drive is not None:
                 await drive(pilot)
