@@ -131,8 +131,8 @@ def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
 
 def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSummary]:
     """Put children below their parent (in the order they started), where both are shown."""
-    tops = [run for run in runs if run.ref not in above]
-    if not above or not tops:
+    tops = [run for run in runs if run.ref not in above] if above else []
+    if not tops:
         return runs
     children: dict[RunRef, list[RunSummary]] = {}
     for run in runs:
@@ -163,11 +163,12 @@ def _grouped(
     children: Counter[str] = Counter()
     label, group = "", groups.setdefault("", [])
     for run in runs:
-        if run.ref in above and group:
+        is_child = run.parent is not None and run.ref in above
+        if is_child and group:
             children[label] += 1  # a child stays in the group of the run that started it
         elif (found := label_of(run)) != label:
             label, group = found, groups.setdefault(found, [])
-            children[label] += run.ref in above
+            children[label] += is_child
         group.append(run)
     if not groups[""]:
         del groups[""]
