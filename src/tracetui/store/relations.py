@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from tracetui.model import RunRef, RunSummary
@@ -22,20 +22,24 @@ MOST_REPEATS: Final = 1_000
 
 
 class Relations:
-    """Relations among the given runs. Every answer costs O(1), whatever the ids are (cycles, repeated, their own)."""
+    """Relations among the given runs, each there once. What they themselves name is found at once, and every answer to
+    it costs O(1), whatever the ids are (cycles, repeated, their own).
+    """
 
     def __init__(self, runs: Iterable[RunSummary]) -> None:
-        self._runs = {run.ref: run for run in runs}
+        self._all = list(runs)
+        self._tied = {run.ref: run for run in self._all if run.parent is not None or has_original(run)}
+        tied = self._tied.values()
         self._by_path: dict[str, list[RunSummary]] = defaultdict(list)
-        self._by_id: dict[str, dict[tuple[int, str], list[RunRef]]] = defaultdict(lambda: defaultdict(list))
-        for run in self._runs.values():
-            self._by_path[run.ref.path].append(run)
-            for place in _places(run.ref.path):
-                self._by_id[run.id][place].append(run.ref)
-        self._originals = {run.ref: self._original(run) for run in self._runs.values()}
-        self._parents = {run.ref: self._named(run, run.parent) for run in self._runs.values()}
+        paths = {run.replay_of_path for run in tied}
+        for run in self._all if paths != {None} else ():
+            if run.ref.path in paths:
+                self._by_path[run.ref.path].append(run)
+        self._by_id = _placed(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
+        self._originals = {run.ref: self._original(run) for run in tied}
+        self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
-        self._repeats = _repetitions(self._runs.values())
+        self._repeats = _repetitions(self._all)
         self._firsts = {ref: first for first, later in self._repeats.items() for ref in later}
         self._children = _inverse(self._parents)
 
@@ -47,7 +51,7 @@ class Relations:
         """What `ref` is to an original: the trace's word, or `REPEAT`; None where it has none."""
         if ref in self._firsts:
             return REPEAT
-        run = self._runs.get(ref)
+        run = self._tied.get(ref)
         return (run.relation or "replay") if run is not None and has_original(run) else None
 
     def replays(self, ref: RunRef) -> list[RunRef]:
@@ -72,29 +76,45 @@ class Relations:
 
     def named(self, ref: RunRef, wanted: str) -> RunRef | None:
         """The run that `ref` means by the raw id `wanted`, None if there is none or it is not certain."""
-        run = self._runs.get(ref)
-        return None if run is None else self._named(run, wanted)
+        if wanted not in self._by_id:
+            self._by_id |= _placed(self._all, {wanted})
+        return self._named(ref, wanted)
 
     def replay_addresses(self) -> dict[RunRef, str | None]:
         """`replay_of_address` of every run: of the original that it names."""
-        return {ref: None if found is None else found.address for ref, found in self._originals.items()}
+        found = ((run.ref, self._originals.get(run.ref)) for run in self._all)
+        return {ref: None if original is None else original.address for ref, original in found}
 
     def _original(self, run: RunSummary) -> RunRef | None:
         if run.replay_of_path is None:
-            return self._named(run, run.replay_of)
+            return self._named(run.ref, run.replay_of)
         there = [other for other in self._by_path.get(run.replay_of_path, ()) if other.ref != run.ref]
         if len(there) > 1:
             there = [other for other in there if other.id == run.replay_of]
         return there[0].ref if len(there) == 1 else None
 
-    def _named(self, run: RunSummary, wanted: str | None) -> RunRef | None:
-        if wanted is None or wanted not in self._by_id:
+    def _named(self, ref: RunRef, wanted: str | None) -> RunRef | None:
+        if wanted is None:
             return None
-        for place in _places(run.ref.path):
-            there = [ref for ref in self._by_id[wanted].get(place, ())[:3] if ref != run.ref]
+        for place in _places(ref.path):
+            there = [other for other in self._by_id[wanted].get(place, ())[:3] if other != ref]
             if there:
                 return there[0] if len(there) == 1 else None
         return None
+
+
+Placed = dict[str, dict[tuple[int, str], list[RunRef]]]
+"""The runs of each id, by the places in which they are."""
+
+
+def _placed(runs: Iterable[RunSummary], ids: Collection[str | None]) -> Placed:
+    """The runs that have one of these ids."""
+    found: Placed = {wanted: defaultdict(list) for wanted in ids if wanted is not None}
+    for run in runs if found else ():
+        if run.id in found:
+            for place in _places(run.ref.path):
+                found[run.id][place].append(run.ref)
+    return found
 
 
 def _places(path: str) -> tuple[tuple[int, str], ...]:

@@ -100,6 +100,7 @@ def _parents(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, 
     named, refs = {run.parent for run in started}, {run.ref for run in failed}
     if not started:
         return {}
-    relations = Relations([*started, *(run for run in known if run.id in named)])
+    others = (run for run in known if run.id in named)
+    relations = Relations({run.ref: run for run in (*started, *others)}.values())
     found = {run.ref: relations.parent(run.ref) for run in started}
     return {ref: parent for ref, parent in found.items() if parent in refs and parent != ref}
