@@ -50,7 +50,7 @@ LINTS = {
 }
 WORDS = {
     "demo": "tracetui demo",
-    "test": f"pytest -n {min(8, 2 * (os.cpu_count() or 1))}",  # most tests wait for a screen half of the time
+    "test": "pytest -n auto --maxprocesses 4",
     "golden": "pytest tests/formats tests/cli tests/docs",
     "snapshots": "pytest tests/ui --snapshot-update",
     "screenshots": "python scripts/screenshots.py",

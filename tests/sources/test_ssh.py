@@ -127,7 +127,7 @@ def test_a_lost_link_comes_back(there: Sshd, traces: Path) -> None:
 
 
 def cut_and_list(there: Sshd, source: Places, place: str) -> None:
-    for _ in range(3):  # the first may find that it ended while nobody looked, and connect at once
+    for _ in range(50):  # one that finds that it ended while nobody looked connects at once
         there.cut()
         source.list(place)
 
