@@ -11,7 +11,7 @@ from tests.store.build import make_summary
 from tests.views.build import check_rows, texts
 from tracetui.model import FirstError, RunSummary, Status
 from tracetui.views.arrange import Item
-from tracetui.views.runs import RunRows
+from tracetui.views.runs import RunRows, columns_for
 
 ASKED = "count the lines in notes.txt and write the number down"
 
@@ -78,3 +78,9 @@ def test_of_a_long_folder_both_ends_are_seen(width: int) -> None:
     assert text.startswith("/ho")
     assert "oject " in text
     assert text.endswith(" 12")
+
+
+@pytest.mark.parametrize("width", range(34, 200))
+def test_the_columns_fit(width: int) -> None:
+    columns = columns_for(width)
+    assert sum(size for _, size in columns) + len(columns) - 1 <= width

@@ -179,10 +179,16 @@ class RunRows:
         return [_CELLS[name](run, size, self.now)]
 
 
+_LEAST_NAME, _LEAST_OUTCOME = 8, 12
+"""Cells below which a column tells nothing."""
+
+
 def columns_for(width: int, everything: bool = False, *, long_names: bool = False) -> list[tuple[str, int]]:
     """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first."""
     name = 14 if width < 70 else 20 if long_names and width >= 76 else 15
     fixed = [("status", 1), ("name", name), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
+    if width < 39:
+        fixed.remove(("step", 4))
     if width >= 66 or everything:
         fixed.insert(3, ("id", 9))
     if width >= 100 or everything or 68 <= width < 76:
@@ -193,8 +199,9 @@ def columns_for(width: int, everything: bool = False, *, long_names: bool = Fals
         fixed.insert(6, ("format", 11))
     if width >= 130 or everything:
         fixed.insert(-2, ("err", 3))
-    taken = sum(size for _, size in fixed) + len(fixed) - 1
-    return [(key, max(12, width - taken) if key == "outcome" else size) for key, size in fixed]
+    room = width - sum(size for _, size in fixed) - len(fixed) + 1
+    sizes = {"name": max(_LEAST_NAME, name - max(0, _LEAST_OUTCOME - room)), "outcome": max(_LEAST_OUTCOME, room)}
+    return [(key, sizes.get(key, size)) for key, size in fixed]
 
 
 def hidden_columns(width: int) -> int:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tracetui.views.assessment import Assessment
 
 NARROW_HEADER: Final = 100
+ROOMY_HEADER: Final = 112
 WIDE_HEADER: Final = 180
 GOING: Final = (State.RUNNING, State.QUIET, State.STALLED)
 """States of runs that go on, as far as anybody can tell."""
@@ -138,7 +139,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
             words.append(f"+{len(most) - 5} formats")
     else:
         children = len(store.runs) - overview.runs
-        more = f" + {text.grouped(children)} started by them" if children and width >= NARROW_HEADER else ""
+        more = f" + {text.grouped(children)} started by them" if children and width >= ROOMY_HEADER else ""
         words = [_runs(overview.runs) + more]
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             words.append(f"{len(overview.by_format)} formats")
