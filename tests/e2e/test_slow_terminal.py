@@ -34,28 +34,23 @@ def opened(folder: Path, size: tuple[int, int] = (120, 40)) -> Terminal:
     return terminal
 
 
-def at_the_top(folder: Path, size: tuple[int, int] = (120, 40)) -> str:
-    """What the screen shows at the first row, when nothing is slow."""
-    with opened(folder, size) as terminal:
-        terminal.type("G", "g")
-        terminal.wait_quiet(1.0)
-        return seen(terminal)
-
-
 def seen(terminal: Terminal) -> str:
     """What the screen shows, but for the digits of masks: they are others in each process."""
     return re.sub("(?<=•)[0-9a-f]{4}", "", terminal.text())
 
 
-def comes_to_show(terminal: Terminal, text: str, line: SlowLine | None = None) -> bool:
-    """Whether the screen shows this before long."""
-    end = time.monotonic() + 10
-    while seen(terminal) != text and time.monotonic() < end:
-        if line is None:
-            terminal.read(0.1)
-        else:
-            line.run(0.1)
-    return seen(terminal) == text
+def comes_to_the_top(terminal: Terminal, folder: Path, line: SlowLine | None = None) -> bool:
+    """Whether the screen shows before long what it shows at the first row when nothing is slow."""
+    end = time.monotonic() + PATIENCE
+    with opened(folder, terminal.size) as other:
+        other.type("G", "g")
+        while seen(terminal) != seen(other) and time.monotonic() < end:
+            other.read(0.1)
+            if line is None:
+                terminal.read(0.1)
+            else:
+                line.run(0.1)
+        return seen(terminal) == seen(other)
 
 
 def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path) -> None:
@@ -64,7 +59,7 @@ def test_keys_that_a_stalled_terminal_could_not_show_are_heeded(ended: Path) -> 
         for _ in range(3):
             terminal.stall()  # each time 60 pictures and more that nobody sees
         terminal.send("g")
-        assert comes_to_show(terminal, at_the_top(ended)), terminal.text()
+        assert comes_to_the_top(terminal, ended), terminal.text()
         assert len(terminal.output) - before < TERMINAL_BUFFER + 2 * PICTURE
 
 
@@ -73,7 +68,7 @@ def test_a_terminal_that_grew_while_it_was_stalled_is_painted_whole(ended: Path)
         terminal.stall()
         terminal.send("g")
         terminal.resize(140, 44)
-        assert comes_to_show(terminal, at_the_top(ended, (140, 44))), terminal.text()
+        assert comes_to_the_top(terminal, ended), terminal.text()
 
 
 def test_a_stalled_terminal_can_be_left(ended: Path) -> None:
@@ -128,7 +123,7 @@ def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> N
         line = SlowLine(terminal, 40_000)
         line.run(2.0, "g", "G")
         terminal.send("g")
-        assert comes_to_show(terminal, at_the_top(ended), line), terminal.text()
+        assert comes_to_the_top(terminal, ended, line), terminal.text()
         assert line.most < LARGEST_WINDOW + PICTURE
 
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections import Counter
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,7 @@ from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.ui.app import TraceApp
+from tracetui.ui.controllers import live
 from tracetui.ui.widgets.frame import Vitals, header
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import UNICODE
@@ -347,6 +350,20 @@ async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens
         assert "stalled?" not in text_of(app)
         monkeypatch.setattr(TraceApp, "clock", lambda self: time.time() + 400)
         await shows(app, pilot, "1 stalled?")
+
+
+async def test_how_long_ago_it_was_is_kept_true_in_the_list_and_above_the_steps(
+    opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(live, "AGE_TICKS", 1)
+    start = json.loads(paprika(tmp_path / "ended.json", "ended"))["execution"]["started_at"]
+    began = datetime.fromisoformat(start).timestamp()
+    monkeypatch.setattr(TraceApp, "clock", lambda self: began + 3600)
+    async with opened(tmp_path) as (app, pilot):
+        await shows(app, pilot, "1h ago")
+        monkeypatch.setattr(TraceApp, "clock", lambda self: began + 3 * 3600)
+        await shows(app, pilot, "3h ago")
+        await lacks(app, pilot, "1h")
 
 
 async def test_how_a_run_ended_comes_into_view_with_its_last_step(opened: Opener, tmp_path: Path) -> None:

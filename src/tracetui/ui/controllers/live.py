@@ -28,7 +28,7 @@ TICK_SECONDS: Final = 1.0
 SLOW_TICKS: Final = 5
 """On a slow line what only time changes is drawn anew every so many ticks."""
 AGE_TICKS: Final = 30
-"""Ticks after which the ages in the list are drawn anew."""
+"""Ticks after which ages are drawn anew."""
 
 _KEPT: Final = "; shown is what was read of it"
 
@@ -189,13 +189,15 @@ class Live:
             self.explain()
         if screen.app.verdicts.refresh():
             screen.judged_elsewhere()
-        if self._ticks % AGE_TICKS == 0:
+        aged = self._ticks % AGE_TICKS == 0
+        if aged:
             screen.refresh_list()
         else:
             screen.runs.tick(now)
         going = screen.steps.run is not None and self.state_of(screen.steps.run).state is not State.ENDED
+        if going or aged:
+            screen.steps.tick(now, aged=aged)
         if going:
-            screen.steps.tick(now)
             self.show_strip()
         if self._standing != self._count() or going:
             screen.refresh_frame()

@@ -109,17 +109,21 @@ class Steps(LineView):
         elif rows > 0:
             self.passed(self.top + self.page - 1)
 
-    def tick(self, now: float) -> None:
-        """Draw anew how long open spans have lasted."""
+    def tick(self, now: float, *, aged: bool = False) -> None:
+        """Draw anew how long open spans have lasted; if `aged`, also how long ago the run was."""
         rows = self.rows
         if not isinstance(rows, spans.SpanRows):
             return
         before, self._state = self._state, self._state_of(rows.run)
-        if self._state is not before or any(
+        if aged or self._state is not before or self._grows(rows):
+            self.show(rows.grown(rows.run, now=now), heading=self._heading_of(rows.run, rows, now))
+
+    def _grows(self, rows: spans.SpanRows) -> bool:
+        """Whether an open span is in view."""
+        return any(
             (span := rows.span(index)) is not None and span.status is Status.RUNNING and span.started_at is not None
             for index in range(self.top, min(len(rows), self.top + self.page))
-        ):
-            self.show(rows.grown(rows.run, now=now), heading=self._heading_of(rows.run, rows, now))
+        )
 
     def _state_of(self, run: Run) -> State:
         return self.stands(run).state if self.stands is not None else State.ENDED
