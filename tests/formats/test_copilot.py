@@ -428,7 +428,7 @@ def test_damage_is_reported_and_the_rest_is_read() -> None:
     assert sorted((problem.where, problem.reason) for problem in run.problems) == [
         ("line 10", "a call of rake has no id: its result cannot be told"),
         ("line 11", "a result, but no call without an id waits for one"),
-        ("line 17", "not a JSON object"),
+        ("line 17", "not a JSON object: [1,2]"),
         ("line 9", "a result, but no call 'call_lost' waits for one"),
     ]
     assert run.summary.first_error is not None

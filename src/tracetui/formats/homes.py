@@ -83,6 +83,6 @@ def _counted(source: Source, candidate: Format, path: str) -> Home | None:
 def _claims(source: Source, candidate: Format, path: str) -> bool:
     try:
         with source.open(path) as file:
-            return candidate.sniff(file) > NO
-    except Exception:  # a plug-in may fail in any way, and so may a file
+            return registry.score(candidate, file) > NO
+    except OSError:
         return False

@@ -89,7 +89,7 @@ def formats() -> tuple[Format, ...]:
 
 def scores(file: File) -> dict[str, int]:
     """How surely each format claims `file`."""
-    return {candidate.name: _score(candidate, file) for candidate in formats()}
+    return {candidate.name: score(candidate, file) for candidate in formats()}
 
 
 def detect(file: File, first: Format | None = None) -> Format | None:
@@ -107,11 +107,11 @@ def detect(file: File, first: Format | None = None) -> Format | None:
             candidate = load(name)
         except PluginError:
             continue
-        score = _score(candidate, file)
-        if score >= CERTAIN:
+        claim = score(candidate, file)
+        if claim >= CERTAIN:
             return candidate
-        if score > best_score:
-            best, best_score = candidate, score
+        if claim > best_score:
+            best, best_score = candidate, claim
     return best
 
 
@@ -120,8 +120,8 @@ def _lazy_names() -> Iterator[str]:
     yield from _plugins()
 
 
-def _score(candidate: Format, file: File) -> int:
-    """What `candidate` says of `file`; a plug-in that raises claims nothing."""
+def score(candidate: Format, file: File) -> int:
+    """How surely `candidate` claims `file`; a plug-in that raises claims nothing. Raises `OSError`."""
     try:
         return candidate.sniff(file)
     except OSError:

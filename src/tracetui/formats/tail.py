@@ -15,6 +15,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import START, Chunk, Cursor
+from tracetui.formats.calls import as_json
 from tracetui.formats.decode import MAX_LENIENT, decode
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, Span
@@ -136,6 +137,16 @@ def records_in(head: bytes, most: int) -> Iterator[dict[str, Any]]:
     for data in head.split(b"\n", most)[:most]:
         if data.lstrip(_BLANK)[:1] == b"{" and (record := record_on(data)) is not None:
             yield record
+
+
+def object_of(session: Session, value: Any, line: Line, note: str | None) -> dict[str, Any] | None:
+    """The object on a line, for `Session.take`: what is odd about it is reported, and None for what is no object."""
+    if note:
+        session.problem(line.number, f"read leniently: {note}")
+    if isinstance(value, dict):
+        return value
+    session.problem(line.number, f"not a JSON object: {as_json(value)}")
+    return None
 
 
 def read_whole(read: Callable[[Cursor], Chunk], file: File, ref: RunRef) -> tuple[Run, Cursor]:

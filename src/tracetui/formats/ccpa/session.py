@@ -24,6 +24,7 @@ from tracetui.formats.ccpa.spans import (
 )
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
+from tracetui.formats.tail import object_of
 from tracetui.model import PREVIEW, Problem, Span, Status
 
 
@@ -87,14 +88,12 @@ class Session(msgspec.Struct):
         """Whether there was a ``session_end``."""
         return self.end is not None
 
-    def take(self, record: Any, line: Line, note: str | None = None) -> None:
+    def take(self, value: Any, line: Line, note: str | None = None) -> None:
         """Take in the value on one line; what it means for the spans is in `spans` and `problems` afterwards."""
-        number, at = line.number, At(line.offset, len(line.data))
-        if note:
-            self.problem(number, f"read leniently: {note}")
-        if not isinstance(record, dict):
-            self.problem(number, "not a JSON object")
+        record = object_of(self, value, line, note)
+        if record is None:
             return
+        number, at = line.number, At(line.offset, len(line.data))
         kind = kind_of(record)
         if self.records == 0 and kind != "session_start":
             self.problem(number, f"the first record is {kind}, not session_start")

@@ -9,7 +9,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tracetui.formats.calls import as_json
 from tracetui.formats.claude_code.agents import agent_span
 from tracetui.formats.claude_code.conversation import Conversation
 from tracetui.formats.claude_code.facts import Facts
@@ -18,6 +17,7 @@ from tracetui.formats.claude_code.spans import BACKGROUND
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import text
+from tracetui.formats.tail import object_of
 from tracetui.model import Problem, Span, Status
 
 
@@ -64,11 +64,9 @@ class Session:
         made.problems, made.made = [], {}
         return made
 
-    def take(self, record: Any, line: Line, note: str | None = None) -> None:
-        if note:
-            self.problem(line.number, f"read leniently: {note}")
-        if not isinstance(record, dict):
-            self.problem(line.number, f"not a JSON object: {as_json(record)}")
+    def take(self, value: Any, line: Line, note: str | None = None) -> None:
+        record = object_of(self, value, line, note)
+        if record is None:
             return
         self.facts.take(record)
         key = self._sub_agent(record)

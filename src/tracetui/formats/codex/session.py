@@ -15,6 +15,7 @@ from tracetui.formats.codex.turns import close, end_turn, error_of, leave, open_
 from tracetui.formats.codex.words import HEARD, SAID
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import child, moment, word
+from tracetui.formats.tail import object_of
 from tracetui.model import INHERITED, PREVIEW, Operation, Status, StatusSource
 
 
@@ -40,12 +41,10 @@ class Session(State):
 
     def take(self, value: Any, line: Line, note: str | None = None) -> None:
         """Take in the value on one line; what it means for the spans is in `spans` and `problems` afterwards."""
-        if note:
-            self.problem(line.number, f"read leniently: {note}")
-        if not isinstance(value, dict):
-            self.problem(line.number, "not a JSON object")
+        told = object_of(self, value, line, note)
+        if told is None:
             return
-        record = record_of(value)
+        record = record_of(told)
         self.records += 1
         if self.copies is not None:
             self._copied(record)

@@ -17,6 +17,7 @@ from tracetui.formats.copilot.turns import abort, end_turn, fail, leave_all, ope
 from tracetui.formats.copilot.words import END, GOES_ON, START
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import moment, string
+from tracetui.formats.tail import object_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Status, StatusSource
 
 
@@ -45,14 +46,12 @@ class Session(State):
 
     def take(self, value: Any, line: Line, note: str | None = None) -> None:
         """Take in the value on one line; what it means for the spans is in `spans` and `problems` afterwards."""
-        if note:
-            self.problem(line.number, f"read leniently: {note}")
-        if not isinstance(value, dict):
-            self.problem(line.number, "not a JSON object")
+        told = object_of(self, value, line, note)
+        if told is None:
             return
-        event = event_of(value)
+        event = event_of(told)
         self.records += 1
-        time = moment(value.get("timestamp"))
+        time = moment(told.get("timestamp"))
         if self.first is None:
             self.first = time
         place = (line.offset, len(line.data), crc32(line.data))

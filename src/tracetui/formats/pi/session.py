@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from tracetui.formats.calls import as_json
 from tracetui.formats.lines import Line
 from tracetui.formats.pi.branches import Node
 from tracetui.formats.pi.records import FINAL, NOTES, SESSION, At, Record, blocks_of, kind_of, message_of, type_of
@@ -30,6 +29,7 @@ from tracetui.formats.pi.spans import (
 )
 from tracetui.formats.pi.state import State
 from tracetui.formats.scalars import moment, text
+from tracetui.formats.tail import object_of
 from tracetui.model import PREVIEW
 
 GROUP: Final = 64
@@ -39,11 +39,9 @@ GROUP: Final = 64
 class Session(State):
     """A session as `formats.tail` reads it."""
 
-    def take(self, record: Any, line: Line, note: str | None = None) -> None:
-        if note:
-            self.problem(line.number, f"read leniently: {note}")
-        if not isinstance(record, dict):
-            self.problem(line.number, f"not a JSON object: {as_json(record)}")
+    def take(self, value: Any, line: Line, note: str | None = None) -> None:
+        record = object_of(self, value, line, note)
+        if record is None:
             return
         self.records += 1
         kind, ident = kind_of(record), text(record.get("id"))
