@@ -13,8 +13,8 @@ from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunRes
 from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.headline import clock
 from tracetui.views.masking import clean, one_line
+from tracetui.views.quantities import clock
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60

@@ -8,8 +8,8 @@ from itertools import chain
 from tracetui.model import Problem, RunSummary, Status
 from tracetui.text import Clean, cells, clean, count, duration, one_line, pad, tokens, truncate
 from tracetui.views.chart import tokens_of
-from tracetui.views.headline import moment
 from tracetui.views.naming import called
+from tracetui.views.quantities import moment
 from tracetui.views.runs import outcome
 
 HEADING = ("STATUS", "STARTED", "TIME", "STEPS", "TOKENS", "NAME", "ADDRESS", "OUTCOME")

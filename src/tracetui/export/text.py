@@ -22,9 +22,9 @@ from tracetui.store.statistics import estimate_of
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.assessment import assess
 from tracetui.views.chart import tokens_of
-from tracetui.views.headline import measured, number
 from tracetui.views.loops import cost as cost_of
 from tracetui.views.loops import title as loop_title
+from tracetui.views.quantities import measured, number
 
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""

@@ -14,9 +14,9 @@ from tracetui.store.triage import Group
 from tracetui.text import Clean, wrap
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.headline import clock
 from tracetui.views.masking import one_line
 from tracetui.views.naming import short_id
+from tracetui.views.quantities import clock
 from tracetui.views.rows import Line, ListRows, Piece, column, fill, width_of
 from tracetui.views.triage import placeholders
 

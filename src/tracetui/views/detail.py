@@ -14,10 +14,10 @@ from tracetui.store import prices
 from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.headline import clock
 from tracetui.views.limitinfo import doom, limits
 from tracetui.views.masking import clean, mask, one_line, record
 from tracetui.views.node_rows import has_nodes, node_rows
+from tracetui.views.quantities import clock
 from tracetui.views.rows import Piece, Rows
 from tracetui.views.runinfo import goal_rows, has_goal, price, run_rows, source_words, status_pieces, usage
 from tracetui.views.sheet import Sheet

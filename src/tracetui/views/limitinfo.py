@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final
 from tracetui.model import Limit, Run
 from tracetui.text import Clean, grouped, pad
 from tracetui.views.bars import amount
-from tracetui.views.headline import number
 from tracetui.views.masking import one_line
+from tracetui.views.quantities import number
 from tracetui.views.rows import Piece
 from tracetui.views.sheet import Sheet
 

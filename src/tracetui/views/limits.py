@@ -15,7 +15,7 @@ from tracetui.model import Limit, Operation, Run, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.store.loops import Loop, calls_of
 from tracetui.text import Clean, one_line
-from tracetui.views.headline import measured
+from tracetui.views.quantities import measured
 
 _AROUND: Final = frozenset({Operation.POLICY, Operation.HOOK, Operation.MESSAGE})
 """What is no work of the run's own."""

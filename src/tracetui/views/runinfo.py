@@ -22,10 +22,10 @@ from tracetui.store import prices
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
-from tracetui.views.headline import moment, number
 from tracetui.views.ledger import ledger_words
 from tracetui.views.limitinfo import doom, limits, loops
 from tracetui.views.masking import clean, one_line
+from tracetui.views.quantities import moment, number
 from tracetui.views.rows import Line, Piece
 from tracetui.views.sheet import Each, Sheet
 from tracetui.views.stack import Stack
