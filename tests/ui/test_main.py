@@ -301,3 +301,14 @@ async def test_a_model_call_is_read_as_messages(opened: Opener, samples: Path) -
     async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
         await press(pilot, "enter", "]", "m")
         assert app.main.detail.tab == "messages"
+
+
+async def test_a_folder_of_broken_files_only_is_shown_over_the_whole_width(opened: Opener, tmp_path: Path) -> None:
+    line = " ".join(["all of it in one line"] * 4)
+    (tmp_path / "cut.json").write_text('{"record_id": "' + line)
+    async with opened(tmp_path) as (app, pilot):
+        await until(pilot, lambda: "reading stopped here" in text_of(app), what="the excerpt")
+        assert "nothing could be read" in text_of(app)
+        assert line[:40] in text_of(app)
+        await pilot.resize_terminal(150, 40)
+        await until(pilot, lambda: line[:60] in text_of(app), what="the same text on a wider screen")

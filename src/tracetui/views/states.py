@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tracetui.formats import registry
-from tracetui.text import Clean, grouped
+from tracetui.model import Problem
+from tracetui.text import Clean, grouped, wrap
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
@@ -43,6 +44,17 @@ def no_hits(words: str, files: int) -> list[Line]:
         (*_key("&", "    searches for something else"),),
         (*_key("Esc", "  goes back"),),
     ]
+
+
+def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
+    """What is shown in place of a run that cannot be read."""
+    where = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
+    lines: list[Line] = [
+        (),
+        (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
+    ]
+    lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 2))]
+    return [*lines, (), _key("tracetui doctor", " says what each format made of it")]
 
 
 def _key(key: str, words: str) -> tuple[Piece, Piece]:

@@ -82,6 +82,8 @@ class Detail(FoldingView):
         self.assessment: Assessment | None = None
         """How the run went, as far as that is known."""
         self._drawn_width = 0
+        self._excerpt: Excerpt | None = None
+        """In place of a span: the text of a file that cannot be read."""
 
     def show_span(self, run: Run, span: Span | None, body: Body | None) -> None:
         """Show a span with its body; a body that is still on its way leaves what can be shown without."""
@@ -93,7 +95,7 @@ class Detail(FoldingView):
             self.opened = frozenset()
         if not same or body is not self.body:
             self.revealed = None
-        self.run, self.span, self.body = run, span, body
+        self.run, self.span, self.body, self._excerpt = run, span, body, None
         self.tabs = detail.tabs(run, span, body)
         if self.preferred in self.tabs:
             self.tab = self.preferred
@@ -170,11 +172,11 @@ class Detail(FoldingView):
         self.revealed = None
         self.draw_rows(keep=True)
 
-    def nothing(self, lines: list[Line] | None = None) -> None:
+    def nothing(self) -> None:
         """Show no span."""
-        self.run = self.span = self.body = self.revealed = None
+        self.run = self.span = self.body = self.revealed = self._excerpt = None
         self.tabs = []
-        self.show(ListRows(lines or []), title=(), title_right=(), keep=False)
+        self.show(ListRows(()), title=(), title_right=(), keep=False)
 
     def _telling_tab(self, run: Run) -> str:
         """Where to begin: what the run says of its failure if no span failed, the messages of a model call, else the
@@ -195,13 +197,9 @@ class Detail(FoldingView):
     def show_excerpt(self, excerpt: Excerpt) -> None:
         """Show the text of a file that cannot be read, at the place where reading stopped."""
         self.nothing()
+        self._excerpt, self._drawn_width = excerpt, max(20, self.outer_size.width - 2)
         rows, marked = excerpt_rows(
-            excerpt.data,
-            excerpt.offset,
-            excerpt.at,
-            excerpt.size,
-            width=max(20, self.outer_size.width - 2),
-            glyphs=self.look.glyphs,
+            excerpt.data, excerpt.offset, excerpt.at, excerpt.size, width=self._drawn_width, glyphs=self.look.glyphs
         )
         self.show(rows, title=(Piece(Clean("the file's own text"), "sec"),), keep=False)
         self.move_to(marked, center=True)
@@ -286,5 +284,9 @@ class Detail(FoldingView):
 
     def on_resize(self) -> None:
         super().on_resize()
-        if self.run is not None and self._drawn_width != max(20, self.outer_size.width - 2):
+        if self._drawn_width == max(20, self.outer_size.width - 2):
+            return
+        if self.run is not None:
             self.draw_rows(keep=True)
+        elif self._excerpt is not None:
+            self.show_excerpt(self._excerpt)

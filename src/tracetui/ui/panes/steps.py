@@ -6,13 +6,13 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tracetui.model import Problem, Run, Span, Status
-from tracetui.text import Clean, grouped, wrap
+from tracetui.text import Clean, grouped
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import headline, spans, walk
+from tracetui.views import headline, spans, states, walk
 from tracetui.views.glyphs import status_glyph
 from tracetui.views.liveness import Liveness, State
-from tracetui.views.masking import clean, one_line
+from tracetui.views.masking import one_line
 from tracetui.views.naming import short_id
 from tracetui.views.rows import Line, ListRows, Piece, Rows
 from tracetui.views.visible import Keep
@@ -237,13 +237,15 @@ class Steps(LineView):
             rows = self.rows.rearranged(self._keep, longest_first=self.longest)
             self.show(rows, title=self._title(self.run), heading=self._heading_of(self.run, rows, now))
 
-    def nothing(self, lines: Sequence[Line]) -> None:
-        """Say why there is no run to show."""
+    def nothing(self, problem: Problem | None = None) -> None:
+        """Show no run; `problem` is why it cannot be read."""
         self.run, self.following, self._came = None, False, None
         self.pane_name = self.names[0]
-        self.show(
-            ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=(), keep=False
-        )
+
+        def heading(width: int) -> Sequence[Line]:
+            return states.broken(problem, width, self.look.glyphs.note) if problem is not None else ()
+
+        self.show(ListRows(()), title=(), heading=heading, title_right=(), keep=False)
 
     @property
     def span(self) -> Span | None:
@@ -385,15 +387,3 @@ def _count(rows: Rows) -> int:
     """How many rows are spans."""
     count = len(rows)
     return count if not count or rows.selectable(count - 1) else count - 1
-
-
-def broken(problem: Problem, width: int, note: Clean) -> list[Line]:
-    """What is shown in place of a run that cannot be read."""
-    where = f"{problem.reason}, {problem.where}" if problem.where else problem.reason
-    lines: list[Line] = [
-        (),
-        (Piece(note, "status.warn bold"), Piece(Clean(" ")), Piece(one_line(where, 300), "status.warn")),
-    ]
-    lines += [(Piece(part, "sec"),) for part in wrap(clean(problem.path), max(10, width - 4))]
-    hint = (Piece(Clean("tracetui doctor"), "key bold"), Piece(Clean(" says what each format made of it"), "sec"))
-    return [*lines, (), hint]

@@ -27,7 +27,7 @@ from tracetui.ui.controllers.taking import Taking
 from tracetui.ui.panes.detail import Detail, Sought
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
-from tracetui.ui.panes.steps import Steps, broken
+from tracetui.ui.panes.steps import Steps
 from tracetui.ui.widgets.frame import footer, header, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
@@ -164,8 +164,7 @@ class MainScreen(JudgingScreen):
         if ref is None:
             self.ref = None
             problem = self.runs.problem
-            lines = broken(problem, self.steps.size.width, self.app.look.glyphs.note) if problem else []
-            self.steps.nothing(lines)
+            self.steps.nothing(problem)
             self.detail.nothing()
             if problem is not None:
                 self.app.engine.load_excerpt(problem)

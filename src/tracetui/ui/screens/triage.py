@@ -121,7 +121,7 @@ class TriageScreen(JudgingScreen):
         group, ref = self.queue.group, self.queue.run
         if group is None or ref is None:
             self.cause.nothing()
-            self.failure.nothing([])
+            self.failure.nothing()
         else:
             example, shared = self.app.store.runs.get(ref), self.app.main.surveying.contrasts.get(group.runs)
             self.cause.show_cause(group, example, self.told(group), shared, now=self.app.clock())

@@ -144,7 +144,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             words.append(f"{len(overview.by_format)} formats")
     if store.problems and width >= NARROW_HEADER:
-        words.append(f"{len(store.problems)} unreadable")
+        words.append(f"{text.grouped(len(store.problems))} unreadable")
     pieces = [Piece(Clean(f" {glyphs.dot} ".join(words)), "sec")]
     for status in (Status.ERROR, Status.RUNNING, Status.OK):
         number = (
@@ -183,11 +183,14 @@ def sentence(
     if vitals.standing[State.STALLED]:
         words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
+    elif store.problems and not progress.stage:
+        pieces += [Piece(Clean("nothing could be read"), "status.warn bold")]
     if store.problems:
         word = "file" if len(store.problems) == 1 else "files"
-        pieces += [Piece(Clean("   ")), Piece(Clean(f"{len(store.problems)} {word} unreadable"), "status.warn")]
+        gap = Piece(Clean("   " if pieces else ""))
+        pieces += [gap, Piece(Clean(f"{text.grouped(len(store.problems))} {word} unreadable"), "status.warn")]
     if progress.stage:
-        pieces += [Piece(Clean("   ")), Piece(Clean(_progress(progress)), "status.running")]
+        pieces += [Piece(Clean("   " if pieces else "")), Piece(Clean(_progress(progress)), "status.running")]
     return tuple(pieces)
 
 
