@@ -71,11 +71,11 @@ class Inspect:
         yield from log.problems
         if shown:
             yield (_counted if deep else _quick)(file, RunRef(self.name, file.path, EVAL), eval_header(log))
-        task, told = Task(log), None
+        task = Task(log)
         for entry in entries_of(log):
             ref = RunRef(self.name, file.path, entry.key)
             if deep:
-                told = Told(log, entry, told)
+                told = Told(log, entry)
                 yield _counted(file, ref, told.header, told)
             else:
                 yield _quick(file, ref, header_of(task, entry, entry.told))
@@ -84,7 +84,7 @@ class Inspect:
         """All of a run in one chunk, once the log has it. Nothing while what it says of the run stays the same."""
         if isinstance(cursor, Mark) and cursor.current and cursor.stat == file.stat:
             return Chunk(cursor=cursor)
-        log = open_log(file)
+        log = open_log(file, keep=True)
         mark = Mark(file.stat, log.check(ref.key or ""), settled(file.stat))
         if isinstance(cursor, Mark) and cursor.check == mark.check:
             return Chunk(cursor=mark)

@@ -60,6 +60,7 @@ class ArchiveLog:
         self._archive = Archive(file)
         self._members = self._archive.members
         self.problems: list[Problem] = []
+        self._latest: tuple[str, Sample] | None = None
         if self._archive.damage is not None:
             self._problem("", self._archive.damage)
         self.ended = HEADER in self._members
@@ -88,7 +89,15 @@ class ArchiveLog:
             return Entry(key, {"id": match["id"], "epoch": int(match["epoch"])}, size=size)
         return Entry(key, sample.record, min(len(sample.attempts), MOST_ATTEMPTS), size=size)
 
+    def through(self, file: File) -> None:
+        self._archive.through(file)
+
     def sample(self, key: str) -> Sample:
+        if self._latest is None or self._latest[0] != key:
+            self._latest = key, self._sample(key)
+        return self._latest[1]
+
+    def _sample(self, key: str) -> Sample:
         match = self._match(key)
         if match is None:
             raise FormatError("the sample is not in the log", f"samples/{key}.json")
@@ -104,11 +113,10 @@ class ArchiveLog:
 
     def check(self, key: str) -> int:
         entry = find(self, key)
-        names = (name for name in self._members if not name.startswith("samples/"))
         if entry is None:
-            return crc32(repr(([self._members[name].check for name in names], self._found)).encode())
-        about = [self._members[name].check for name in names if name != SUMMARIES and not name.startswith(_SUMMED)]
-        return crc32(repr((about, self._versions(entry.sample), entry.attempts, _check(entry.told))).encode())
+            checks = [self._members[name].check for name in self._members if not name.startswith("samples/")]
+            return crc32(repr((checks, self._found)).encode())
+        return crc32(repr((self._about, self._versions(entry.sample), entry.attempts, _check(entry.told))).encode())
 
     def more(self) -> dict[str, Any]:
         """What members tell besides: reductions of scores, changes of the configuration, what is not known here."""
@@ -149,6 +157,12 @@ class ArchiveLog:
             records = map(record_of, items)
             keys = [key_of(record) if record is not None else None for record in records]
         return list(zip(items, keys, strict=True))
+
+    @cached_property
+    def _about(self) -> list[int]:
+        """Checksums of the members that say the same of all samples."""
+        others = ("samples/", SUMMARIES, _SUMMED)
+        return [member.check for name, member in self._members.items() if not name.startswith(others)]
 
     @cached_property
     def _found(self) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
@@ -16,12 +16,32 @@ from tracetui.formats.inspect_ai.log import MOST, MOST_ATTEMPTS, Entry, Log, key
 from tracetui.formats.inspect_ai.samples import Items, Sample, sample_of
 from tracetui.model import Problem
 from tracetui.sources.archive import MAGIC
-from tracetui.sources.base import File
+from tracetui.sources.base import KEPT, File, Stat
+
+_OPENED: Final = "inspect log"
 
 
-def open_log(file: File) -> Log:
-    """The log that a file holds. Raises `FormatError` if nothing of it can be read."""
-    return ArchiveLog(file) if file.head.startswith(MAGIC) else DocumentLog(file, file.read_all())
+class Opened(NamedTuple):
+    """A log, and the version of the file that it is."""
+
+    stat: Stat
+    log: Log
+
+
+def open_log(file: File, *, keep: bool = False) -> Log:
+    """The log that a file holds: the same one for all of its runs, if the first that are read `keep` it.
+
+    Raises `FormatError` if nothing of it can be read.
+    """
+    shared = file.memo.get(KEPT)
+    known = None if shared is None else shared.get(_OPENED)
+    if isinstance(known, Opened) and known.stat == file.stat:
+        known.log.through(file)
+        return known.log
+    log: Log = ArchiveLog(file) if file.head.startswith(MAGIC) else DocumentLog(file, file.read_all())
+    if keep and shared is not None:
+        shared[_OPENED] = Opened(file.stat, log)
+    return log
 
 
 class DocumentLog:
@@ -39,6 +59,7 @@ class DocumentLog:
         self.header = record
         self.ended = field(record, "status") != "started"
         self._samples: dict[str, Any] = {}
+        self._latest: tuple[str, Sample] | None = None
         items = [] if told is None else items_of(told)
         if items is None:
             self.header["samples"] = told
@@ -48,7 +69,15 @@ class DocumentLog:
     def entry(self, key: str) -> Entry | None:
         return self.samples.get(key)
 
+    def through(self, file: File) -> None:
+        """All of the document was read."""
+
     def sample(self, key: str) -> Sample:
+        if self._latest is None or self._latest[0] != key:
+            self._latest = key, self._sample(key)
+        return self._latest[1]
+
+    def _sample(self, key: str) -> Sample:
         item = self._samples.get(key)
         if item is None:
             raise FormatError("the sample is not in the log", key)

@@ -11,6 +11,7 @@ from tracetui.formats.inspect_ai.fields import Record, field
 from tracetui.formats.inspect_ai.samples import Sample
 from tracetui.formats.scalars import whole
 from tracetui.model import Problem
+from tracetui.sources.base import File
 
 MOST: Final = 100_000
 """Samples of a log."""
@@ -56,8 +57,12 @@ class Log(Protocol):
         """One of them, for less."""
         ...
 
+    def through(self, file: File) -> None:
+        """Go on reading through `file`, the same one opened again."""
+        ...
+
     def sample(self, key: str) -> Sample:
-        """One of its samples. Raises `FormatError` if it cannot be read."""
+        """One of its samples, the latest of which is kept. Raises `FormatError` if it cannot be read."""
         ...
 
     def check(self, key: str) -> int:

@@ -164,8 +164,7 @@ def first_error(error: Any) -> FirstError:
 class Told:
     """One run: everything that `Format.read` gives of it."""
 
-    def __init__(self, log: Log, entry: Entry, previous: Told | None = None) -> None:
-        """The sample that `previous` was of need not be read again."""
+    def __init__(self, log: Log, entry: Entry) -> None:
         self.task = Task(log)
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
@@ -174,8 +173,7 @@ class Told:
         self._log = log
         self.header = header_of(self.task, entry, entry.told)
         try:
-            known = previous.sample if previous is not None and previous.entry.sample == entry.sample else None
-            self.sample = known or log.sample(entry.sample)
+            self.sample = log.sample(entry.sample)
             self._weave(self.sample)
         except FormatError as fault:
             self._problem(fault.reason, fault.where, torn=True)

@@ -1,12 +1,14 @@
 """Full-text search: every place in the inputs, outputs, messages and errors of many runs that holds a needle.
 
-The bytes of a file are scanned before anything in it is decoded (`Needle.may_hold`); only a file that may hold the
-needle is read, through its format, and only what is in the decoded values counts. Files that do not begin as JSON does
-(databases, archives, whatever a plug-in reads) are always read: their bytes tell nothing for sure.
+The bytes of a file are scanned before anything in it is decoded (`Needle.may_hold`), those of an archive member by
+member; only a file that may hold the needle is read, through its format, and only what is in the decoded values counts.
+Files that do not begin as JSON does (databases, whatever a plug-in reads) are always read: their bytes tell nothing for
+sure.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
 from enum import StrEnum
@@ -17,6 +19,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from tracetui.errors import FormatError
 from tracetui.formats import registry
 from tracetui.formats.base import Composed, Format
 from tracetui.live.load import Reader, problem_of
@@ -26,6 +29,7 @@ from tracetui.live.surveying.searched import Field, Keys, Kind, leaves, run_fiel
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
 from tracetui.redact import MASK, Redactor
+from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import Entry, File, LinkLost, Source, Stat
 
 PIECE: Final = 4 << 20
@@ -181,6 +185,8 @@ def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Gener
     try:
         with source.open(path, stat) as file:
             data = file.read(0, min(file.stat.size, PIECE))  # room for more would be made for every file
+            if data.startswith(MAGIC):
+                return (yield from _scan_members(file, needle))
             if not _JSON.match(data) or needle.may_hold(data):
                 return bool(data)
             return (yield from _scan_on(file, needle)) if len(data) == PIECE else False
@@ -203,6 +209,22 @@ def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
         if begin + len(data) < offset + PIECE:
             return False
         offset += PIECE
+
+
+def _scan_members(file: File, needle: Needle) -> Generator[None, None, bool]:
+    """The same of the members of an archive; one that cannot be read may hold anything, which reading it will tell."""
+    try:
+        archive = Archive(file)
+        if needle.may_hold(json.dumps([*archive.members]).encode()):
+            return True
+        for name in archive.members:
+            data = archive.read(name)
+            if not _JSON.match(data) or needle.may_hold(data):
+                return True
+            yield None
+    except FormatError:
+        return True
+    return archive.damage is not None
 
 
 # ---- one run

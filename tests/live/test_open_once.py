@@ -1,0 +1,118 @@
+"""A file of many runs is opened once for all of them, and unpacked once, by whatever reads them one after the other."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.formats import inspect_build as build
+from tracetui.live.load import Shared, read_run
+from tracetui.live.scan import scan
+from tracetui.live.surveying.grep import Hit, Outcome, grep
+from tracetui.live.surveying.jobs import statistics_job
+from tracetui.live.surveying.needle import Needle
+from tracetui.model import Problem, RunRef
+from tracetui.sources.base import Stat
+from tracetui.sources.local import LocalFile, LocalSource
+
+SAMPLES = 40
+
+
+class CountedFile(LocalFile):
+    """A file that tells when somebody reads to its end: the list of an archive's members, or all of a document."""
+
+    def __init__(self, path: str, stat: Stat | None, told: Callable[[], None]) -> None:
+        super().__init__(path, stat)
+        self._told = told
+
+    def read(self, offset: int, size: int) -> bytes:
+        if offset + size == self.stat.size:
+            self._told()
+        return super().read(offset, size)
+
+
+class CountedSource(LocalSource):
+    """Counts how often a file is read to its end."""
+
+    opened = 0
+
+    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+        return CountedFile(path, stat, self._count)
+
+    def _count(self) -> None:
+        self.opened += 1
+
+
+@pytest.fixture(params=["archive", "document"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A log of many samples."""
+    samples = [build.sample(f"s{n}", input=f"Where? {n}", events=build.agent()) for n in range(SAMPLES)]
+    samples[7]["input"] += " Rockall"
+    if request.param == "archive":
+        path = tmp_path / "log.eval"
+        path.write_bytes(build.archive(build.members(build.head("e"), samples), build.STORED))
+    else:
+        path = tmp_path / "log.json"
+        path.write_text(json.dumps({**build.ended(build.head("e"), samples), "samples": samples}))
+    return path
+
+
+def refs(path: Path) -> list[RunRef]:
+    return [run.ref for found in scan(LocalSource(), [str(path)], deep=False) for run in found.runs]
+
+
+def test_statistics_read_a_log_once(log: Path) -> None:
+    listed, source = refs(log), CountedSource()
+    assert len(listed) == SAMPLES
+    for _ in statistics_job(listed).work(source):
+        pass
+    assert source.opened == 1
+
+
+def test_bodies_of_all_runs_read_a_log_once(log: Path) -> None:
+    source, shared = CountedSource(), Shared()
+    for ref in refs(log):
+        run = read_run(source, ref, shared.of(ref))
+        assert all(run.load(span).raw or run.load(span).attributes for span in run.spans)
+    assert source.opened == 1
+
+
+def test_a_search_reads_a_log_once(log: Path) -> None:
+    source = CountedSource()
+    hits = [one for one in grep(source, [str(log)], Needle("Rockall")) if isinstance(one, Hit)]
+    assert hits
+    assert {hit.ref.key for hit in hits} == {"s7_epoch_1"}
+    assert source.opened <= 4  # to scan it (its bytes, then its members), to list it, to read it
+
+
+def test_what_no_member_holds_is_passed_by(log: Path) -> None:
+    source = CountedSource()
+    assert [one for one in grep(source, [str(log)], Needle("Fastnet")) if one is not None] == [Outcome.PASSED]
+    assert source.opened <= 2  # its bytes, then its members
+
+
+def test_a_log_that_changed_is_opened_again(log: Path, tmp_path: Path) -> None:
+    source, shared = LocalSource(), Shared()
+    (ref, *_) = refs(log)
+    before = read_run(source, ref, shared.of(ref))
+    other = tmp_path / "next"
+    other.write_bytes(log.read_bytes().replace(b"Where?", b"Which?"))
+    if log.suffix == ".eval":  # its checksums with it
+        samples = [build.sample("s0", input="Which?", events=build.agent())]
+        other.write_bytes(build.archive(build.members(build.head("e"), samples), build.STORED))
+    other.replace(log)
+    after = read_run(source, ref, shared.of(ref))
+    assert (before.summary.prompt[:6], after.summary.prompt[:6]) == ("Where?", "Which?")
+
+
+def test_an_archive_with_a_member_that_cannot_be_read_is_searched(tmp_path: Path) -> None:
+    path = tmp_path / "log.eval"
+    data = build.archive(build.members(build.head("e"), [build.sample("s1", events=build.agent())]), build.STORED)
+    place = data.index(b"port Dover" if b"port Dover" in data else b"port dover")
+    path.write_bytes(data[:place] + b"HARB" + data[place + 4 :])
+    items = [*grep(LocalSource(), [str(path)], Needle("Fastnet"))]
+    assert Outcome.PASSED not in items
+    assert any(isinstance(item, Problem) and "broken" in item.reason for item in items)
