@@ -69,6 +69,8 @@ class Lister:
         """Files that changed and could not be looked at: how long they have been still is not known."""
         self._alone: set[str] = set()
         """Files that are listed, of formats whose runs may be in several files."""
+        self._forks: dict[str, tuple[str | None, str | None]] = {}
+        """Those of them that hold forks, and the original that each names: id and path."""
         self._events = events
 
     def rescan(self) -> None:
@@ -227,7 +229,8 @@ class Lister:
         """Deliver what these files are now; they have not changed for `still` seconds."""
         found: list[Found] = []
         also: list[str] = []
-        """Main files of runs of which another file changed, and other files of runs whose main file has come."""
+        """Main files of runs of which another file changed, other files of runs whose main file has come, and forks of
+        what came or went."""
         for change in changes:
             if self._traffic.stopped:
                 return
@@ -240,7 +243,9 @@ class Lister:
             self._unreached.discard(change.path)
             if one is not None:
                 found.append(one)
-                also += [one.part_of] if one.part_of else self._parts_of(one) if self._is_main(one) else ()
+                is_main = self._is_main(one)
+                also += [one.part_of] if one.part_of else self._parts_of(one) if is_main else ()
+                also += self._forks_near(one) if is_main or change.entry is None else ()
         if also:
             self._look_again((Change(path, self._entry(path)) for path in dict.fromkeys(also)), still)
         if found:
@@ -255,7 +260,20 @@ class Lister:
         is_main = bool(found.runs) and found.format is not None and _composed(found.format)
         is_new = is_main and found.path not in self._alone
         (self._alone.add if is_main else self._alone.discard)(found.path)
+        self._forks.pop(found.path, None)
+        for run in found.runs if is_main else ():
+            if run.relation == "fork":
+                self._forks[found.path] = run.replay_of, run.replay_of_path
         return is_new
+
+    def _forks_near(self, found: Found) -> list[str]:
+        """Forks that may count otherwise now that this file has come or gone: who has copies of what tells who pays."""
+        folder, ids = os.path.dirname(found.path), {run.id for run in found.runs}
+        return [
+            path
+            for path, (original, at) in self._forks.items()
+            if path != found.path and (original in ids or at == found.path or os.path.dirname(path) == folder)
+        ]
 
     def _parts_of(self, main: Found) -> list[str]:
         """Files that stand for themselves in the list, though they are parts of the run of `main`."""

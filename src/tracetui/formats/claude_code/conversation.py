@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from tracetui.formats.claude_code.branches import Node, Trail
+from tracetui.formats.claude_code.originals import HERE
 from tracetui.formats.claude_code.records import (
     KINDS,
     At,
@@ -55,6 +56,8 @@ class Place(NamedTuple):
     line: Line
     number: int
     is_copy: bool
+    counts: bool
+    """No other session tells what it cost."""
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -109,9 +112,9 @@ class Conversation:
         """Report one line."""
         self.problems.append(Problem(self.path, f"line {line}", reason))
 
-    def take(self, record: Record, line: Line, *, is_copy: bool = False) -> None:
+    def take(self, record: Record, line: Line, *, is_copy: bool = False, counts: bool = True) -> None:
         """Take in one record; what it means for the spans is in `spans` afterwards."""
-        place = Place(line, line.number, is_copy)
+        place = Place(line, line.number, is_copy, counts)
         kind, uuid = kind_of(record), text(record.get("uuid"))
         if uuid is not None and uuid in self.trail:  # written twice around a crash
             self._housekeeping(record, place)
@@ -162,7 +165,9 @@ class Conversation:
             left = span.parent_id != self.root
             span = response_goes_on(span, record, place.extent)
             span = replace(span, note=ABANDONED) if left else span
-        if place.is_copy:
+        if place.is_copy and place.counts:
+            span = replace(span, note=f"{COPIED} · {HERE}")
+        elif place.is_copy:
             span = replace(span, note=COPIED, usage=None)
         self.response = span.id
         self._put(span, place)

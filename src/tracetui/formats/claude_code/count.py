@@ -15,6 +15,7 @@ from tracetui.formats.claude_code.agents import beside, meta_of, parts_of
 from tracetui.formats.claude_code.conversation import GROUP
 from tracetui.formats.claude_code.facts import EARLIER, Facts
 from tracetui.formats.claude_code.lean import NULL, Assistant, Block, Counts, Node, Rare, Said, User, decode
+from tracetui.formats.claude_code.originals import original_of
 from tracetui.formats.claude_code.records import SYNTHETIC, At, Record, command_in, kind_of, role_of, spoken, type_of
 from tracetui.formats.claude_code.spans import SYSTEM, hook_span, outcome
 from tracetui.formats.counting import Failures, Irregular
@@ -66,6 +67,8 @@ def count(file: File) -> tuple[Facts, Tally, int]:
     except OSError:  # a file of a sub-agent went away
         raise Irregular from None
     if main.facts.first is None or main.facts.uuid is None or len(known) != len(parts):
+        raise Irregular
+    if original_of(main.facts, file) is not None:
         raise Irregular
     tally, failed = main.tally, main.failed()
     for number, (part, meta, one) in enumerate(found):

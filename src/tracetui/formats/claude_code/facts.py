@@ -67,8 +67,10 @@ class Facts:
         self.copied_before: float | None = None
         """What is older was copied from the session that this one goes on from."""
         self.copying = False
-        self.searched: dict[str, tuple[str, str] | None] = {}
-        """The original of a fork, as it was found once by its first record: all copies share it."""
+        self.is_fork = False
+        """Its first record says, or its time does, that it was copied."""
+        self.searched: dict[str, tuple[Any, ...]] = {}
+        """The sessions that hold the same first record, as they were found once: all copies share it."""
         self.failure: FirstError | None = None
         """The failed call of the API that was the last thing that happened."""
         self.last_user: str | None = None
@@ -115,10 +117,11 @@ class Facts:
         """The conversation begins. One that is older than the file came from another."""
         self.uuid = uuid
         self.forked_from = text(mapping(record.get("forkedFrom")).get("sessionId"))
+        self.is_fork = isinstance(record.get("forkedFrom"), dict)
         if record.get("isSidechain") is True:
             self.agent = text(record.get("agentId"))
         if when is not None and self.first is not None and when < self.first - EARLIER:
-            self.copied_before, self.copying = self.first, True
+            self.copied_before, self.copying, self.is_fork = self.first, True, True
 
     def _user(self, record: Record) -> None:
         content = content_of(record)

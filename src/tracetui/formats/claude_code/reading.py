@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from time import perf_counter
-from typing import Final
 
 import msgspec
 from msgspec.structs import replace
@@ -12,7 +11,8 @@ from msgspec.structs import replace
 from tracetui.formats import tail
 from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code.agents import Meta, Part, agent_span, beside, meta_of, parts_of
-from tracetui.formats.claude_code.run import header_of, original_of, run_body
+from tracetui.formats.claude_code.originals import NOWHERE, Elsewhere, elsewhere, original_of
+from tracetui.formats.claude_code.run import header_of, run_body
 from tracetui.formats.claude_code.session import Session, started_by
 from tracetui.model import COPIED, Header, Operation, Problem, RunBody, Span
 from tracetui.sources.base import File, reason_of
@@ -46,32 +46,40 @@ class Mark(msgspec.Struct, frozen=True):
     header: Header
     """As the session itself told it last."""
     held: tuple[Held, ...] = ()
-
-
-MAIN: Final = tail.Reader(
-    lambda file: Session(file.path), lambda session, file: (header_of(session.facts, file), run_body(session.facts))
-)
+    elsewhere: Elsewhere = NOWHERE
+    """What of it other sessions tell."""
 
 
 def read_on(file: File, mark: Mark | None) -> Chunk:
-    """What came since `mark` (None: all); anew if any of the files is another one."""
+    """What came since `mark` (None: all); anew if any of the files is another one, or what it copies is elsewhere."""
+    known = NOWHERE if mark is None else mark.elsewhere
+    chunk = _read_on(file, mark, known)
+    now = elsewhere(file, chunk.cursor.main.session.facts, known)
+    if now.before != known.before:
+        reset = chunk.reset or mark is not None
+        chunk = replace(_read_on(file, None, now), reset=reset)
+    return chunk if now is known else replace(chunk, cursor=replace(chunk.cursor, elsewhere=now))
+
+
+def _read_on(file: File, mark: Mark | None, known: Elsewhere) -> Chunk:
     deadline = perf_counter() + tail.BUDGET
-    chunk = tail.read_on(MAIN, file, None if mark is None else mark.main)
+    reader = tail.Reader(lambda file: Session(file.path, elsewhere=known.ids), _told)
+    chunk = tail.read_on(reader, file, None if mark is None else mark.main)
     before = None if chunk.reset else mark
     if before is not None and not chunk.done:
         return replace(chunk, cursor=replace(before, main=chunk.cursor, header=chunk.header or before.header))
     session = chunk.cursor.session
     reading = _Parts(file, session, () if before is None else before.held)
     if not reading.meet() or (chunk.done and not reading.read(chunk.spans, deadline)):
-        return replace(read_on(file, None), reset=True)
-    told = chunk.header or (MAIN.told(session, file)[0] if before is None else before.header)
+        return replace(_read_on(file, None, known), reset=True)
+    told = chunk.header or (_told(session, file)[0] if before is None else before.header)
     first, second = (reading.met, chunk.spans) if before is None else (chunk.spans, reading.met)
     return replace(
         chunk,
         spans=[*first, *second, *reading.spans],
         header=reading.header(chunk, told) if chunk.header is not None or reading.moved else None,
         problems=[*chunk.problems, *reading.problems],
-        cursor=Mark(chunk.cursor, told, tuple(reading.held.values())),
+        cursor=Mark(chunk.cursor, told, tuple(reading.held.values()), known),
         done=chunk.done and reading.done,
     )
 
@@ -147,8 +155,8 @@ class _Parts:
         self.done &= chunk.done
         self.moved = self.moved or chunk.cursor is not held.place
         self.held[part.path] = replace(held, place=chunk.cursor, more=not chunk.done)
-        elsewhere = bool(self.original) and part.path.startswith(f"{self.original}/")
-        self.spans += (self._once(span, elsewhere=elsewhere) for span in chunk.spans)
+        theirs = bool(self.original) and part.path.startswith(f"{self.original}/")
+        self.spans += (self._once(span, elsewhere=theirs) for span in chunk.spans)
         self.problems += chunk.problems
         return True
 
@@ -201,6 +209,10 @@ def _linked(held: Held, sessions: Sequence[Session]) -> Span:
         if call is not None:
             return started_by(span, call)
     return span
+
+
+def _told(session: Session, file: File) -> tuple[Header, RunBody]:
+    return header_of(session.facts, file), run_body(session.facts)
 
 
 def _nothing(session: Session, file: File) -> tuple[Header, RunBody]:

@@ -1,24 +1,19 @@
-"""A session as a run: its header, what it says about itself, and the session that it was forked from."""
+"""A session as a run: its header, and what it says about itself."""
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
-from tracetui.errors import FormatError
 from tracetui.formats.claude_code.facts import Facts
+from tracetui.formats.claude_code.originals import original_of
 from tracetui.formats.labels import folder_of
-from tracetui.formats.scalars import between, moment, text, version
-from tracetui.formats.tail import parse
+from tracetui.formats.scalars import between, version
 from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource
-from tracetui.sources.base import Entry, File
+from tracetui.sources.base import File
 
 AGENT: Final = "claude"
 _HEAD: Final = 6
 """Characters of the id of a sub-agent that tell it from the others of a session."""
-_IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_MOST: Final = 2_000
-"""Sessions of a folder among which the original of a fork is looked for, the latest first."""
 
 
 def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None = None) -> Header:
@@ -44,7 +39,7 @@ def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None 
         duration_ms=between(facts.first, facts.last) or None,
         replay_of=None if original is None else original[0],
         replay_of_path=None if original is None else original[1],
-        relation=None if original is None else "fork",
+        relation="fork" if facts.is_fork or original is not None else None,
         parent=facts.named.get("sessionId") if facts.agent is not None else None,
         prompt=facts.prompt or (facts.command or "" if whole else ""),
         tags=(branch[:PREVIEW],) if branch is not None else (),
@@ -62,58 +57,3 @@ def run_body(facts: Facts) -> RunBody:
         last_assistant=facts.last_assistant,
         attributes={**facts.named, **facts.latest},
     )
-
-
-def original_of(facts: Facts, file: File) -> tuple[str, str | None] | None:
-    """Id and path of the session that this one was forked from.
-
-    A fork copies the records of its original with their ids. Its own first record is younger than they are: where that
-    is so the original is looked for among the sessions of the folder.
-    """
-    if facts.forked_from is not None:
-        known = _IDENT.fullmatch(facts.forked_from)
-        return facts.forked_from, file.sibling(f"{facts.forked_from}.jsonl") if known else None
-    if facts.copied_before is None or facts.uuid is None:
-        return None
-    if facts.uuid not in facts.searched:
-        facts.searched[facts.uuid] = _search(file, facts.uuid, facts.copied_before)
-    return facts.searched[facts.uuid]
-
-
-def _search(file: File, uuid: str, before: float) -> tuple[str, str] | None:
-    """The oldest session of the folder that begins with the same record."""
-    best: tuple[float, str, str] | None = None
-    needle = b'"' + uuid.encode("utf-8", "replace") + b'"'
-    entries = [one for one in file.folder().entries if one.skipped is None and one.path.endswith(".jsonl")]
-    for entry in sorted(entries, key=_time, reverse=True)[:_MOST]:
-        name = entry.path.rpartition("/")[2]
-        if name == file.name:
-            continue
-        with file.other(name) as other:
-            head = _head(other)
-        if needle in head and (begun := _begun(head)) is not None and begun < before:
-            best = min(best or (begun, name, entry.path), (begun, name, entry.path))
-    return None if best is None else (best[1].removesuffix(".jsonl"), best[2])
-
-
-def _time(entry: Entry) -> int:
-    return entry.stat.mtime_ns if entry.stat is not None else 0
-
-
-def _head(file: File) -> bytes:
-    try:
-        return file.head
-    except OSError:
-        return b""
-
-
-def _begun(head: bytes) -> float | None:
-    """When a session began, by its first record that has a time."""
-    for line in head.split(b"\n")[:64]:
-        try:
-            record, _ = parse(line) if line else (None, None)
-        except FormatError:
-            continue
-        if isinstance(record, dict) and text(record.get("timestamp")) is not None:
-            return moment(record.get("timestamp"))
-    return None

@@ -16,7 +16,7 @@ from tracetui.formats.claude_code.records import Record, content_of, kind_of, sp
 from tracetui.formats.claude_code.spans import BACKGROUND
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
-from tracetui.formats.scalars import text
+from tracetui.formats.scalars import mapping, text
 from tracetui.formats.tail import object_of
 from tracetui.model import Problem, Span, Status
 
@@ -26,9 +26,14 @@ class Session:
 
     ended = False
 
-    def __init__(self, path: str, *, part: str = "", agent: str | None = None) -> None:
-        """`agent` is the id of the sub-agent whose file this is, read as a part of a run."""
-        self.path, self.part, self.agent = path, part, agent
+    def __init__(
+        self, path: str, *, part: str = "", agent: str | None = None, elsewhere: frozenset[str] = frozenset()
+    ) -> None:
+        """`agent` is the id of the sub-agent whose file this is, read as a part of a run.
+
+        `elsewhere` are the ids of records and responses that sessions before this one hold.
+        """
+        self.path, self.part, self.agent, self.elsewhere = path, part, agent, elsewhere
         within = {} if agent is None else {"prefix": f"{agent}/", "root": f"agent:{agent}"}
         self.main = Conversation(path, part=part, **within)
         self.within: dict[str, Conversation] = {}
@@ -71,7 +76,8 @@ class Session:
         self.facts.take(record)
         key = self._sub_agent(record)
         if key is None:
-            self.main.take(record, line, is_copy=self.agent is None and self.facts.is_copy(record))
+            is_copy = self.agent is None and (self.facts.is_copy(record) or text(record.get("uuid")) in self.elsewhere)
+            self.main.take(record, line, is_copy=is_copy, counts=is_copy and not self._tells_elsewhere(record))
             self._collect(self.main)
         else:
             self._take_within(key, record, line)
@@ -84,6 +90,11 @@ class Session:
         self.made |= conversation.spans
         self.problems += conversation.problems
         conversation.spans, conversation.problems = {}, []
+
+    def _tells_elsewhere(self, record: Record) -> bool:
+        """Whether a session before this one has the response of a copy."""
+        ident = text(mapping(record.get("message")).get("id")) or text(record.get("uuid"))
+        return ident in self.elsewhere
 
     # ---- sub-agents among the records of the session
 

@@ -119,7 +119,7 @@ def call_span(block: Record, record: Record, parent: Span, ident: str, at: At) -
         status_source=StatusSource.DERIVED,
         started_at=moment(record.get("timestamp")),
         preview=argument(block.get("input")),
-        note=parent.note if parent.note == COPIED else "",
+        note=COPIED if COPIED in parent.notes else "",
         at=at,
     )
 

@@ -1,0 +1,228 @@
+"""Claude Code sessions with copies of another one's records: who is whose original, and each response counts once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tests.formats.test_claude_code import (
+    CASES,
+    FORMAT,
+    SOURCE,
+    listed,
+    raw_tokens,
+    read,
+    session,
+    tokens,
+    with_case,
+    write,
+)
+from tracetui.formats.claude_code.originals import HERE
+from tracetui.live.scan import scan
+from tracetui.model import COPIED, RunRef
+from tracetui.sources.base import Stat
+from tracetui.sources.local import LocalFile
+from tracetui.testing.growth import Follower
+
+__all__ = ["CASES"]  # of which the fixture `case` makes copies
+
+SIGNS = ("first", "each", "none")
+"""How a fork says what it copied: by records of its own before it, on each copy, or not at all, as before 2.1."""
+
+
+def stamp(second: int) -> str:
+    return f"2026-01-{1 + second // 86_400:02}T{second // 3_600 % 24:02}:{second // 60 % 60:02}:{second % 60:02}.000Z"
+
+
+class Folder:
+    """A project in which sessions are begun, gone on with and forked; time goes on with each record."""
+
+    def __init__(self, at: Path) -> None:
+        self.at = at
+        self.now = 0
+        self.sessions: list[list[dict[str, Any]]] = []
+        at.mkdir(parents=True)
+
+    def turn(self, ident: int, *, version: str, parent: str | None) -> list[dict[str, Any]]:
+        self.now += 10
+        shared = {"sessionId": f"s{ident}", "version": version, "cwd": "/home/ada/yew", "isSidechain": False}
+        asked, told = f"u{self.now}", f"a{self.now}"
+        prompt = {"role": "user", "content": f"Prompt {self.now}"}
+        usage = {"input_tokens": self.now, "output_tokens": 1}
+        said = {"id": f"m{self.now}", "role": "assistant", "model": "m", "content": [], "usage": usage}
+        first = {"type": "user", "uuid": asked, "parentUuid": parent, "timestamp": stamp(self.now), "message": prompt}
+        second = {"type": "assistant", "uuid": told, "parentUuid": asked, "timestamp": stamp(self.now + 1)}
+        return [first | shared, second | shared | {"message": said}]
+
+    def begin(self, turns: int, version: str = "2.1.197") -> None:
+        self.go_on([], len(self.sessions), turns, version)
+
+    def fork(self, original: int, keep: int, sign: str, turns: int) -> None:
+        """A fork of a session, which begins with the first `keep` of its turns; without a sign, with all of them."""
+        ident, of = len(self.sessions), self.sessions[original]
+        told = [one for one in of if "uuid" in one]
+        copies = [{**one, "sessionId": f"s{ident}"} for one in (told if sign == "none" else told[: 2 * keep])]
+        for one in copies:
+            one.pop("forkedFrom", None)
+        self.now += 10
+        if sign == "first":
+            note = {"type": "queue-operation", "timestamp": stamp(self.now), "sessionId": f"s{ident}"}
+            copies.insert(0, note)
+        elif sign == "each":
+            copies = [{**one, "forkedFrom": {"sessionId": f"s{original}"}} for one in copies]
+        self.go_on(copies, ident, turns, "2.0.3" if sign == "none" else "2.1.197")
+
+    def go_on(self, before: list[dict[str, Any]], ident: int, turns: int, version: str) -> None:
+        parent = before[-1].get("uuid") if before else None
+        made = list(before)
+        for _ in range(turns):
+            made += self.turn(ident, version=version, parent=parent)
+            parent = made[-1]["uuid"]
+        self.sessions.append(made)
+        write(self.at / f"s{ident}.jsonl", made)
+
+    def path(self, ident: int) -> Path:
+        return self.at / f"s{ident}.jsonl"
+
+
+def input_of(folder: Folder) -> dict[str, int | None]:
+    """Input tokens of each session that is there."""
+    return {run.id: run.usage.input_tokens if run.usage else None for run in listed(folder.at)}
+
+
+def test_what_a_fork_copied_counts_in_the_first_that_has_it_once_its_original_is_gone(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(3)  # 10, 20, 30
+    folder.fork(0, 2, "first", 1)  # 50
+    folder.fork(0, 3, "first", 1)  # 70
+    assert input_of(folder) == {"s0": 60, "s1": 50, "s2": 70}
+    folder.path(0).unlink()
+    assert input_of(folder) == {"s1": 10 + 20 + 50, "s2": 30 + 70}
+    run = read(folder.path(2))
+    assert [(one.note, one.usage is not None) for one in run.spans if one.id.startswith("m")] == [
+        (COPIED, False),
+        (COPIED, False),
+        (f"{COPIED} · {HERE}", True),
+        ("", True),
+    ]
+    assert all(one.taken_over for one in run.spans if one.note)
+    folder.path(1).unlink()
+    assert input_of(folder) == {"s2": 10 + 20 + 30 + 70}
+
+
+@pytest.mark.parametrize("sign", SIGNS)
+def test_a_fork_counts_right_when_its_original_comes_back_and_goes(tmp_path: Path, sign: str) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(3, "2.0.3")
+    folder.fork(0, 2, sign, 2)
+    data = folder.path(0).read_bytes()
+    folder.path(0).unlink()
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(folder.path(1))))
+    follower.read()
+    follower.check("without its original")
+    for what in (data, None, data):
+        folder.path(0).unlink() if what is None else folder.path(0).write_bytes(what)
+        follower.read()
+        follower.check("with its original" if what else "without it again")
+    assert follower.resets == 3
+    given = follower.given
+    follower.read()
+    assert follower.given == given  # asking again costs nothing
+
+
+def test_a_fork_that_grows_ends_in_the_same_run(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2, "2.0.3")
+    for sign in SIGNS:
+        folder.fork(0, 2, sign, 2)
+        path = folder.path(len(folder.sessions) - 1)
+        data, cut = path.read_bytes(), 0
+        path.write_bytes(b"")
+        follower = Follower(FORMAT, RunRef(FORMAT.name, str(path)))
+        while cut < len(data):
+            with path.open("ab") as writer:
+                writer.write(data[cut : cut + 333])
+            cut += 333
+            follower.read()
+        follower.check(f"after growing, sign {sign}")
+
+
+def test_an_old_session_that_was_resumed_is_the_original_of_the_one_that_goes_on(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2, "1.0.58")
+    folder.fork(0, 2, "none", 1)
+    for deep in (False, True):
+        runs = {run.id: run for run in listed(folder.at, deep=deep)}
+        assert (runs["s0"].relation, runs["s1"].relation, runs["s1"].replay_of) == (None, "fork", "s0")
+        assert runs["s1"].replay_of_path == str(folder.path(0))
+    assert input_of(folder) == {"s0": 30, "s1": 40}
+    assert [one.taken_over for one in read(folder.path(1)).spans] == [True] * 4 + [False] * 2
+
+
+def test_sessions_of_today_are_not_compared_with_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2)
+    folder.begin(2)
+    opened: list[str] = []
+    other = LocalFile.other
+
+    def noted(self: LocalFile, path: str, stat: Stat | None = None) -> LocalFile:
+        opened.append(path)
+        return other(self, path, stat)
+
+    monkeypatch.setattr(LocalFile, "other", noted)
+    assert len(listed(folder.at)) == 2
+    assert not opened
+
+
+ACTS = st.lists(
+    st.one_of(
+        st.tuples(st.just("begin"), st.integers(1, 3), st.sampled_from(["2.0.3", "2.1.197"])),
+        st.tuples(st.just("fork"), st.integers(0, 9), st.integers(1, 4), st.sampled_from(SIGNS), st.integers(0, 2)),
+    ),
+    max_size=6,
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(acts=ACTS, gone=st.sets(st.integers(0, 9), max_size=4))
+def test_each_response_counts_once_whatever_was_forked_and_is_gone(
+    tmp_path_factory: pytest.TempPathFactory, acts: list[Any], gone: set[int]
+) -> None:
+    folder = Folder(tmp_path_factory.mktemp("forks") / "yew")
+    folder.begin(3, "2.0.3")
+    for act, *told in acts:
+        if act == "begin":
+            folder.begin(*told)
+        else:
+            original, keep, sign, turns = told
+            old = folder.sessions[original % len(folder.sessions)][-1].get("version") == "2.0.3"
+            folder.fork(original % len(folder.sessions), keep, sign if old or sign != "none" else "first", turns)
+    for ident in gone:
+        folder.path(ident).unlink(missing_ok=True)
+    assert tokens(listed(folder.at)) == raw_tokens(iter(folder.at.glob("*.jsonl")))
+
+
+@with_case(["fork"])
+def test_a_fork_whose_original_is_gone_is_counted(case: Path) -> None:
+    session(case, "f0").unlink()
+    assert tokens(listed(case)) == raw_tokens(case.rglob("*.jsonl"))
+    session(case, "f1").unlink()
+    assert tokens(listed(case)) == raw_tokens(case.rglob("*.jsonl"))
+
+
+def test_a_broken_original_is_no_harm(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2)
+    folder.fork(0, 2, "each", 1)
+    lines = folder.path(0).read_text().splitlines()
+    lines[1] = '{"uuid": 7, "message": []}'
+    folder.path(0).write_text("\n".join(["[1]", "{", *lines]))
+    (found,) = scan(SOURCE, [str(folder.path(1))], deep=True)
+    used = found.runs[0].usage
+    assert used is not None
+    assert used.input_tokens == 10 + 40  # the first response is nowhere else any more
