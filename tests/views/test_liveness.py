@@ -67,6 +67,18 @@ def test_fast_steps_are_given_ten_seconds() -> None:
     assert [at(run, silent).state for silent in (10, 11)] == [State.RUNNING, State.QUIET]
 
 
+def test_a_copy_of_an_old_run_is_not_live_because_its_file_is_new() -> None:
+    run = going_on(steps(8))
+    copied = START + 3 * 86_400
+    naive = msgspec.structs.replace(run.summary, time_zone=None)
+    assert at(run, 1, seen=False, changed=copied).state is State.UNKNOWN
+    assert at(run, 1, changed=copied).state is State.RUNNING
+    assert summary_state(run.summary, now=copied + 1, changed_at=copied)[0] is State.UNKNOWN
+    assert summary_state(run.summary, now=copied + 1, changed_at=copied, seen=True)[0] is State.RUNNING
+    assert summary_state(run.summary, now=START + 3_601, changed_at=START + 3_600)[0] is State.RUNNING
+    assert summary_state(naive, now=copied + 1, changed_at=copied)[0] is State.RUNNING  # nobody knows when that was
+
+
 def test_a_run_that_was_silent_for_long_before_may_be_so_again() -> None:
     run = going_on([*steps(40), make_span("long", "Read", TOOL, 360, 200_000)])
     stand = at(run, 390)

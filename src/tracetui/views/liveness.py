@@ -8,7 +8,8 @@ The rules. Silence is the time since anything of the run was last seen to change
 - *quiet*: silent for longer than that.
 - *stalled?*: silent for longer than a minute, than five usual gaps and than twice the longest gap so far. A question.
 - *unknown*: the trace tells no end, but nothing of the run was seen to change by us, and it has been silent for an hour
-  (and for long enough to count as stalled). A program that was killed leaves its run `active` for ever.
+  (and for long enough to count as stalled). A program that was killed leaves its run `active` for ever. A file that is
+  more than a day newer than the last thing in it is a copy: its own time says nothing.
 
 While a call is open that was made five times before in this run, its own times count instead of the gaps of the run: a
 test suite that takes ten minutes each time isn't stalled after five. Until five gaps are known, a run counts as running
@@ -40,6 +41,8 @@ STALLED_BLIND_MS: Final = 300_000.0
 """The same two for a run of whose pace nothing is known yet."""
 UNKNOWN_MS: Final = 3_600_000.0
 """Silence after which nobody can say whether a run that we never saw move is still there."""
+COPY_SECONDS: Final = 86_400.0
+"""A file that nobody saw change, and that is so much newer than what it tells, was copied here."""
 ENOUGH: Final = 5
 """Gaps (or earlier calls) that it takes to say what is usual; of fewer, one odd one would decide."""
 _RECENT: Final = 2_000
@@ -158,6 +161,8 @@ def summary_state(
     `changed_at` is when something of this run last changed: where a file holds many runs, not what the others did.
     `seen`: it was seen to change since it is watched.
     """
+    if not seen:
+        changed_at = _unless_copied(changed_at, _told_last(summary))
     state, reason = _judge(summary, _Facts(_silence(now, changed_at), Usual(), seen))
     return state, Clean(reason)
 
@@ -230,7 +235,22 @@ def _last_change(
         return arrivals[-1] if changed_at is None else max(changed_at, arrivals[-1])
     if summary.ref.key is not None and last is not None:
         return last if changed_at is None else min(changed_at, last)
-    return changed_at
+    return _unless_copied(changed_at, last)
+
+
+def _unless_copied(changed_at: float | None, last: float | None) -> float | None:
+    """When a file changed; when the last thing in it happened, if the file is a copy of one that is older."""
+    if changed_at is None or last is None or changed_at - last < COPY_SECONDS:
+        return changed_at
+    return last
+
+
+def _told_last(summary: RunSummary) -> float | None:
+    """When the trace itself was last at work on a run, as far as its summary says and its times have a zone."""
+    start, length = _time(summary.started_at), summary.duration_ms
+    if start is None or summary.time_zone is None:
+        return None
+    return start + length / 1000 if length is not None and 0 <= length < _LATEST else start
 
 
 def _silence(now: float, since: float | None) -> float | None:
