@@ -6,7 +6,7 @@ import argparse
 from secrets import token_bytes
 from typing import Any
 
-from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of, sources_at
 from tracetui.diff.comparison import Comparison
@@ -137,7 +137,7 @@ def _outcome(source: Source, pair: Pair, args: argparse.Namespace) -> tuple[int,
     replay = pair.replay
     if pair.original is None:
         told = (replay.ref.address, pair.relation, pair.missing or "")
-        return TROUBLE, export.missing_value(*told), export.missing_line(*told)
+        return TROUBLE, export.missing_value(*told), export.missing_line(*told, terminal_width())
     a, b = _read(source, [pair.original, replay], args)
     found = _done(Comparison(a, b, relation=pair.relation, strict=args.strict))
-    return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found)
+    return (SAME if found.same else DIFFERENT), export.pair_value(found), export.pair_line(found, terminal_width())

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tracetui.cli.ls import asked
-from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Aim, aim_of, listing_at, only, sources_at
 from tracetui.errors import TracetuiError
@@ -20,11 +20,12 @@ from tracetui.live.surveying.needle import Needle
 from tracetui.model import Problem, RunRef, quote_key
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.text import Clean, clean
+from tracetui.text import Clean, cells, clean, one_line, truncate, truncate_middle
 
 HELP = "search the inputs, outputs, messages and errors of every run"
 EXAMPLES = """\
-A hit is a line of a value: ADDRESS  path: the line. Exit status: 0 found, 1 nothing found, 2 trouble, as grep.
+A hit is a line of a value: ADDRESS  path: the line. At a terminal the hits of a run stand below its address, cut to
+fit. Exit status: 0 found, 1 nothing found, 2 trouble, as grep.
 
 examples:
   tracetui grep "timed out" traces/                 plain text, however JSON wrote it
@@ -76,6 +77,8 @@ class _Search:
         self._outcomes: Counter[Outcome] = Counter()
         self._bold = _BOLD if _colours() else ("", "")
         self._redactor = Redactor()
+        self._width = terminal_width()
+        self._last: RunRef | None = None
 
     def run(self, source: Source, needle: Needle) -> None:
         """Search everything. Raises `NothingReadable` where there is no file at all."""
@@ -117,19 +120,38 @@ class _Search:
             if self.hits[hit.ref] == 1:
                 write_lines([clean(hit.ref.address)])
         elif not self._args.count:
-            write_lines([self._line(hit)])
+            write_lines(self._lines(hit))
 
     def _value(self, hit: Hit) -> dict[str, Any]:
         """A hit as data. Where the name of a field is masked, the address leads to its step."""
         value, path = hit_value(hit), self._redactor.header(hit.path)
         return value | {"path": path, "address": _step(hit)} if self._args.redact and path is not hit.path else value
 
-    def _line(self, hit: Hit) -> Clean:
+    def _lines(self, hit: Hit) -> Iterator[Clean]:
+        """One line a hit; at a terminal it fits, below the address of its run."""
+        if self._width is None:
+            text = clean(_before(hit)), clean(hit.match), clean(hit.after)
+            path = clean(self._redactor.header(hit.path))
+            yield Clean(f"{clean(_step(hit))}  {path}: {self._marked(*text)}")
+            return
+        if hit.ref != self._last:
+            yield from () if self._last is None else (Clean(""),)
+            yield truncate_middle(clean(hit.ref.address), self._width)
+            self._last = hit.ref
+        place = self._place(hit, self._width // 2)
+        yield Clean(f"{place}{self._marked(*_around(hit, self._width - cells(place)))}")
+
+    def _place(self, hit: Hit, room: int) -> Clean:
+        """``    3 search  output.text: `` in at most `room` cells."""
+        step = "" if hit.step is None else str(hit.step)
+        name = truncate_middle(one_line(self._redactor.header(hit.name), 200) or Clean("run"), room // 3)
+        head = Clean(f"{step:>5} {name}  ")
+        path = truncate_middle(one_line(self._redactor.header(hit.path), 200), room - cells(head) - 2)
+        return truncate(Clean(f"{head}{path}: "), room)
+
+    def _marked(self, before: Clean, match: Clean, after: Clean) -> str:
         on, off = self._bold
-        where = _step(hit)
-        before = ("…" if len(hit.before) == BEFORE else "") + hit.before.lstrip()
-        path = clean(self._redactor.header(hit.path))
-        return Clean(f"{clean(where)}  {path}: {clean(before)}{on}{clean(hit.match)}{off}{clean(hit.after)}")
+        return f"{before}{on}{match}{off}{after}"
 
     def _problem(self, problem: Problem) -> None:
         if self._args.json:
@@ -155,11 +177,29 @@ class _Search:
         return {"hits": self.hits.total(), "runs": len(self.hits), "files": files}
 
     def _counts(self) -> Iterator[Clean]:
-        return (Clean(f"{clean(ref.address)}: {count}") for ref, count in self.hits.items())
+        for ref, count in self.hits.items():
+            address, end = clean(ref.address), f": {count}"
+            yield Clean((address if self._width is None else truncate_middle(address, self._width - len(end))) + end)
 
 
 def _step(hit: Hit) -> str:
     return hit.ref.address if hit.span is None else f"{hit.ref.address}/{quote_key(hit.span)}"
+
+
+def _before(hit: Hit) -> str:
+    return ("…" if len(hit.before) == BEFORE else "") + hit.before.lstrip()
+
+
+def _around(hit: Hit, room: int) -> tuple[Clean, Clean, Clean]:
+    """What stands before the match, the match, and what follows it, in `room` cells: the match is in view."""
+    match = truncate(clean(hit.match), room)
+    before = clean(_before(hit))
+    left = max((room - cells(match)) // 2, room - cells(match) - cells(clean(hit.after)))
+    if cells(before) > left:
+        before = Clean(f"…{before[len(before) - max(left - 1, 0) :]}") if left > 1 else Clean("")
+        while cells(before) > left:
+            before = Clean(f"…{before[2:]}")
+    return before, match, truncate(clean(hit.after), room - cells(before) - cells(match))
 
 
 def hit_value(hit: Hit) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from functools import cache
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, listing_at, only, sources_at
+from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing
 from tracetui.live.load import read_run
@@ -21,6 +21,9 @@ from tracetui.store.relations import Relations
 
 HELP = "list every run, and what could not be read"
 EXAMPLES = """\
+At a terminal that is too narrow for addresses, runs are named by the beginnings of their ids, which `show` takes after
+PLACE#. Into a pipe the table is whole.
+
 examples:
   tracetui ls traces/
   tracetui ls traces/ -q 'status:error tool:bash dur>5s'
@@ -47,7 +50,8 @@ def print_listing(args: argparse.Namespace) -> Listing:
     places = roots(args)
     wanted = asked(args.query) if args.query else None
     with sources_at(places, args) as source:
-        everything = found = listing_at(source, aim_of(source, args), only(args), deep=True)
+        aim = aim_of(source, args)
+        everything = found = listing_at(source, aim, only(args), deep=True)
         if wanted is not None:
             found = wanted(everything)
         shown = _masked(found) if args.redact or not args.json else found
@@ -57,7 +61,7 @@ def print_listing(args: argparse.Namespace) -> Listing:
             problems = [*shown.problems, *_inside(source, found)]
             write_bytes(runs_document(shown.runs, problems, Relations(everything.runs).replay_addresses()))
         elif found.runs or found.problems:
-            write_lines(listing(shown.runs, shown.problems))
+            write_lines(listing(shown.runs, shown.problems, screen_for(aim.places, everything.runs)))
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:

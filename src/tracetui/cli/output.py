@@ -6,6 +6,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from io import TextIOWrapper
+from shutil import get_terminal_size
 
 from tracetui.errors import NothingReadable
 from tracetui.model import Problem
@@ -18,6 +19,11 @@ def write_lines(lines: Iterable[Clean]) -> None:
         sys.stdout.reconfigure(errors="backslashreplace")
     for line in lines:
         sys.stdout.write(line + "\n")
+
+
+def terminal_width() -> int | None:
+    """Cells of a line of the terminal that standard output is; None where it is none: nothing is cut there."""
+    return get_terminal_size().columns if sys.stdout.isatty() else None
 
 
 def write_bytes(pieces: Iterable[bytes]) -> None:

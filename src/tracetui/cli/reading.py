@@ -7,15 +7,16 @@ import gc
 import os
 import re
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 import msgspec
 
-from tracetui.cli.output import nothing
+from tracetui.cli.output import nothing, terminal_width
 from tracetui.cli.parser import roots
 from tracetui.errors import NothingReadable, UsageError
-from tracetui.export.listing import newest_first
+from tracetui.export.listing import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
@@ -26,6 +27,7 @@ from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
+from tracetui.views.naming import telling
 
 
 class Listing(msgspec.Struct, frozen=True):
@@ -128,6 +130,15 @@ def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool) -
     """All runs that are meant, and the problems of the places that they are in."""
     found = listing_of(source, aim.places, forced, deep=deep)
     return msgspec.structs.replace(found, runs=[run for run in found.runs if aim.wants(run.ref)])
+
+
+def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
+    """The terminal for a list of what was found in `places`, which are `runs`; None where there is no terminal."""
+    from tracetui.cli.default import default_place
+
+    width = terminal_width()
+    named = [] if [*places] == [default_place()] else places
+    return None if width is None else Screen(width, time.time(), named, telling(runs))
 
 
 def run_at(source: Source, text: str, args: argparse.Namespace) -> tuple[RunSummary, tuple[str, ...]]:

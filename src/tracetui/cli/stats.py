@@ -9,11 +9,12 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from tracetui.cli.ls import asked
-from tracetui.cli.output import complain, nothing, write_bytes, write_lines
+from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, roots
 from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
+from tracetui.export.table import Column, Table
 from tracetui.live.load import Shared, read_run
 from tracetui.model import Problem, Run, RunRef
 from tracetui.model.part import is_part, part_of
@@ -21,7 +22,7 @@ from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
 from tracetui.store.statistics import By, Row, Statistics
-from tracetui.text import Clean, cells, cost, count, duration, one_line, pad, tokens
+from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
 HELP = "count calls, errors, time and tokens by tool, model, node, agent or operation"
 EXAMPLES = """\
@@ -33,9 +34,16 @@ examples:
   tracetui stats traces/ --by model -q status:error
 """
 SCHEMA: Final = "tracetui/stats/1"
-HEADING: Final = ("COUNT", "ERRORS", "RUNS", "P50", "P95", "TOTAL", "TOKENS", "COST")
-_SIZES: Final = (6, 6, 6, 6, 6, 6, 6, 7)
-_WIDEST: Final = 48
+_NUMBERS: Final = (
+    Column("COUNT", right=True),
+    Column("ERRORS", right=True),
+    Column("RUNS", right=True, leaves=1),
+    Column("P50", right=True),
+    Column("P95", right=True),
+    Column("TOTAL", right=True),
+    Column("TOKENS", right=True),
+    Column("COST", right=True),
+)
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -98,15 +106,12 @@ def _part(run: Run, parts: Sequence[str], text: str) -> Run:
 
 def _table(statistics: Statistics) -> Iterator[Clean]:
     redactor = Redactor()
-    rows = [(one_line(redactor.header(row.name), 200) or Clean("—"), _cells(row)) for row in statistics.rows()]
-    heading = (Clean(statistics.by.value.upper()), tuple(map(Clean, HEADING)))
-    width = min(_WIDEST, max(cells(name) for name, _ in (heading, *rows)))
-    for name, values in (heading, *rows):
-        yield Clean(
-            "  ".join(
-                (pad(name, width), *(pad(value, size, right=True) for value, size in zip(values, _SIZES, strict=True)))
-            )
-        )
+    name = Column(statistics.by.value.upper(), 48, least=16, middle=True)
+    rows = [
+        (truncate(one_line(redactor.header(row.name), 200), name.most) or Clean("—"), *_cells(row))
+        for row in statistics.rows()
+    ]
+    return Table((name, *_NUMBERS), rows).lines(terminal_width())
 
 
 def _cells(row: Row) -> tuple[Clean, ...]:

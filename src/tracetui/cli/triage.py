@@ -11,7 +11,7 @@ from typing import Any, Final
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, listing_at, only, sources_at
+from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.export.listing import triage
 from tracetui.export.signatures import lines_of, signature_table
 from tracetui.export.triage import Triage, triage_of, triage_value
@@ -46,7 +46,8 @@ def run(args: argparse.Namespace) -> int:
     """Print the signatures. Raises `NothingReadable` if there is no run."""
     places = roots(args)
     with sources_at(places, args) as source:
-        found = listing_at(source, aim_of(source, args), only(args), deep=True)
+        aim = aim_of(source, args)
+        found = listing_at(source, aim, only(args), deep=True)
         if not found.runs:
             raise nothing(places, found.problems)
         sidecar = Sidecar()
@@ -64,7 +65,7 @@ def run(args: argparse.Namespace) -> int:
         write_bytes(lines_of(triage_value(made, next_command=next_command(made, places), contrast=contrast)))
     else:
         if made.entries:
-            write_lines(signature_table(made))
+            write_lines(signature_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs)

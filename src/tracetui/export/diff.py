@@ -14,7 +14,7 @@ from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.text import short
 from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
-from tracetui.text import Clean, clean, cost, duration, one_line, tokens
+from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.diff import WORDS
 
 DIFF: Final = "tracetui/diff/1"
@@ -137,24 +137,32 @@ def diff_lines(diff: Diff, changes: Changes) -> Iterator[Clean]:
         yield from step_lines(diff, changes)
 
 
-def pair_line(diff: Diff) -> Clean:
-    """One pair in one line: same or not, where first."""
-    name = _pair_name(diff)
+def pair_line(diff: Diff, width: int | None = None) -> Clean:
+    """One pair in one line: same or not, where first; in `width` cells, if that is not None."""
+    addresses = clean(diff.b.summary.ref.address), _relation(diff), clean(diff.a.summary.ref.address)
     if diff.first is None or diff.same:
-        return Clean(f"same       {name}")
+        return _outcome("same", *addresses, "", width)
     aside = f" (usually ignored: {diff.first.noise})" if diff.first.noise else ""
-    return Clean(f"different  {name}  first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}")
+    where = f"first at {_place(diff, diff.rows[diff.first.row])}: {_at(diff.first)}{aside}"
+    return _outcome("different", *addresses, where, width)
 
 
-def missing_line(address: str, relation: str, missing: str) -> Clean:
+def missing_line(address: str, relation: str, missing: str, width: int | None = None) -> Clean:
     """A replay whose original is not there."""
-    return Clean(
-        f"missing    {clean(address)}  {one_line(relation, 20)} of {one_line(missing, 100)}, which is not there"
-    )
+    words = clean(address), f"{one_line(relation, 20)} of", one_line(missing, 100)
+    return _outcome("missing", *words, "which is not there", width)
 
 
-def _pair_name(diff: Diff) -> str:
-    return f"{clean(diff.b.summary.ref.address)}  {_relation(diff)} {clean(diff.a.summary.ref.address)}"
+def _outcome(word: str, b: Clean, relation: str, a: Clean, where: str, width: int | None) -> Clean:
+    """Where there is no room, `where` is cut last, and the addresses in their middle."""
+    if width is not None:
+        fixed = 16 + len(relation)  # the word, the relation and the blanks
+        room = max(24, width - fixed - cells(Clean(where)))
+        b = truncate_middle(b, max(room // 2, room - cells(a)))
+        a = truncate_middle(a, room - cells(b))
+        where = truncate(Clean(where), width - fixed - cells(b) - cells(a))
+    comma = "," if word == "missing" else " " if where else ""
+    return Clean(f"{word:<9}  {b}  {relation} {a}{comma} {where}".rstrip())
 
 
 def _relation(diff: Diff) -> str:

@@ -2,41 +2,92 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from shlex import quote
+from typing import Final, NamedTuple
 
-from tracetui.model import Problem, RunSummary, Status
-from tracetui.text import Clean, cells, clean, count, duration, one_line, pad, tokens, truncate
+from tracetui.export.table import Column, Table
+from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
 from tracetui.views.chart import tokens_of
 from tracetui.views.naming import called
 from tracetui.views.quantities import moment
 from tracetui.views.runs import outcome
 
-HEADING = ("STATUS", "STARTED", "TIME", "STEPS", "TOKENS", "NAME", "ADDRESS", "OUTCOME")
-_NUMBERS = frozenset({2, 3, 4})
-_WIDEST = (10, 20, 6, 5, 6, 28, 400)
+_OUTCOME: Final = Column("OUTCOME", least=20)
+_WHOLE: Final = (
+    Column("STATUS", 10),
+    Column("STARTED", 20),
+    Column("TIME", 6, right=True),
+    Column("STEPS", 5, right=True),
+    Column("TOKENS", 6, right=True),
+    Column("NAME", 28),
+    Column("ADDRESS"),
+    _OUTCOME,
+)
+_NARROW: Final = (
+    Column("STATUS", 10),
+    Column("AGE", 4, right=True),
+    Column("TIME", 6, right=True),
+    Column("STEPS", 5, right=True, leaves=2),
+    Column("TOKENS", 6, right=True, leaves=1),
+    Column("NAME", 28, least=12, middle=True),
+    Column("ID", least=8, middle=True),
+    _OUTCOME,
+)
 
 
-def listing(runs: Sequence[RunSummary], problems: Sequence[Problem]) -> Iterator[Clean]:
-    """The lines of the table. The address is never cut, so that it can be used."""
-    rows = chain(map(_run_cells, runs), map(_problem_cells, problems))
-    yield from table(HEADING, rows, _WIDEST, _NUMBERS)
+class Screen(NamedTuple):
+    """The terminal that a list is printed to."""
+
+    width: int
+    """Cells of a line."""
+    now: float
+    """UTC seconds."""
+    places: Sequence[str]
+    """Where the runs are; none: where they are looked for anyway."""
+    names: Mapping[RunRef, str]
+    """What every run there can be named by (`tracetui.views.naming.telling`)."""
+
+    @property
+    def usage(self) -> Clean:
+        """How one of these names is used: ``tracetui show traces#ID``."""
+        place = "PLACE#" if len(self.places) > 1 else "".join(f"{quote(place)}#" for place in self.places)
+        return clean(f"tracetui show {place}ID")
 
 
-def table(
-    heading: Sequence[str], found: Iterable[Sequence[Clean]], widest: Sequence[int], numbers: Collection[int]
-) -> Iterator[Clean]:
-    """Rows in columns as wide as what is in them, up to `widest` cells; the last column, which has no limit, may be
-    ragged. `numbers` are the columns that stand at the right."""
-    rows = [tuple(map(Clean, heading)), *found]
-    widths = [min(most, max(cells(row[i]) for row in rows)) for i, most in enumerate(widest)]
-    for row in rows:
-        yield Clean("  ".join((*_padded(row, widths, numbers), row[-1])).rstrip())
+def listing(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen | None = None) -> Iterator[Clean]:
+    """The lines of the table. Addresses are never cut, so that they can be used: where `screen` has no room for them,
+    there are ids instead, and a line above says how to use one."""
+    whole = Table(_WHOLE, chain(map(_run_cells, runs), map(_problem_cells, problems)))
+    if screen is None or whole.room <= screen.width:
+        return whole.lines(None if screen is None else screen.width)
+    rows = [_narrow_cells(run, screen) for run in runs]
+    broken = (_narrow_problem(problem, screen) for problem in problems)
+    return chain(_above(runs, problems, screen), Table(_NARROW, rows).lines(screen.width) if rows else (), broken)
 
 
-def _padded(row: Sequence[Clean], widths: Sequence[int], numbers: Collection[int]) -> Iterator[Clean]:
-    for i, width in enumerate(widths):
-        yield row[i] if cells(row[i]) > width else pad(row[i], width, right=i in numbers)
+def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
+    """``40 runs, 1 unreadable · tracetui show traces#ID``."""
+    counts = f"{len(runs)} run{'' if len(runs) == 1 else 's'}"
+    counts += f", {len(problems)} unreadable" if problems else ""
+    yield truncate_middle(Clean(f"{counts} · {screen.usage}"), screen.width)
+
+
+def _narrow_cells(run: RunSummary, screen: Screen) -> tuple[Clean, ...]:
+    whole = _run_cells(run)
+    return (whole[0], since(run, screen.now), *whole[2:6], clean(screen.names[run.ref]), whole[-1])
+
+
+def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
+    """``unreadable  2026/run.json  byte 0: empty file``: the reason is read, so the path is cut first."""
+    status, *_, reason = _problem_cells(problem)
+    below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
+    head = pad(status, _NARROW[0].most)
+    room = max(screen.width - cells(head) - 4, 0)
+    path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
+    return Clean(f"{head}  {path}  {truncate(reason, room - cells(path))}".rstrip())
 
 
 def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
@@ -46,7 +97,7 @@ def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        truncate(called(run), _WIDEST[5]),
+        truncate(called(run), _WHOLE[5].most),
         clean(run.ref.address),
         Clean("".join(piece.text for piece in outcome(run)) + _noted(run.problems)),
     )
@@ -65,6 +116,11 @@ def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
 def started(run: RunSummary) -> Clean:
     """When a run started, to the second; ``—`` where the trace does not say."""
     return Clean((moment(run) or "—").removesuffix(" local, zone unknown"))
+
+
+def since(run: RunSummary | None, now: float) -> Clean:
+    """How long ago a run started; ``—`` where the trace does not say."""
+    return age(None if run is None or run.started_at is None else max(0.0, now - run.started_at))
 
 
 def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:

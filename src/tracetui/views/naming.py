@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from itertools import pairwise
 from typing import Final
 
-from tracetui.model import RunSummary
+from tracetui.model import RunRef, RunSummary
 from tracetui.text import Clean, truncate_middle
 from tracetui.views.masking import clean
 
@@ -27,3 +29,18 @@ def short_id(ident: str, size: int = SHORT) -> Clean:
     if _RANDOM.fullmatch(whole):
         return Clean(whole[:_HEAD])
     return truncate_middle(whole, size)
+
+
+def telling(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
+    """What each run of a list can be named by: the shortest head of a random id that no other id begins with, eight
+    characters at least; other ids whole. Runs that share an id share it."""
+    ids = {run.ref: run.id for run in runs}
+    ordered = sorted(set(ids.values()))
+    shared = [0, *(_shared(one, other) for one, other in pairwise(ordered)), 0]
+    heads = {one: max(_HEAD, 1 + max(shared[i : i + 2])) for i, one in enumerate(ordered)}
+    return {ref: one[: heads[one]] if _RANDOM.fullmatch(one) else one for ref, one in ids.items()}
+
+
+def _shared(one: str, other: str) -> int:
+    """With how many of the same characters two ids begin."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
