@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,63 @@ def test_a_broken_original_is_no_harm(tmp_path: Path) -> None:
     used = found.runs[0].usage
     assert used is not None
     assert used.input_tokens == 10 + 40  # the first response is nowhere else any more
+
+
+def edited(tmp_path: Path, *, linked: bool = True) -> Folder:
+    """A session whose first prompt was edited after two turns, and a third turn after that."""
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2)
+    lines = folder.sessions[0] + folder.turn(0, version="2.1.197", parent=None)
+    if not linked:
+        lines = [{**one, "parentUuid": None} for one in lines]
+    write(folder.path(0), lines)
+    return folder
+
+
+def test_what_came_of_a_first_prompt_that_was_edited_is_an_abandoned_branch(tmp_path: Path) -> None:
+    folder = edited(tmp_path)
+    run = read(folder.path(0))
+    (branch,) = [one for one in run.spans if one.name == "abandoned branch"]
+    assert (branch.preview, branch.note) == ("Prompt 10", "2 responses")
+    assert [(one.id, one.parent_id) for one in run.spans if one.id != branch.id] == [
+        ("u10", branch.id),
+        ("m10", branch.id),
+        ("u20", branch.id),
+        ("m20", branch.id),
+        ("u30", None),
+        ("m30", None),
+    ]
+    assert run.load(branch).attributes["went_on_with"] == "u30"
+    (counted,) = listed(folder.at)
+    assert (counted.steps, counted.llm_calls, run.summary.steps) == (1, 3, 1)
+    assert tokens([counted]) == raw_tokens(iter([folder.path(0)]))  # what was said was paid for
+
+
+def test_prompts_that_follow_nothing_are_no_rewind_where_nothing_follows_anything(tmp_path: Path) -> None:
+    run = read(edited(tmp_path, linked=False).path(0))
+    assert [one.parent_id for one in run.spans] == [None] * 6
+    assert run.summary.steps == 3
+
+
+def test_a_first_prompt_that_was_edited_twice_while_somebody_looked(tmp_path: Path) -> None:
+    folder = edited(tmp_path)
+    data = folder.path(0).read_bytes()
+    again = folder.turn(0, version="2.1.197", parent=None)
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(folder.path(0))))
+    follower.read()
+    write(folder.path(0), again)
+    folder.path(0).write_bytes(data + folder.path(0).read_bytes())
+    follower.read()
+    follower.check("after the second edit")
+    run = read(folder.path(0))
+    assert [one.id for one in run.spans if one.is_step] == ["m40"]
+    assert [one.preview for one in run.spans if one.name == "abandoned branch"] == ["Prompt 10", "Prompt 30"]
+
+
+def test_sub_agents_within_a_copied_session_count_once(tmp_path: Path) -> None:
+    folder = tmp_path / "input"
+    shutil.copytree(CASES / "old" / "input", folder)
+    main = session(folder, "")
+    copy = main.with_name("0c000000-aaaa-4bbb-8ccc-0000000000aa.jsonl")
+    copy.write_bytes(main.read_bytes().replace(main.stem.encode(), copy.stem.encode()))
+    assert tokens(listed(folder)) == raw_tokens(folder.rglob("*.jsonl"))

@@ -18,6 +18,7 @@ from tracetui.formats.claude_code.records import (
     text_in,
     type_of,
 )
+from tracetui.formats.kept import opened
 from tracetui.formats.places import changed, record_at
 from tracetui.formats.scalars import mapping, text, without
 from tracetui.model import Blob, Body, Link, Message, Operation, Reasoning, Span, Text, ToolCall
@@ -38,13 +39,13 @@ def body_of(file: File, span: Span) -> Body:
         return _made_up(file, span)
     if not at.part:
         return _of_lines(file, file, span)
-    with file.other(at.part) as part:
-        return _of_lines(file, part, span)
+    with opened(file, at.part) as other:
+        return _of_lines(file, other, span)
 
 
 def _of_lines(main: File, file: File, span: Span) -> Body:
     at: At = span.at
-    found = [record_at(file, *line) for line in at.lines]
+    found = [record_at(file, *line, many=at.block > 0) for line in at.lines]
     records = [record for record, _ in found]
     raw = b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
@@ -109,10 +110,10 @@ def _call(main: File, file: File, block: Record, at: At, raw: bytes) -> Body:
     """A call with its answers; where a name is taken, the answer's is ``result.FIELD``."""
     attributes, output, datas = without(block, "input"), None, [raw]
     for line in at.answers:
-        record, data = record_at(file, *line)
+        record, data = record_at(file, *line, many=at.block > 0)
         datas.append(data)
-        answers = [one for one in blocks_of(content_of(record)) if is_answer(one)]
-        answer = next((one for one in answers if one.get("tool_use_id") == block.get("id")), None)
+        same = (one for one in blocks_of(content_of(record)) if mapping(one).get("tool_use_id") == block.get("id"))
+        answer = next(filter(is_answer, same), None)
         if answer is None:
             raise changed(f"byte {line[0]}")
         output = answer.get("content")

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tracetui.formats.layers import Layers
+
+ROOT: Final = "\0root"
+"""What prompts follow that name no record: the first one, and what took its place. No record is called so."""
 
 
 class Node(NamedTuple):
@@ -42,6 +45,8 @@ class Trail:
 
     def append(self, node: Node) -> None:
         """Put a record at the end."""
+        if node.parent == ROOT and ROOT not in self:
+            self.append(Node(ROOT, None, None, False))
         if len(self._nodes) != self._size:  # a copy went another way
             self._nodes = self._nodes[: self._size]
         parent = node.parent
@@ -57,7 +62,8 @@ class Trail:
         """The spans of what followed record `uuid`, if that is where the conversation goes on from, not at its end.
 
         Nothing unless a prompt was among it: only what somebody asked can be taken back. Lines of parallel calls name
-        each other in a way that looks alike. What was left follows nothing any more: it is found once.
+        each other in a way that looks alike. What was left follows nothing any more: it is found once. A prompt took
+        the place of the first one only where something had followed that: some files leave out what follows what.
         """
         start = self._places.get(uuid)
         if start is None or start == self._size - 1:
@@ -71,6 +77,8 @@ class Trail:
                 todo.append(follower)
                 follower = self._nodes[follower].before
         if not any(self._nodes[place].is_prompt for place in places):
+            return []
+        if uuid == ROOT and all(self._nodes[place].parent == ROOT for place in places):
             return []
         self._latest[uuid] = -1
         at = self._nodes[start].top

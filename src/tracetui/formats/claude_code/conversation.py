@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
-from tracetui.formats.claude_code.branches import Node, Trail
+from tracetui.formats.claude_code.branches import ROOT, Node, Trail
 from tracetui.formats.claude_code.originals import HERE
 from tracetui.formats.claude_code.records import (
     KINDS,
@@ -50,14 +50,19 @@ GROUP: Final = 64
 """Records of housekeeping that are one row."""
 
 
+class Copy(NamedTuple):
+    """A record was copied from another session."""
+
+    counts: bool
+    """No session before this one tells what it cost."""
+
+
 class Place(NamedTuple):
     """The line that is taken in."""
 
     line: Line
     number: int
-    is_copy: bool
-    counts: bool
-    """No other session tells what it cost."""
+    copy: Copy | None
 
     @property
     def extent(self) -> tuple[int, int]:
@@ -112,15 +117,17 @@ class Conversation:
         """Report one line."""
         self.problems.append(Problem(self.path, f"line {line}", reason))
 
-    def take(self, record: Record, line: Line, *, is_copy: bool = False, counts: bool = True) -> None:
+    def take(self, record: Record, line: Line, copy: Copy | None = None) -> None:
         """Take in one record; what it means for the spans is in `spans` afterwards."""
-        place = Place(line, line.number, is_copy, counts)
+        place = Place(line, line.number, copy)
         kind, uuid = kind_of(record), text(record.get("uuid"))
         if uuid is not None and uuid in self.trail:  # written twice around a crash
             self._housekeeping(record, place)
             return
         parent = text(record.get("parentUuid")) or text(record.get("logicalParentUuid"))
         is_prompt = kind == "user" and self._is_prompt(record)
+        if is_prompt and parent is None and self.root is None:
+            parent = ROOT
         if is_prompt and uuid is not None and parent is not None:
             self._rewind(parent, uuid, place)
         _TAKE.get(kind, Conversation._housekeeping)(self, record, place)
@@ -165,10 +172,9 @@ class Conversation:
             left = span.parent_id != self.root
             span = response_goes_on(span, record, place.extent)
             span = replace(span, note=ABANDONED) if left else span
-        if place.is_copy and place.counts:
-            span = replace(span, note=f"{COPIED} · {HERE}")
-        elif place.is_copy:
-            span = replace(span, note=COPIED, usage=None)
+        if place.copy is not None:
+            counts = place.copy.counts
+            span = replace(span, note=f"{COPIED} · {HERE}" if counts else COPIED, usage=span.usage if counts else None)
         self.response = span.id
         self._put(span, place)
         for number, block in enumerate(blocks_of(message.get("content"))):
@@ -256,7 +262,7 @@ class Conversation:
         if not found:
             return
         ident = f"{self.prefix}branch:{uuid}"
-        facts = (("went_back_to", parent), ("went_on_with", uuid))
+        facts = (("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid))
         for span in found.values():
             self.steps -= span.is_step
             left = replace(span, parent_id=ident, step=None, is_step=False, note=ABANDONED)
@@ -286,7 +292,7 @@ class Conversation:
     def _put(self, span: Span, place: Place) -> None:
         """Hand out a span of the conversation itself."""
         known = self.tops.get(span.id)
-        note = COPIED if place.is_copy and not span.note else span.note
+        note = COPIED if place.copy is not None and not span.note else span.note
         parent = self.root if known is None else known.parent_id
         self.top, self.group = span.id, None
         self.tops[span.id] = self.spans[span.id] = replace(span, parent_id=parent, note=note)

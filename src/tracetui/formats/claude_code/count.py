@@ -116,6 +116,8 @@ class _Counter:
         self.last_time: str | None = None
         self.trail = branches.Trail()
         self.prompted = False
+        self.parent: str | None = None
+        """What the record follows."""
         self.responses: dict[str, _Response] = {}
         self.calls: dict[str, Position] = {}
         self.names: dict[str, str] = {}
@@ -130,6 +132,7 @@ class _Counter:
         """Count one record."""
         record: Node = decode(data)
         self.prompted = False
+        self.parent = record.parent_uuid or record.logical_parent_uuid
         self._facts(record)
         if isinstance(record, User):
             self._user(record)
@@ -140,8 +143,7 @@ class _Counter:
         else:
             self._housekeeping()
         if record.uuid:
-            parent = record.parent_uuid or record.logical_parent_uuid
-            self.trail.append(branches.Node(record.uuid, parent, record.uuid, self.prompted))
+            self.trail.append(branches.Node(record.uuid, self.parent, record.uuid, self.prompted))
 
     def failed(self, known: dict[str, _Response] | None = None) -> Failures[Position]:
         """What failed, and where; also sums up the usage of all responses but those that are `known`."""
@@ -220,9 +222,10 @@ class _Counter:
         said = spoken(plain)
         flags: Record = {"isMeta": record.is_meta, "isCompactSummary": record.is_compact_summary}
         role = role_of(flags, said, plain)
-        parent = record.parent_uuid or record.logical_parent_uuid
         self.prompted = role == "user" and not answers
-        if self.prompted and record.uuid and parent and self.trail.leave(parent):
+        if self.prompted and not self.parent and not self.agent:
+            self.parent = branches.ROOT
+        if self.prompted and record.uuid and self.parent and self.trail.leave(self.parent):
             raise Irregular
         self._top()
         if answers:

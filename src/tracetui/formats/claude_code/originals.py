@@ -15,6 +15,7 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from tracetui.formats.claude_code.facts import Facts
+from tracetui.formats.claude_code.records import Record
 from tracetui.formats.lines import lines
 from tracetui.formats.scalars import mapping, moment, text
 from tracetui.formats.tail import MAX_LINE, record_on
@@ -47,7 +48,7 @@ class Elsewhere(msgspec.Struct, frozen=True):
     before: tuple[Holder, ...] = ()
     """The sessions that were there before it."""
     ids: frozenset[str] = frozenset()
-    """The ids of all their records and responses."""
+    """All their records and responses, as `ids_of` names them."""
     known: tuple[Holder, ...] = ()
     listed: frozenset[tuple[str, int]] = frozenset()
     """The sessions of the folder that were looked at, each with as much of its size as matters."""
@@ -61,7 +62,9 @@ class _Message(msgspec.Struct, gc=False):
 
 
 class _Record(msgspec.Struct, gc=False):
+    type: str | None = None
     uuid: str | None = None
+    timestamp: str | None = None
     message: _Message | None = None
 
 
@@ -181,22 +184,33 @@ def _first_of(file: File, entry: Entry) -> str | None:
     return found
 
 
+def ids_of(kind: str | None, uuid: str | None, time: str | None, response: str | None) -> tuple[str | None, str | None]:
+    """What is equal of a record and its copy, None for one without an id; and of the response that it is part of."""
+    record = None if uuid is None else f"{kind} {uuid} {time}"
+    return record, response or record
+
+
 def _ids(file: File, sessions: Iterable[Holder]) -> Iterator[str]:
-    """The ids of all records and responses of these sessions."""
+    """All records and responses of these sessions."""
     for one in sessions:
         try:
             with file.other(one.name) as other:
                 for line in lines(other, limit=MAX_LINE, end=other.stat.size):
-                    yield from _ids_on(line.data)
+                    yield from (ident for ident in _ids_on(line.data) if ident is not None)
         except OSError:
             continue
 
 
-def _ids_on(data: bytes) -> Iterator[str]:
+def _ids_on(data: bytes) -> Iterable[str | None]:
     try:
         record = _decode(data)
-        found = record.uuid, record.message.id if record.message is not None else None
     except ValueError:
-        told = record_on(data) or {}
-        found = text(told.get("uuid")), text(mapping(told.get("message")).get("id"))
-    yield from (one for one in found if one)
+        return ids_in(record_on(data) or {})
+    response = None if record.message is None else record.message.id
+    return ids_of(record.type, record.uuid, record.timestamp, response)
+
+
+def ids_in(record: Record) -> tuple[str | None, str | None]:
+    """`ids_of` a decoded record."""
+    kind, uuid, time = (text(record.get(name)) for name in ("type", "uuid", "timestamp"))
+    return ids_of(kind, uuid, time, text(mapping(record.get("message")).get("id")))

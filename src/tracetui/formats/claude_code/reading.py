@@ -155,10 +155,17 @@ class _Parts:
         self.done &= chunk.done
         self.moved = self.moved or chunk.cursor is not held.place
         self.held[part.path] = replace(held, place=chunk.cursor, more=not chunk.done)
-        theirs = bool(self.original) and part.path.startswith(f"{self.original}/")
+        theirs = self._is_of_another(part, chunk.cursor.session)
         self.spans += (self._once(span, elsewhere=theirs) for span in chunk.spans)
         self.problems += chunk.problems
         return True
+
+    def _is_of_another(self, part: Part, session: Session) -> bool:
+        """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
+        if "/" in part.path:
+            return bool(self.original) and part.path.startswith(f"{self.original}/")
+        told = session.facts.named.get("sessionId")
+        return told is not None and told != self.session.facts.named.get("sessionId")
 
     def _given_along(self, ident: str) -> Iterator[Span]:
         """Copies of a response in files of sub-agents."""

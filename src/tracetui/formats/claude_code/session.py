@@ -10,13 +10,14 @@ from typing import Any
 from msgspec.structs import replace
 
 from tracetui.formats.claude_code.agents import agent_span
-from tracetui.formats.claude_code.conversation import Conversation
+from tracetui.formats.claude_code.conversation import Conversation, Copy
 from tracetui.formats.claude_code.facts import Facts
+from tracetui.formats.claude_code.originals import ids_in
 from tracetui.formats.claude_code.records import Record, content_of, kind_of, spoken
 from tracetui.formats.claude_code.spans import BACKGROUND
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
-from tracetui.formats.scalars import mapping, text
+from tracetui.formats.scalars import text
 from tracetui.formats.tail import object_of
 from tracetui.model import Problem, Span, Status
 
@@ -31,7 +32,7 @@ class Session:
     ) -> None:
         """`agent` is the id of the sub-agent whose file this is, read as a part of a run.
 
-        `elsewhere` are the ids of records and responses that sessions before this one hold.
+        `elsewhere` are the records and responses that sessions before this one hold (`originals.Elsewhere`).
         """
         self.path, self.part, self.agent, self.elsewhere = path, part, agent, elsewhere
         within = {} if agent is None else {"prefix": f"{agent}/", "root": f"agent:{agent}"}
@@ -76,8 +77,7 @@ class Session:
         self.facts.take(record)
         key = self._sub_agent(record)
         if key is None:
-            is_copy = self.agent is None and (self.facts.is_copy(record) or text(record.get("uuid")) in self.elsewhere)
-            self.main.take(record, line, is_copy=is_copy, counts=is_copy and not self._tells_elsewhere(record))
+            self.main.take(record, line, self._copy(record))
             self._collect(self.main)
         else:
             self._take_within(key, record, line)
@@ -91,10 +91,13 @@ class Session:
         self.problems += conversation.problems
         conversation.spans, conversation.problems = {}, []
 
-    def _tells_elsewhere(self, record: Record) -> bool:
-        """Whether a session before this one has the response of a copy."""
-        ident = text(mapping(record.get("message")).get("id")) or text(record.get("uuid"))
-        return ident in self.elsewhere
+    def _copy(self, record: Record) -> Copy | None:
+        """What a record is where it was copied from another session."""
+        if self.agent is not None or not (self.facts.is_fork or self.elsewhere):
+            return None
+        ident, response = ids_in(record)
+        is_copy = self.facts.is_copy(record) or ident in self.elsewhere
+        return Copy(counts=response not in self.elsewhere) if is_copy else None
 
     # ---- sub-agents among the records of the session
 
@@ -119,7 +122,7 @@ class Session:
         elif key not in self.ours:
             self.within[key] = self.within[key].copy()
         self.ours.add(key)
-        self.within[key].take(record, line)
+        self.within[key].take(record, line, self._copy(record))
         self._collect(self.within[key])
 
     def _linked(self, key: str, span: Span) -> Span:
