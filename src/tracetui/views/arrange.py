@@ -42,20 +42,22 @@ class Arrangement(msgspec.Struct, frozen=True):
 
 
 class Order:
-    """Runs as they are sorted, kept for the next list of the very same ones: a filter is typed letter by letter."""
+    """Runs as they are sorted, kept for the next list of the very same ones: a filter is typed letter by letter. Any
+    thread may ask.
+    """
 
     def __init__(self) -> None:
-        self._runs: list[RunSummary] = []
-        self._by: tuple[str, bool] | None = None
-        self._sorted: list[RunSummary] = []
+        self._last: tuple[tuple[str, bool], list[RunSummary], list[RunSummary]] = ("", False), [], []
+        """By what was sorted, what, and how it stands then."""
 
     def of(self, runs: Iterable[RunSummary], arrangement: Arrangement) -> list[RunSummary]:
         """The runs in the order of the arrangement, in a list that nobody changes."""
-        runs, by = list(runs), (arrangement.sort, arrangement.reverse)
-        if by != self._by or runs != self._runs:
-            self._runs, self._by = runs, by
-            self._sorted = sorted(runs, key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
-        return self._sorted
+        by, before, in_order = self._last
+        runs, wanted = list(runs), (arrangement.sort, arrangement.reverse)
+        if wanted != by or runs != before:
+            in_order = sorted(runs, key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+            self._last = wanted, runs, in_order
+        return in_order
 
 
 def arrange(

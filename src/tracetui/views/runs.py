@@ -92,6 +92,11 @@ class RunRows:
         self._all = all_columns
         self._index: dict[Hashable, int] | None = None
 
+    def prepare(self) -> None:
+        """Find out ahead what takes a look at every row."""
+        self.index("")
+        self.long_names  # noqa: B018 - it is remembered
+
     def __len__(self) -> int:
         return len(self._items)
 
@@ -145,8 +150,7 @@ class RunRows:
     @cached_property
     def long_names(self) -> bool:
         """Whether runs have labels beside their names, which take more room."""
-        below = self._below
-        return any(isinstance(run, RunSummary) and run.label and run.ref not in below for run in self._items)
+        return any(isinstance(run, RunSummary) and run.label and run.ref not in self._below for run in self._items)
 
     @cached_property
     def _below(self) -> Collection[RunRef]:

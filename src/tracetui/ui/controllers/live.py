@@ -130,18 +130,20 @@ class Live:
     def listed(self) -> None:
         """The list was arranged: once all runs are in it, nothing moves the cursor any more but the reader."""
         self._go_to_newest()
-        self._screen.runs.chosen |= self._listed
-        self._screen.runs.complete = self._listed
+        complete = self._listed and self._screen.arranging.whole
+        self._screen.runs.chosen |= complete
+        self._screen.runs.complete |= complete
 
     def _go_to_newest(self) -> None:
         """Open the newest run and follow it, once all are listed; as long as there is none, the first that comes."""
         screen = self._screen
         if self.newest and screen.app.stage != "list" and (runs := screen.store.runs):
-            self.newest = False
             ref = max(runs.values(), key=lambda run: (moment(run), run.parent is None)).ref
-            screen.runs.chosen = True
-            screen.runs.move_to_key(ref)
-            screen.actions.enter(ref, follow=True)
+            if screen.arranging.has_come_to(ref):
+                self.newest = False
+                screen.runs.chosen = True
+                screen.runs.move_to_key(ref)
+                screen.actions.enter(ref, follow=True)
 
     def reading(self) -> None:
         """The reader moves within the detail: it does not go to the next step under their eyes."""
@@ -191,7 +193,7 @@ class Live:
             screen.judged_elsewhere()
         aged = self._ticks % AGE_TICKS == 0
         if aged:
-            screen.refresh_list()
+            screen.arranging.soon()
         else:
             screen.runs.tick(now)
         going = screen.steps.run is not None and self.state_of(screen.steps.run).state is not State.ENDED

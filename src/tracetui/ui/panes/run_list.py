@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -46,37 +46,39 @@ class RunList(LineView):
         And since when, as `now`.
         """
 
-    def list_runs(
+    def arranger(
         self,
         summaries: Iterable[RunSummary],
         problems: Iterable[Problem],
         *,
         now: float,
-        total: int,
         stands: runs.Stands = runs.as_told,
         going: Going = told_going,
         ties: runs.Ties = runs.no_ties,
         context: Context | None = None,
-    ) -> None:
-        """Show these runs in the current arrangement; `stands` tells how one stands that did not end, `going` whether
-        it goes on, `ties` how one is tied to others, `context` what a query can ask that no trace tells.
+    ) -> Callable[[], runs.RunRows]:
+        """What makes rows of these runs in the current arrangement; any thread may call it where nothing is asked for.
+
+        `stands` tells how a run stands that did not end, `going` whether it goes on, `ties` how one is tied to others,
+        `context` what a query can ask that no trace tells.
         """
-        if self.arrangement.words:
-            self._kept_columns()
-        items = arrange(
-            summaries,
-            problems,
-            self.arrangement,
-            now=now,
-            going=going,
-            context=context,
-            columns=self._columns,
-            order=self._order,
-        )
-        everything = self.arrangement.all_columns
-        rows = runs.RunRows(items, now=now, glyphs=self.look.glyphs, all_columns=everything, stands=stands, ties=ties)
+        summaries, problems = list(summaries), list(problems)
+        arrangement, glyphs, order = self.arrangement, self.look.glyphs, self._order
+        columns = self._kept_columns() if arrangement.words else None
+        everything = arrangement.all_columns
+
+        def make() -> runs.RunRows:
+            items = arrange(
+                summaries, problems, arrangement, now=now, going=going, context=context, columns=columns, order=order
+            )
+            return runs.RunRows(items, now=now, glyphs=glyphs, all_columns=everything, stands=stands, ties=ties)
+
+        return make
+
+    def show_runs(self, rows: runs.RunRows, total: int) -> None:
+        """Show these rows of so many runs in all."""
         before = self.rows
-        key = self._found_again(rows, now) if self.chosen else self._newest_failed(rows)
+        key = self._found_again(rows, rows.now) if self.chosen else self._newest_failed(rows)
         self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
         if self._arranged != self.arrangement:
             self._arranged = self.arrangement

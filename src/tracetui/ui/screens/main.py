@@ -151,7 +151,7 @@ class MainScreen(JudgingScreen):
     def _go_to_target(self) -> None:
         """Open the run that the command line named, as soon as it is listed."""
         ref = destination.run_at(self.target, self.store.runs) if self.target is not None else None
-        if ref is not None and not self.level:
+        if ref is not None and not self.level and self.arranging.has_come_to(ref):
             self.runs.chosen = True
             self.runs.move_to_key(ref)
             self.actions.enter(ref, follow=destination.follows(self.target, self.follow_target))
@@ -248,7 +248,7 @@ class MainScreen(JudgingScreen):
     @property
     def settled(self) -> bool:
         """True if nothing that is shown is still on its way."""
-        return self.presentable and (self.ref is None or self.assessing.settled)
+        return self.presentable and self.arranging.settled and (self.ref is None or self.assessing.settled)
 
     # ---- what is judged
 
