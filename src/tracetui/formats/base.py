@@ -12,8 +12,9 @@ between calls (what it must remember while following a file is in its cursor). d
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
 from pathlib import PurePath
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
@@ -111,6 +112,16 @@ class Composed(Protocol):
     def parts_in(self, path: str) -> Sequence[str]:
         """Folders, relative to that of the main file `path`, in which parts of its run are or may come to be."""
         ...
+
+
+def is_composed(fmt: Format) -> TypeGuard[Composed]:
+    """Whether runs of that format may be in several files. Asking `isinstance` takes as long as opening a file."""
+    return _is_composed(type(fmt))
+
+
+@cache
+def _is_composed(kind: type) -> bool:
+    return issubclass(kind, Composed)
 
 
 @runtime_checkable

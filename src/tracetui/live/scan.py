@@ -10,7 +10,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import registry
-from tracetui.formats.base import Composed, Format
+from tracetui.formats.base import Format, is_composed
 from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Ledger, Problem, RunSummary
@@ -126,7 +126,7 @@ def look(
             chosen = only or registry.detect(file, last)
             if chosen is None:
                 return _unclaimed(file), last
-            main = chosen.whole_of(file) if isinstance(chosen, Composed) and not named else None
+            main = chosen.whole_of(file) if not named and is_composed(chosen) else None
             if main is not None and (not roots or _is_below(main, roots)):
                 return Found(
                     path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
