@@ -7,6 +7,7 @@ from typing import Any
 from zlib import crc32
 
 from tracetui.errors import FormatError
+from tracetui.formats.kept import once
 from tracetui.formats.tail import parse
 from tracetui.sources.base import File
 
@@ -16,8 +17,13 @@ def changed(where: str = "") -> FormatError:
     return FormatError("the file changed: another record is there now", where)
 
 
-def record_at(file: File, offset: int, size: int) -> tuple[dict[str, Any], bytes]:
-    """The record on the line at byte `offset`, and its bytes. Raises `FormatError` for a line of another size."""
+def record_at(file: File, offset: int, size: int, *, many: bool = False) -> tuple[dict[str, Any], bytes]:
+    """The record on the line at byte `offset`, and its bytes. Raises `FormatError` for a line of another size.
+
+    One that tells `many` spans is kept for the next of them.
+    """
+    if many:
+        return once(file, (offset, size), lambda: record_at(file, offset, size))
     before = file.read(offset - 1, 1) if offset else b"\n"
     data = file.read(offset, size + 1)
     if before != b"\n" or len(data) < size or data[size:] not in (b"", b"\n"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 from zlib import crc32
 
@@ -10,6 +11,7 @@ from tracetui.formats.atif.document import root_of
 from tracetui.formats.atif.fields import At, is_copied, rendered, text_in
 from tracetui.formats.atif.spans import AGENT, answers_of, arguments_of, calls_of
 from tracetui.formats.decode import strict
+from tracetui.formats.kept import once, opened
 from tracetui.formats.places import changed
 from tracetui.formats.scalars import mapping, sequence, without, word
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
@@ -24,31 +26,50 @@ def body_of(file: File, span: Span) -> Body:
     if at.place is None and at.value is None:
         return Body()  # no record tells it
     if at.path is None:
-        raw, value = _record(file, at)
+        told = _told_at(file, at)
     else:
-        with file.other(at.path) as other:
-            raw, value = _record(other, at)
+        with opened(file, at.path) as other:
+            told = _told_at(other, at)
+    raw, value = told.raw, told.value
     if at.whole:
         return Body(attributes=({"file": at.path} if at.path else {}) | mapping(value), raw=raw)
     step = mapping(value)
     if not step:
         return Body(output=value, raw=raw)
     if at.call is not None:
-        return _call(step, at.call, raw)
+        return _call(told, at.call)
     if step.get("source") != AGENT or is_copied(step):
         return _heard(step, raw)
     return _agent(step, raw)
 
 
-def _record(file: File, at: At) -> tuple[bytes, Any]:
+class _Told:
     """The bytes that tell a span, and what they say."""
+
+    def __init__(self, raw: bytes, value: Any) -> None:
+        self.raw, self.value = raw, value
+
+    @cached_property
+    def answers(self) -> dict[int, list[Any]]:
+        """The results of each call of a step."""
+        return answers_of(self.value)[0]
+
+
+def _told_at(file: File, at: At) -> _Told:
+    """What tells a span. A step of several calls is kept for the next of them."""
+    if not at.call:
+        return _record(file, at)
+    return once(file, at.place or (id(at.value),), lambda: _record(file, at))
+
+
+def _record(file: File, at: At) -> _Told:
     if at.place is None:
-        return rendered(at.value), at.value
+        return _Told(rendered(at.value), at.value)
     offset, size, check = at.place
     raw = file.read(offset, size)
     if crc32(raw) != check:
         raise changed(f"byte {offset}")
-    return raw, root_of(raw) if at.whole else strict(raw)
+    return _Told(raw, root_of(raw) if at.whole else strict(raw))
 
 
 def _heard(step: dict[str, Any], raw: bytes) -> Body:
@@ -93,12 +114,12 @@ def _agent(step: dict[str, Any], raw: bytes) -> Body:
     )
 
 
-def _call(step: dict[str, Any], place: int, raw: bytes) -> Body:
+def _call(told: _Told, place: int) -> Body:
     """A call with its results; where a name is taken, a result's is ``result.FIELD``."""
-    calls = calls_of(step)
+    calls = calls_of(told.value)
     call = mapping(calls[place]) if place < len(calls) else {}
     attributes = without(call, "arguments")
-    answers = answers_of(step)[0].get(place, [])
+    answers = told.answers.get(place, [])
     for number, answer in enumerate(answers):
         prefix = f"result {number + 1}." if number else "result."
         for key, value in mapping(answer).items():
@@ -106,7 +127,7 @@ def _call(step: dict[str, Any], place: int, raw: bytes) -> Body:
                 continue
             attributes[f"{prefix}{key}" if number or key in attributes else key] = value
     output = mapping(answers[0]).get("content") if answers else None
-    return Body(input=arguments_of(call), output=output, attributes=attributes, raw=raw)
+    return Body(input=arguments_of(call), output=output, attributes=attributes, raw=told.raw)
 
 
 def _observed(observation: Any, loose: list[Any]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ def body_of(file: File, span: Span) -> Body:
     at = span.at
     if not isinstance(at, At):
         raise changed()
-    record, data = record_at(file, at.offset, at.size)
+    record, data = record_at(file, at.offset, at.size, many=at.block > 0)
     if at.block >= 0:
         return _call_body(file, span, data, record)
     _verify(span, _again(record, span))

@@ -7,7 +7,7 @@ for each. Neither holds values, times of day or a status: that is derived from t
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -17,6 +17,7 @@ from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode
 from tracetui.formats.hypergraph.rows import integer
 from tracetui.formats.hypergraph.runs import error_type
+from tracetui.formats.kept import once
 from tracetui.formats.scalars import number, text
 from tracetui.formats.whole import unchanged, whole
 from tracetui.model import (
@@ -87,14 +88,14 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
 
 def body(file: File, span: Span) -> Body:
     """Everything about one step or item."""
-    data = file.read_all()
-    record, _ = decode(data)
+    *path, number = span.at
     try:
-        for key in span.at:
-            record = record[key]
+        record = once(file, tuple(path), lambda: _list_at(file.read_all(), path))[number]
     except (LookupError, TypeError):
         raise FormatError("the step is no longer in the file", ".".join(map(str, span.at))) from None
-    return Body(attributes=_rest(record), raw=_slice(data, span.at))
+    if isinstance(record, msgspec.Raw):
+        return Body(attributes=_rest(decode(raw := bytes(record))[0]), raw=raw)
+    return Body(attributes=_rest(record))
 
 
 def _document(file: File) -> tuple[dict[str, Any], str | None]:
@@ -239,17 +240,19 @@ def _id(path: Path) -> str:
     return ".".join(str(part) for part in path if part != "inner_log")
 
 
-def _slice(data: bytes, path: Path) -> bytes:
-    """The exact bytes of a record, none where the file could only be read leniently."""
+def _list_at(data: bytes, path: Sequence[str | int]) -> Any:
+    """The list at a place of the document: its elements undecoded, or values where it can only be read leniently."""
     try:
+        found: Any = data
         for key in path:
-            if isinstance(key, int):
-                data = bytes(msgspec.json.decode(data, type=list[msgspec.Raw])[key])
-            else:
-                data = bytes(msgspec.json.decode(data, type=dict[str, msgspec.Raw])[key])
-    except (ValueError, LookupError, RecursionError):
-        return b""
-    return data
+            one = list[msgspec.Raw] if isinstance(key, int) else dict[str, msgspec.Raw]
+            found = msgspec.json.decode(found, type=one)[key]  # type: ignore[index]
+        return msgspec.json.decode(found, type=list[msgspec.Raw])
+    except (ValueError, RecursionError):
+        found = decode(data)[0]
+        for key in path:
+            found = found[key]
+        return found
 
 
 def _top_names(head: bytes) -> Iterator[bytes]:

@@ -18,6 +18,7 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.kept import once
 from tracetui.formats.scalars import word
 from tracetui.sources.base import File
 
@@ -276,15 +277,19 @@ def checksum(piece: bytes | msgspec.Raw) -> int:
 
 def fetch(file: File, place: Place) -> tuple[Any, bytes]:
     """The value of a record, and its exact bytes. Raises `FormatError` if they are not what they were."""
-    data = file.read(place.offset, place.size)
-    if len(data) != place.size or checksum(data) != place.check:
-        raise FormatError("the file changed since it was read", f"byte {place.offset}")
-    found = decode(data)[0]
     if not place.path:
-        return found, data
+        return _decoded(file, place)
+    found = once(file, (place.offset, place.size, place.check), lambda: _decoded(file, place)[0])
     for step in place.path:
         found = found[step]
     return found, json.dumps(found, ensure_ascii=False).encode("utf-8", "surrogatepass")
+
+
+def _decoded(file: File, place: Place) -> tuple[Any, bytes]:
+    data = file.read(place.offset, place.size)
+    if len(data) != place.size or checksum(data) != place.check:
+        raise FormatError("the file changed since it was read", f"byte {place.offset}")
+    return decode(data)[0], data
 
 
 def seconds(stamp: Any) -> float | None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 from zlib import crc32
 
 import msgspec
 import orjson
 
+from tracetui.formats.kept import once
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.logs import events_at
 from tracetui.formats.otlp.messages import Event, Side, events_of
@@ -19,9 +20,8 @@ from tracetui.formats.places import changed
 from tracetui.formats.scalars import sequence
 from tracetui.formats.tail import parse
 from tracetui.model import Body, Link, Operation, Span, text_of
-from tracetui.sources.base import KEPT, File
+from tracetui.sources.base import File
 
-_LATEST: Final = "otlp"
 _ABOVE: Final = (
     *("traceId", "trace_id", "spanId", "span_id", "parentSpanId", "parent_span_id", "name"),
     *("startTimeUnixNano", "start_time_unix_nano", "endTimeUnixNano", "end_time_unix_nano"),
@@ -44,19 +44,13 @@ class _Request(msgspec.Struct):
 _requests: Final = msgspec.json.Decoder(_Request)
 
 
-class Decoded(NamedTuple):
-    """A line or document: the bytes of its spans, or their values where these cannot be told."""
-
-    at: tuple[Any, ...]
-    spans: dict[tuple[int, int, int], Any]
-
-
 def body_of(file: File, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if something else is there now."""
     at = span.at
     if not isinstance(at, At):
         raise changed()
-    found = _decoded(file, at).spans.get((at.resource, at.scope, at.span))
+    told = once(file, (at.offset, at.size, at.check), lambda: _decoded(file, at))
+    found = told.get((at.resource, at.scope, at.span))
     raw = bytes(found) if isinstance(found, msgspec.Raw) else _encoded(found)
     record = parse(raw)[0] if isinstance(found, msgspec.Raw) else found
     if not isinstance(record, dict):
@@ -64,19 +58,12 @@ def body_of(file: File, span: Span) -> Body:
     return _body(record, raw, span, events_at(file, at.logs))
 
 
-def _decoded(file: File, at: At) -> Decoded:
-    """The line of a span. The latest is kept while a run is looked at: many spans may be on one."""
-    shared = file.memo.get(KEPT, {})
-    kept = shared.get(_LATEST)
-    version = (file.stat, at.offset, at.size, at.check)
-    if isinstance(kept, Decoded) and kept.at == version:
-        return kept
+def _decoded(file: File, at: At) -> dict[tuple[int, int, int], Any]:
+    """The spans of a line or document: their bytes, or their values where these cannot be told."""
     data = file.read(at.offset, at.size)
     if len(data) != at.size or crc32(data) != at.check:
         raise changed(f"byte {at.offset}")
-    made = Decoded(version, _spans(data))
-    shared[_LATEST] = made
-    return made
+    return _spans(data)
 
 
 def _spans(data: bytes) -> dict[tuple[int, int, int], Any]:

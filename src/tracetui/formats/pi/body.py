@@ -17,7 +17,7 @@ def body_of(file: File, span: Span) -> Body:
     at = span.at
     if not isinstance(at, At):
         raise changed()
-    found = [record_at(file, *line) for line in at.lines]
+    found = [record_at(file, *line, many=at.block > 0) for line in at.lines]
     records, raw = [record for record, _ in found], b"\n".join(data for _, data in found)
     if not records:
         return Body(attributes={key: value for key, value in at.facts if value})
