@@ -5,10 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 ROOT = Path(__file__).parents[1]
+PATIENCE: Final = 60.0
+"""Seconds after which something is not going to happen any more: a limit, never a wait. Busy machines are slow."""
 _BESIDE = ROOT.parent / "shared"
 SHARED: Path | None = _BESIDE if (_BESIDE / "samples").is_dir() else None
 """The folder beside the repository, None where there is none."""

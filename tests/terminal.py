@@ -25,11 +25,9 @@ from typing import Any, Final, NamedTuple
 
 import pyte
 
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 
 TRACETUI: Final = (sys.executable, "-m", "tracetui")
-PATIENCE: Final = 30.0
-"""Seconds after which something is not going to happen any more: a limit, never a wait."""
 KEYS: Final = {
     "up": "\x1b[A",
     "down": "\x1b[B",

@@ -74,14 +74,14 @@ def test_suspending_gives_the_terminal_back_and_continuing_takes_it_again(sample
 def test_a_terminal_that_goes_away(samples: Path, controlling: bool) -> None:
     with opened(samples, controlling=controlling) as terminal:
         terminal.hang_up()
-        assert terminal.wait_exit(5, reading=False) == 129
+        assert terminal.wait_exit(reading=False) == 129
 
 
 def test_a_terminal_that_takes_nothing_any_more_does_not_hold_it(samples: Path) -> None:
     with opened(samples) as terminal:
         terminal.stall()
         terminal.signal(signal.SIGTERM)
-        assert terminal.wait_exit(8, reading=False) == 143
+        assert terminal.wait_exit(reading=False) == 143
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.terminal import PATIENCE, TRACETUI, Terminal
+from tests.shared import PATIENCE
+from tests.terminal import TRACETUI, Terminal
 from tracetui.ui.terminal.pace import LARGEST_WINDOW
 
 pytestmark = pytest.mark.e2e
@@ -75,7 +76,7 @@ def test_a_stalled_terminal_can_be_left(ended: Path) -> None:
     with opened(ended) as terminal:
         terminal.stall()
         terminal.send("q")
-        assert terminal.wait_exit(5, reading=False) == 0
+        assert terminal.wait_exit(reading=False) == 0
 
 
 class SlowLine:

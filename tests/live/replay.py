@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from tests.shared import PATIENCE
 from tracetui.export.events import event_line
 from tracetui.export.json import encode, run_value, span_document
 from tracetui.live.following.tail import Tail
@@ -16,8 +17,6 @@ from tracetui.model import Run
 from tracetui.model.event import Event
 from tracetui.sources.local import LocalSource
 from tracetui.store.relations import Relations
-
-PATIENCE_SECONDS = 6.0
 
 
 class Replay:
@@ -91,7 +90,7 @@ def _shown(run: Run, replay: str | None) -> Any:
 
 def until(tail: Tail, replay: Replay, reached: Callable[[], bool]) -> None:
     """Take in what happens until that is reached."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while not reached():
         assert time.monotonic() < deadline, replay.seen[-20:]
         replay.take(tail.events(0.05))
@@ -106,7 +105,7 @@ def until_equal(
     tail: Tail, replay: Replay, root: str, seen: Callable[[dict[str, Any]], dict[str, Any]] = lambda known: known
 ) -> None:
     """Take in what happens until it comes to what is on the disk, as far as that is `seen`."""
-    deadline = time.monotonic() + PATIENCE_SECONDS
+    deadline = time.monotonic() + PATIENCE
     while seen(replay.known()) != (expected := seen(from_scratch(root))):
         if time.monotonic() > deadline:
             assert seen(replay.known()) == expected

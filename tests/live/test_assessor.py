@@ -10,6 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tests.diff.build import Did, run_of
+from tests.shared import PATIENCE
 from tracetui.live.engine import Engine
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.masked import masked_bodies
@@ -17,8 +18,6 @@ from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
 from tracetui.store.loops import candidates
 from tracetui.views.assessment import Assessment
-
-DEADLINE = 20.0
 
 
 @pytest.fixture
@@ -31,7 +30,7 @@ def engine() -> Iterator[Engine]:
 def told(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
     """All that is told until that state of a run was assessed."""
     found: dict[RunRef, Assessment] = {}
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + PATIENCE
     while (known := found.get(run.summary.ref)) is None or known.run is not run:
         assert engine.wait(end - time.monotonic()), "nothing came"
         found |= engine.collect().assessments
@@ -60,11 +59,11 @@ def test_what_is_looked_at_no_more_is_given_up(engine: Engine) -> None:
     def slow(span: Span) -> Body:
         loaded.append(span.id)
         begun.set()
-        assert seen.wait(DEADLINE)
+        assert seen.wait(PATIENCE)
         return Body(input="build 5512", output="queued")
 
     engine.assessor.assess(replace(polling("a", 500), load=slow))
-    assert begun.wait(DEADLINE)
+    assert begun.wait(PATIENCE)
     other = polling("b", 2)
     engine.assessor.assess(other)
     seen.set()

@@ -13,6 +13,7 @@ import orjson
 import pytest
 
 from tests.bench import data
+from tests.shared import PATIENCE
 from tracetui.diff.result import Diff
 from tracetui.live.comparing import differ as module
 from tracetui.live.comparing.compared import Compare, LookAt
@@ -55,7 +56,7 @@ class Working:
 
     def until(self, holds: Callable[[Mail], bool]) -> Mail:
         """The first mail of which that holds."""
-        end = time.monotonic() + 10
+        end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             if self.mailbox.wait(0.05):
                 self.mails.append(self.mailbox.collect())
@@ -70,7 +71,7 @@ def working() -> Iterator[Working]:
     yield one
     one.traffic.stop()
     one.differ.stop()
-    one.thread.join(10)
+    one.thread.join(PATIENCE)
     assert not one.thread.is_alive()
 
 

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from tests.live.replay import Replay
-from tests.shared import SHARED, needs_shared
+from tests.shared import PATIENCE, SHARED, needs_shared
 
 MARK = re.compile(r"m:\w+:\d+")
-DEADLINE_SECONDS = 10.0
 
 
 def report(replay: Replay) -> dict[str, Any]:
@@ -42,11 +41,11 @@ def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
         tail = subprocess.Popen([*command, *(["--polling"] if mode == "polling" else [])], stdout=out)
         try:
             write = [*driver, str(folder), "--truth", str(truth), "--lines", "40", "--hold", "0"]
-            subprocess.run(write, check=True, timeout=60, capture_output=True)
+            subprocess.run(write, check=True, timeout=PATIENCE, capture_output=True)
             verdict = _verdict(driver, truth, told, tmp_path / "report.json")
         finally:
             tail.send_signal(signal.SIGINT)
-            status = tail.wait(timeout=10)
+            status = tail.wait(timeout=PATIENCE)
 
     assert verdict.startswith("19 of 19"), verdict
     assert status == 130
@@ -54,7 +53,7 @@ def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
 
 def _verdict(driver: list[str], truth: Path, told: Path, reported: Path) -> str:
     """What the judge says, once it is content or the time is up."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
+    deadline = time.monotonic() + PATIENCE
     words = ""
     while not words.startswith("19 of 19") and time.monotonic() < deadline:
         replay = Replay()
@@ -63,5 +62,5 @@ def _verdict(driver: list[str], truth: Path, told: Path, reported: Path) -> str:
                 replay.line(line)
         reported.write_text(json.dumps(report(replay)))
         judge = [*driver, "--judge", str(truth), str(reported)]
-        words = subprocess.run(judge, check=False, timeout=60, capture_output=True, text=True).stdout
+        words = subprocess.run(judge, check=False, timeout=PATIENCE, capture_output=True, text=True).stdout
     return words

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import PATIENCE
 from tracetui.live.watching import file_watch
 from tracetui.live.watching.file_watch import FileWatch
 
@@ -42,23 +43,23 @@ def test_every_change_of_the_file_wakes(tmp_path: Path) -> None:
         other.write_bytes(b"other")
         assert not watch.wait(0.1)
         file.write_bytes(b"new")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         with file.open("ab") as writer:
             writer.write(b" and more")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         os.truncate(file, 3)
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         other.replace(file)
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         file.unlink()
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         file.write_bytes(b"back")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
 
 
 @pytest.mark.usefixtures("way")
@@ -70,7 +71,7 @@ def test_the_log_of_a_database_wakes_and_reading_it_does_not(tmp_path: Path) -> 
         quiet(watch)
         writer.execute("INSERT INTO t VALUES (1)")
         writer.commit()
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as reader:
             assert reader.execute("SELECT * FROM t").fetchall() == [(1,)]
@@ -86,22 +87,22 @@ def test_the_folder_may_vanish_and_come_back(tmp_path: Path, depth: int) -> None
     file.write_bytes(b"one")
     with closing(FileWatch(str(file))) as watch:
         shutil.rmtree(folder)
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         file.parent.mkdir(parents=True)
         file.write_bytes(b"two")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         with file.open("ab") as writer:
             writer.write(b" and more")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         folder.rename(tmp_path / "away")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         file.parent.mkdir(parents=True)
         file.write_bytes(b"two and more")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
 
 
 @pytest.mark.usefixtures("way")
@@ -112,7 +113,7 @@ def test_a_link_is_followed_to_the_file_that_it_names(tmp_path: Path) -> None:
     link.symlink_to(file)
     with closing(FileWatch(str(link))) as watch:
         file.write_bytes(b"other")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
 
 
 @pytest.mark.usefixtures("way")
@@ -124,7 +125,7 @@ def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     thread = threading.Thread(target=lambda: woken.append(watch.wait(60.0)))
     thread.start()
     watch.wake()
-    thread.join(5.0)
+    thread.join(PATIENCE)
 
     assert woken == [False]
     assert not watch.wait(0.0)
@@ -135,7 +136,7 @@ def test_another_thread_can_wake_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 def test_a_file_elsewhere_may_always_have_changed() -> None:
     watch = FileWatch("/there/a.jsonl", local=False)
 
-    assert watch.wait(5.0)
+    assert watch.wait(PATIENCE)
     assert not watch.wait(0.0)
 
 
@@ -149,7 +150,7 @@ def test_it_wakes_within_a_millisecond_and_leaves_nothing_behind(tmp_path: Path)
         for _ in range(50):
             began = time.perf_counter()
             writer.write(b"x")
-            assert watch.wait(5.0)
+            assert watch.wait(PATIENCE)
             taken.append(time.perf_counter() - began)
 
     assert statistics.median(taken) < 0.001
@@ -164,11 +165,11 @@ def test_other_files_of_a_run_wake_too_also_in_a_folder_that_comes_later(tmp_pat
         quiet(watch)
         parts.mkdir(parents=True)
         (parts / "b.jsonl").write_bytes(b"new")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         with (parts / "b.jsonl").open("ab") as writer:
             writer.write(b" and more")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)
         quiet(watch)
         file.write_bytes(b"new")
-        assert watch.wait(5.0)
+        assert watch.wait(PATIENCE)

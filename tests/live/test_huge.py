@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.shared import PATIENCE
 from tracetui.live.engine import Engine
 from tracetui.live.scan import FIRST_RUNS, Found, entries, look
 from tracetui.model import Run, RunRef
@@ -75,7 +76,7 @@ def test_a_preview_reads_a_long_run_no_further_than_needed(tmp_path: Path, monke
 
 def run_of(engine: Engine, ref: RunRef, *, at_least: int) -> Run:
     """The newest state of the run, as soon as it has so many spans."""
-    end = time.monotonic() + 10
+    end = time.monotonic() + PATIENCE
     while time.monotonic() < end:
         if engine.wait(1):
             run = engine.collect().runs.get(ref)

@@ -10,15 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from tests.shared import ROOT
+from tests.shared import PATIENCE, ROOT
 from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.lister import Lister
 from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.sources.base import Entry, Folder, LinkLost, Stat
 from tracetui.sources.local import LocalFile, LocalSource
-
-PATIENCE_SECONDS = 10.0
 
 
 class Gated(LocalSource):
@@ -33,7 +31,7 @@ class Gated(LocalSource):
         self.watched = threading.Event()
 
     def walk(self, root: str) -> Iterator[Entry]:
-        assert self.gate.wait(PATIENCE_SECONDS)
+        assert self.gate.wait(PATIENCE)
         yield from super().walk(root)
 
     def open(self, path: str, stat: Stat | None = None) -> LocalFile:
@@ -60,13 +58,13 @@ def listing(folder: Path, source: LocalSource) -> Iterator[tuple[Lister, Mailbox
     finally:
         traffic.stop()
         lister.stop()
-        thread.join(PATIENCE_SECONDS)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 
 def collect(mailbox: Mailbox, enough: Callable[[Mail], bool]) -> list[Mail]:
     """All mail up to the one that is enough."""
-    end = time.monotonic() + PATIENCE_SECONDS
+    end = time.monotonic() + PATIENCE
     mails: list[Mail] = []
     while not mails or not enough(mails[-1]):
         assert mailbox.wait(end - time.monotonic()), mails
@@ -78,7 +76,7 @@ def test_garbage_is_collected_again_once_everything_is_listed(tmp_path: Path) ->
     source = Gated()
     with listing(tmp_path, source) as (_, mailbox):
         collect(mailbox, lambda mail: mail.listed)
-        assert source.watched.wait(PATIENCE_SECONDS)
+        assert source.watched.wait(PATIENCE)
         assert gc.isenabled()
 
 
@@ -86,7 +84,7 @@ def test_the_end_of_the_walk_before_does_not_end_a_new_one(tmp_path: Path) -> No
     (tmp_path / "broken.json").write_text("{")
     source = Gated()
     with listing(tmp_path, source) as (lister, mailbox):
-        assert source.watched.wait(PATIENCE_SECONDS)  # so the walk has ended, and told so
+        assert source.watched.wait(PATIENCE)  # so the walk has ended, and told so
         source.gate.clear()
         lister.rescan()
         assert not mailbox.collect().listed
@@ -98,10 +96,10 @@ def test_half_a_file_is_given_its_time_also_after_the_link_was_down(tmp_path: Pa
     source = Gated()
     with listing(tmp_path, source) as (_, mailbox):
         collect(mailbox, lambda mail: mail.listed)
-        assert source.watched.wait(PATIENCE_SECONDS)
+        assert source.watched.wait(PATIENCE)
         source.cut_off = True
         (tmp_path / "half.json").write_text('{"id": ')
-        assert source.refused.wait(PATIENCE_SECONDS)
+        assert source.refused.wait(PATIENCE)
         source.cut_off = False
         collect(mailbox, lambda mail: any(found.kind == "problem" for found in mail.found))
         assert time.monotonic() - source.opened_at[0] >= STILL_SECONDS

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import pytest
 
-from tests.shared import needs_shared, sample
+from tests.shared import PATIENCE, needs_shared, sample
 from tracetui.formats import registry
 from tracetui.live.engine import Engine
 from tracetui.live.load import read_run
@@ -21,7 +21,6 @@ from tracetui.store.store import Store
 from tracetui.testing.normal import plain
 
 pytestmark = [needs_shared, pytest.mark.shared]
-PATIENCE_SECONDS: Final = 20.0
 GROWING: Final = {
     "claude-code": ("claude-code/generated-2.1.197", "723b78ff*.jsonl"),
     "codex": ("codex/generated-0.169.0", "*45dc*.jsonl"),
@@ -84,7 +83,7 @@ def test_the_list_and_the_open_run_end_as_what_is_on_the_disk(tmp_path: Path, na
     engine.bind(lambda: None)
     engine.start()
     try:
-        deadline = time.monotonic() + PATIENCE_SECONDS
+        deadline = time.monotonic() + PATIENCE
         while reader.open is None or reader.open not in reader.runs:
             assert time.monotonic() < deadline
             reader.look(0.1)

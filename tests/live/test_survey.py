@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.live.sessions import paprika
+from tests.shared import PATIENCE
 from tracetui.live.engine import Engine
 from tracetui.live.scan import scan
 from tracetui.live.surveying import survey as module
@@ -23,8 +24,6 @@ from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource
 from tracetui.store.contrast import Contrast
 from tracetui.store.statistics import By
-
-DEADLINE = 20.0
 
 
 @pytest.fixture
@@ -43,7 +42,7 @@ def refs(folder: Path) -> list[RunRef]:
 def mail(engine: Engine, until: Callable[[Survey], bool] = lambda told: told.finished) -> list[Survey]:
     """What is told, up to what is waited for."""
     told: list[Survey] = []
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + PATIENCE
     while not told or not until(told[-1]):
         assert engine.wait(end - time.monotonic()), "nothing came"
         survey = engine.collect().survey
@@ -102,13 +101,13 @@ class Steps:
 def test_a_new_job_takes_the_place_of_the_old(engine: Engine) -> None:
     first, second = Steps(), Steps()
     engine.survey(first.job)
-    assert first.begun.wait(DEADLINE)
+    assert first.begun.wait(PATIENCE)
     second.finish = True
 
     engine.survey(second.job)
     told = mail(engine, lambda survey: survey.job is second.job)
 
-    assert first.ended.wait(DEADLINE)
+    assert first.ended.wait(PATIENCE)
     assert told[-1].finished
 
 
@@ -137,11 +136,11 @@ def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
 def test_nothing_is_told_of_a_job_that_was_stopped(engine: Engine) -> None:
     steps = Steps()
     engine.survey(steps.job)
-    assert steps.begun.wait(DEADLINE)
+    assert steps.begun.wait(PATIENCE)
 
     engine.stop_survey()
 
-    assert steps.ended.wait(DEADLINE)
+    assert steps.ended.wait(PATIENCE)
     engine.collect()
     assert not engine.wait(3 * NEWS_SECONDS)
 
@@ -153,7 +152,7 @@ def test_it_rests_while_a_key_makes_something_else_read(
     (ref,) = refs(tmp_path)
     first, second = Steps(), Steps()
     engine.survey(first.job)
-    assert first.begun.wait(DEADLINE)
+    assert first.begun.wait(PATIENCE)
     monkeypatch.setattr(module, "REST_SECONDS", 1000.0)
 
     engine.open(ref)
@@ -164,8 +163,8 @@ def test_it_rests_while_a_key_makes_something_else_read(
     engine.survey(second.job)
 
     assert rested - before <= 2
-    assert first.ended.wait(DEADLINE)
-    assert second.begun.wait(DEADLINE)
+    assert first.ended.wait(PATIENCE)
+    assert second.begun.wait(PATIENCE)
 
 
 def test_a_lost_link_ends_the_job_and_is_told(engine: Engine) -> None:
@@ -185,7 +184,7 @@ def test_the_bug_of_a_job_reaches_the_app(engine: Engine) -> None:
         raise ZeroDivisionError
 
     engine.survey(Job("steps", 0, work))
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + PATIENCE
     failure = None
     while failure is None and engine.wait(end - time.monotonic()):
         failure = engine.collect().failure

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from tests.shared import PATIENCE
 from tracetui.live.watching.watch import Watch
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource
@@ -14,10 +15,10 @@ from tracetui.sources.local import LocalSource
 Seen = dict[str, Entry | None]
 
 
-def collect(watch: Watch, until: Callable[[Seen], bool], seconds: float = 10.0) -> Seen:
-    """What `changes` reports until that holds; fails after `seconds`."""
+def collect(watch: Watch, until: Callable[[Seen], bool]) -> Seen:
+    """What `changes` reports until that holds; fails when that takes too long."""
     seen: Seen = {}
-    deadline = time.monotonic() + seconds
+    deadline = time.monotonic() + PATIENCE
     while not until(seen):
         assert time.monotonic() < deadline, sorted(seen)
         for change in watch.changes(0.2):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import getpass
 import os
+import pwd
 import selectors
 import shutil
 import signal
@@ -13,11 +13,11 @@ import subprocess
 import threading
 import time
 from collections import deque
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
-from typing import Final
 
-DEADLINE: Final = 20.0
+from tests.shared import PATIENCE
 
 
 def missing() -> str:
@@ -46,16 +46,21 @@ class Sshd:
         self._key("host_key")
         self._key("user_key")
         shutil.copy(self.folder / "user_key.pub", self.folder / "authorized_keys")
-        self.port = _free_port()
         self.path = self.folder / "bin"
         self._process: subprocess.Popen[bytes] | None = None
-        self.start()
+        for self.port in _ports():
+            if self._serves():
+                break
         self.trust((self.folder / "host_key.pub").read_text())
         self.connect_to(self.port)
         self._wrap()
 
     def start(self) -> None:
-        """Serve, in the foreground of a process of ours."""
+        """Serve at the same port as before."""
+        until(self._serves, f"sshd does not listen: {self.log()}")
+
+    def _serves(self) -> bool:
+        """Whether it listens, in the foreground of a process of ours; False where somebody else does."""
         config = self.folder / "sshd_config"
         config.write_text(
             f"ListenAddress 127.0.0.1\nPort {self.port}\nHostKey {self.folder}/host_key\n"
@@ -66,17 +71,19 @@ class Sshd:
             Path("/run/sshd").mkdir(mode=0o755, exist_ok=True)  # what sshd wants to find when root runs it
         sshd = _program("sshd")
         assert sshd is not None
-        self._process = subprocess.Popen(
-            [sshd, "-D", "-e", "-f", str(config)], stderr=(self.folder / "log").open("ab"), start_new_session=True
-        )
-        until(lambda: _answers(self.port), f"sshd does not listen: {self.log()}")
+        (self.folder / "log").unlink(missing_ok=True)
+        with (self.folder / "log").open("wb") as log:
+            process = subprocess.Popen([sshd, "-D", "-e", "-f", str(config)], stderr=log, start_new_session=True)
+        until(lambda: process.poll() is not None or "Server listening" in self.log(), "sshd does not come up")
+        self._process = process if process.poll() is None else None
+        return self._process is not None
 
     def stop(self) -> None:
         """End the server and every connection."""
         if self._process is not None:
             self.cut()
             self._process.terminate()
-            self._process.wait(DEADLINE)
+            self._process.wait(PATIENCE)
             self._process = None
 
     def cut(self) -> None:
@@ -97,8 +104,9 @@ class Sshd:
 
     def connect_to(self, port: int) -> None:
         """Where the user's config says that ``there`` is."""
+        user = pwd.getpwuid(os.getuid()).pw_name
         (self.folder / "ssh_config").write_text(
-            f"Host there\n  HostName 127.0.0.1\n  HostKeyAlias there\n  Port {port}\n  User {getpass.getuser()}\n"
+            f"Host there\n  HostName 127.0.0.1\n  HostKeyAlias there\n  Port {port}\n  User {user}\n"
             f"  IdentityFile {self.folder}/user_key\n  IdentitiesOnly yes\n"
             f"Host *\n  UserKnownHostsFile {self.folder}/known_hosts\n  GlobalKnownHostsFile /dev/null\n"
         )
@@ -151,7 +159,7 @@ class SlowLine:
     def close(self) -> None:
         """Cut it."""
         self._over = True
-        self._thread.join(DEADLINE)
+        self._thread.join(PATIENCE)
         for key in list(self._selector.get_map().values()):
             key.fileobj.close()  # type: ignore[union-attr]
         self._selector.close()
@@ -229,25 +237,18 @@ class Proxy:
 def until(holds: object, why: str) -> None:
     """Wait for a state, with a deadline."""
     assert callable(holds)
-    end = time.monotonic() + DEADLINE
+    end = time.monotonic() + PATIENCE
     pause = threading.Event()
     while not holds():
         assert time.monotonic() < end, why
         pause.wait(0.01)
 
 
-def _free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as one:
-        port: int = one.getsockname()[1]
-    return port
-
-
-def _answers(port: int) -> bool:
-    try:
-        with socket.create_connection(("127.0.0.1", port), timeout=1):
-            return True
-    except OSError:
-        return False
+def _ports() -> Iterator[int]:
+    """Ports that no system gives away by itself: other tests take them only on purpose, and begin elsewhere."""
+    for number in range(1000):
+        yield 20_000 + (7 * os.getpid() + number) % 10_000
+    raise AssertionError("sshd listens nowhere")
 
 
 def _below(pid: int) -> list[int]:
