@@ -16,6 +16,7 @@ from tests.shared import ROOT
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
 from tracetui.model import Status
+from tracetui.store import prices
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
 
@@ -375,3 +376,33 @@ def test_where_no_place_is_named_it_says_what_traces_there_are(
     told = cli("ls").err
     assert "there is no $PAPRIKA_TRACE_DIR (gone)" in told
     assert f"{sessions}  (Codex rollout, 1 file)" in told
+
+
+def test_a_run_of_several_models_costs_in_the_list_what_it_costs_alone(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    used = {"input_tokens": 10_000, "output_tokens": 1_000}
+    lines = [
+        {"type": "user", "uuid": "u", "sessionId": "s", "message": {"role": "user", "content": "Hello"}},
+        *(
+            {
+                "type": "assistant",
+                "uuid": model,
+                "parentUuid": "u",
+                "sessionId": "s",
+                "message": {"id": model, "role": "assistant", "model": model, "content": [], "usage": used},
+            }
+            for model in ("claude-sonnet-4-5", "claude-haiku-4-5")
+        ),
+    ]
+    Path("two").mkdir()
+    Path("two/s.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+    def costs() -> tuple[float | None, float | None]:
+        (listed,) = cli("ls", "two", "--json").data["runs"]
+        return listed["estimated_cost_usd"], cli("show", "two/s.jsonl", "--json").data["run"]["estimated_cost_usd"]
+
+    assert costs() == (None, None)  # estimates are off
+    monkeypatch.setenv(prices.SWITCH, "on")
+    listed, alone = costs()
+    assert listed == alone is not None

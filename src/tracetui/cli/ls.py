@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 
 from tracetui.cli.failing import add_fail_on, status_of
@@ -12,12 +12,14 @@ from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing
-from tracetui.live.load import read_run
-from tracetui.model import Problem, RunSummary
+from tracetui.live.load import Shared, read_run
+from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.store import prices
 from tracetui.store.relations import Relations
+from tracetui.store.statistics import estimate_of
 
 HELP = "list every run, and what could not be read"
 EXAMPLES = """\
@@ -58,8 +60,12 @@ def print_listing(args: argparse.Namespace) -> Listing:
         if args.json:
             from tracetui.export.json import runs_document
 
-            problems = [*shown.problems, *_inside(source, found)]
-            write_bytes(runs_document(shown.runs, problems, Relations(everything.runs).replay_addresses()))
+            inside, estimates = _inside(source, found)
+            if args.redact:
+                redactor = Redactor()
+                inside = [masked_problem(problem, redactor) for problem in inside]
+            replays = Relations(everything.runs).replay_addresses()
+            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates))
         elif found.runs or found.problems:
             write_lines(listing(shown.runs, shown.problems, screen_for(aim.places, everything.runs)))
     if not everything.runs:
@@ -95,9 +101,17 @@ def asked(text: str) -> Callable[[Listing], Listing]:
     return leave
 
 
-def _inside(source: Source, found: Listing) -> Iterator[Problem]:
-    """The problems inside runs, which their summaries only count: those runs are read."""
-    told = set(found.problems)
-    for run in found.runs:
-        if run.problems:
-            yield from (problem for problem in read_run(source, run.ref).problems if problem not in told)
+def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
+    """What only runs that are read tell: the problems inside of them, which their summaries count, and what several
+    models cost. Of others nothing is read."""
+    told, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
+    shared = Shared()
+    for summary in found.runs:
+        priced = prices.takes_reading(summary)
+        if not summary.problems and not priced:
+            continue
+        run = read_run(source, summary.ref, shared.of(summary.ref))
+        problems += [problem for problem in run.problems if problem not in told]
+        if priced and (estimate := estimate_of(run)) is not None:
+            estimates[summary.ref] = estimate.usd
+    return problems, estimates

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from enum import Enum
 from math import isfinite
+from types import MappingProxyType
 from typing import Any, Final
 
 import msgspec
@@ -36,11 +37,15 @@ _FOREIGN: Final = re.compile("[\x7f-\U0010ffff]+")  # JSON has escaped the rest:
 
 
 def runs_document(
-    runs: Iterable[RunSummary], problems: Iterable[Problem], replays: Mapping[Any, str | None]
+    runs: Iterable[RunSummary],
+    problems: Iterable[Problem],
+    replays: Mapping[Any, str | None],
+    estimates: Mapping[Any, float | None] = MappingProxyType({}),
 ) -> Iterator[bytes]:
-    """What ``ls --json`` prints, one run a line; `replays` holds the `replay_of_address` of each `RunRef`."""
+    """What ``ls --json`` prints, one run a line; `replays` holds the `replay_of_address` of each `RunRef`, `estimates`
+    what those cost of which the summary does not tell."""
     yield b'{"schema":' + encode(RUNS) + b',"runs":['
-    yield from _listed(run_value(run, replays.get(run.ref)) for run in runs)
+    yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref)) for run in runs)
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in problems)
     yield b"]}\n"
@@ -75,8 +80,8 @@ def _listed(values: Iterable[Any]) -> Iterator[bytes]:
 # ---- values
 
 
-def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
-    """One run as ``ls`` lists it."""
+def run_value(run: RunSummary, replay: str | None, estimated: float | None = None) -> dict[str, Any]:
+    """One run as ``ls`` lists it; `estimated` is what it costs, where its summary does not tell that."""
     return {
         "address": run.ref.address,
         "path": run.ref.path,
@@ -97,7 +102,7 @@ def run_value(run: RunSummary, replay: str | None) -> dict[str, Any]:
         "tool_calls": run.tool_calls,
         "errors": run.errors,
         "usage": msgspec.structs.asdict(run.usage or _NO_USAGE),
-        "estimated_cost_usd": prices.of_summary(run),
+        "estimated_cost_usd": prices.of_summary(run) if estimated is None else estimated,
         "replay_of": run.replay_of,
         "replay_of_address": replay,
         "relation": run.relation,

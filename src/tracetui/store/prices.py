@@ -60,10 +60,18 @@ def of_call(model: str | None, usage: Usage | None, at: float | None = None) -> 
     return _of_calls(model, usage, at, 1)
 
 
+def takes_reading(run: RunSummary) -> bool:
+    """Whether only a run that was read tells what it costs: several models were used, and a summary does not know how
+    much each of them did."""
+    if not run.models or run.models == (run.model,):
+        return False
+    return run.usage is not None and run.usage.cost_usd is None and wanted() and installed()
+
+
 def of_summary(run: RunSummary) -> float | None:
     """US dollars that a run costs for all that its summary tells: its calls, each taken to be of the average size.
 
-    None as in `of_call`, and where several models were used: how much each of them did is known of a run that was read.
+    None as in `of_call`, and where several models were used (`takes_reading`).
     """
     if run.models and run.models != (run.model,):
         return None

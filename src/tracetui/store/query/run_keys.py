@@ -116,7 +116,10 @@ _NUMBERS: Final[tuple[RunKey, ...]] = (
     Key("tokens", Kind.NUMBER, made(total_tokens), "all tokens", (), _TOKENS, few=False),
     Key("input_tokens", Kind.NUMBER, made(_usage("input_tokens")), "tokens of input", ("in",), _TOKENS, few=False),
     Key("output_tokens", Kind.NUMBER, made(_usage("output_tokens")), "tokens of output", ("out",), _TOKENS, few=False),
-    Key("cost", Kind.NUMBER, made(_usage("cost_usd")), "what it cost, in US dollars", (), ("0.01", "1"), few=False),
+    Key(
+        "cost", Kind.NUMBER, made(_usage("cost_usd")),
+        "what its trace says it cost, in US dollars: estimates are not asked", (), ("0.01", "1"), few=False,
+    ),
     Key("steps", Kind.NUMBER, told("steps"), "number of steps", ("step",), ("10", "50"), few=False),
     Key("spans", Kind.NUMBER, told("spans"), "number of spans", (), ("100", "1k"), few=False),
     Key("calls", Kind.NUMBER, told("llm_calls"), "calls of models", ("llm_calls",), ("10",), few=False),

@@ -87,7 +87,10 @@ _VALUES: Final[tuple[SpanKey, ...]] = (
     Key("tokens", Kind.NUMBER, made(_usage("all_tokens")), "all tokens", (), _TOKENS, few=False),
     Key("input_tokens", Kind.NUMBER, made(_usage("input_tokens")), "tokens of input", ("in",), _TOKENS, few=False),
     Key("output_tokens", Kind.NUMBER, made(_usage("output_tokens")), "tokens of output", ("out",), _TOKENS, few=False),
-    Key("cost", Kind.NUMBER, made(_usage("cost_usd")), "what it cost, in US dollars", (), ("0.01",), few=False),
+    Key(
+        "cost", Kind.NUMBER, made(_usage("cost_usd")),
+        "what the trace says it cost, in US dollars: estimates are not asked", (), ("0.01",), few=False,
+    ),
     Key("step", Kind.NUMBER, told("step"), "the trace's number of its step", ("steps",), ("1", "10"), few=False),
     Key("error", Kind.TEXT, made(_error), "type and text of its error", ("cause",), offer=made(_error_type)),
     Key("note", Kind.TEXT, told("note"), "the short fact beside its name"),
