@@ -1,8 +1,26 @@
-"""What holds for every test: none fails because the machine is slow at the moment."""
+"""What is the same for every test, whoever runs them, when and where: the environment, and what Hypothesis may do."""
 
 from __future__ import annotations
 
+import os
+import time
+
 from hypothesis import HealthCheck, settings
 
-settings.register_profile("any-machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_GOLDEN")
+KEPT_BEGINNINGS = ("PYTEST_", "PYTHON", "PIP_", "LD_", "GIT_")
+"""What tools need. All else may change what the program does: places, colours, editors, the size of the screen."""
+
+for name in [name for name in os.environ if name not in KEPT and not name.startswith(KEPT_BEGINNINGS)]:
+    del os.environ[name]
+os.environ.update(LANG="C.UTF-8", TZ="UTC")
+time.tzset()
+os.umask(0o022)
+
+settings.register_profile(
+    "any-machine",
+    deadline=None,
+    derandomize="CI" in os.environ,  # what blocks somebody's change shall be a fault in it; the rest is found elsewhere
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],
+)
 settings.load_profile("any-machine")

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.formats.test_claude_code import (
@@ -189,7 +189,7 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(acts=ACTS, gone=st.sets(st.integers(0, 9), max_size=4))
 def test_each_response_counts_once_whatever_was_forked_and_is_gone(
     tmp_path_factory: pytest.TempPathFactory, acts: list[Any], gone: set[int]

@@ -6,7 +6,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracetui import testing
@@ -55,7 +55,7 @@ def test_reads_what_expected_json_holds(name: str, case: Path) -> None:
 
 
 @every_case
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=15, deadline=None)
 @given(cuts=st.lists(st.floats(0, 1), min_size=1, max_size=5))
 def test_read_in_pieces_is_read_at_once(name: str, case: Path, cuts: list[float]) -> None:
     testing.check_pieces(load(name), case, cuts)

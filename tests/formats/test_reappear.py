@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from tracetui.export.json import run_document
@@ -65,7 +65,7 @@ def test_no_case_is_missing() -> None:
     assert {path.relative_to(HERE).as_posix().partition("/input/")[0] for path, _ in PLACES} == set(CASES)
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=100, deadline=None)
 @given(where=st.sampled_from(PLACES), mark=st.sampled_from(MARKS))
 def test_a_value_in_any_place_is_printed_exactly(tmp_path: Path, where: tuple[Path, Any], mark: Any) -> None:
     path, place = where

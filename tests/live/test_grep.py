@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.canaries import CANARY, SHAPED
@@ -105,7 +105,7 @@ def found(folder: Path, pattern: str, options: Options = EVERYTHING, **how: bool
     return hits_of(grep(LocalSource(), [str(folder)], Needle(pattern, **how), options))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60, deadline=None)
 @given(which=st.integers(0, 100_000), at=st.integers(0, 100_000), size=st.integers(1, 12))
 def test_a_search_of_the_samples_finds_what_the_values_hold(
     samples: Path, texts: Texts, which: int, at: int, size: int

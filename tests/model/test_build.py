@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tracetui.model import Body, Error, Header, Operation, Problem, Run, RunBody, RunRef, Span, Status, Usage
@@ -68,7 +68,7 @@ def from_scratch(spans: Sequence[Span], problems: Sequence[Problem] = (), header
     return builder.build()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=150, deadline=None)
 @given(chunks, st.booleans())
 def test_a_growing_run_is_the_run_built_from_scratch(chunks: list[list[Span] | str], by_start: bool) -> None:
     builder = RunBuilder(REF, lambda span: Body())

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -28,7 +28,7 @@ from tracetui.store.contrast import (
 CHAT, TOOL, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.NODE
 Call = tuple[str, dict[str, Any]]
 
-LARGE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=50)
+LARGE = settings(max_examples=50)
 """Whole runs take their time to be made."""
 
 

@@ -6,7 +6,7 @@ from math import isfinite
 from statistics import quantiles
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span, runs
@@ -16,7 +16,7 @@ from tracetui.store.statistics import By, Row, Statistics
 
 CHAT, TOOL, AGENT, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.INVOKE_AGENT, Operation.NODE
 
-LARGE = settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large], max_examples=50)
+LARGE = settings(max_examples=50)
 """Whole runs take their time to be made."""
 
 

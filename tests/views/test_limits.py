@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -121,7 +121,6 @@ LIMITS = st.builds(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(runs(), st.lists(LIMITS, max_size=3))
 def test_any_run_with_any_limits_has_a_course(run: Run, limits: list[Limit]) -> None:
     spans = list(run.spans)

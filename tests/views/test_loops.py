@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.diff.build import VALUES, Did, chat, run_of
@@ -105,7 +105,6 @@ def test_any_value_that_comes_again_is_the_same(given: Any, made: Any, times: in
     assert [(loop.period, loop.times, loop.identical) for loop in loops(run, run.load)] == [(period, times, True)]
 
 
-@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(runs())
 def test_any_run_has_loops_or_none(run: Run) -> None:
     for loop in loops(run, lambda span: Body(input=span.name)):
