@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 from pathlib import Path
 from typing import Final
@@ -29,8 +30,11 @@ from tracetui.ui.commands import (
     TRIAGE,
     Command,
     of_pane,
+    shown,
 )
 from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.screens.help import help_lines
+from tracetui.ui.widgets.line_view import LineView
 
 WAYS: Final = {
     REPLAYS: ("D",),
@@ -40,7 +44,7 @@ WAYS: Final = {
     STATISTICS: ("S",),
 }
 """Keys that lead from the list of runs to lists over the whole screen."""
-LEAVES: Final = frozenset({"quit", "suspend"})
+LEAVES: Final = frozenset({"quit", "interrupt", "end-now", "suspend"})
 """What ends or stops the program from the list of runs."""
 
 
@@ -127,6 +131,38 @@ async def test_every_key_of_every_pane_is_taken(
                 await until(pilot, lambda: isinstance(app.screen, FramedScreen), what="a screen of panes")
                 assert_harmless(app)
         assert text_of(app)
+
+
+def sheet(app: TraceApp, pane: str) -> str:
+    """The help of a pane as it reads."""
+    return "\n".join("".join(piece.text for piece in line) for line in help_lines(pane, app.commands))
+
+
+@pytest.mark.parametrize("pane", sorted(MAIN | TRIAGE | LISTS))
+async def test_every_key_that_works_is_on_the_help_sheet(
+    opened: Opener, samples: Path, pane: str, tmp_path: Path
+) -> None:
+    folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
+    async with opened(folder, size=(160, 50)) as (app, pilot):
+        await go_to(app, pilot, pane)
+        assert isinstance(app.screen, FramedScreen)
+        bound = set(app.screen.active_bindings)
+        told = sheet(app, pane)
+
+        assert bound
+        for key in bound | {key for command in of_pane(pane, app.commands) for key in command.keys}:
+            assert re.search(rf"^  (?:\S+ )*{re.escape(shown(key))} ", told, re.MULTILINE), (key, told)
+
+
+@pytest.mark.parametrize("base", [FramedScreen, LineView])
+def test_no_screen_and_no_pane_has_keys_beside_the_table(base: type) -> None:
+    classes = base.__subclasses__()
+    for each in classes:
+        classes += each.__subclasses__()
+        own = set(vars(each))
+        assert not own & {"BINDINGS", "on_key", "_on_key"}, each
+        assert not [name for name in own if name.startswith("key_")], each
+    assert len(classes) > 5
 
 
 def test_no_pane_is_left_out() -> None:

@@ -52,6 +52,8 @@ COMMANDS: Final = (
     Command("open", ("enter",), "open", "Open what is under the cursor: a run, then its detail; unfold a folded row.", "open", hint=1, group="go"),
     Command("back", ("escape",), "back", "Back to where you came from.", "back", hint=9, group="go"),
     Command("quit", ("q",), "quit", "Back; from the run list, quit.", "quit", hint=12, group="go"),
+    Command("interrupt", ("ctrl+c",), "copy or end", "Copy what is selected with the mouse; else end the program, from anywhere.", "interrupt", group="go"),
+    Command("end-now", ("ctrl+q",), "end", "End the program, from anywhere.", "end", group="go"),
     Command("down", ("j", "down"), "down", "Move down.", "move:1", group="move"),
     Command("up", ("k", "up"), "up", "Move up.", "move:-1", group="move"),
     Command("page-down", ("pagedown", "ctrl+f"), "page down", "Move a page down.", "page:1", group="move"),
@@ -143,7 +145,7 @@ COMMANDS: Final = (
     Command("copy-test", ("yt",), "copy test stub", "Copy a pytest stub that holds the step.", "take:test", RUN, group="take"),
     Command("copy-fork", ("yg",), "copy going on", "Copy the code that goes on from this step in a run of its own, where the format has it.", "take:fork", RUN, group="take"),
     Command("export", ("x",), "export", "Write the run, the comparison or the triage to a file: Markdown, HTML or JSON; secrets are masked.", "export", MAIN | DIFF | TRIAGE, hint=9, group="take"),
-    Command("reveal", ("R",), "reveal", "Show the masked value under the cursor, or mask it again.", "reveal", frozenset({DETAIL}), group="look"),
+    Command("reveal", ("R",), "reveal", "Show the masked value under the cursor of the detail, or mask it again.", "reveal", RUN, group="look"),
     Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN | DIFF, group="take"),
     Command("reread", ("ctrl+r",), "re-read", "Read the directory, or the open run, again.", "reread", group="go"),
     Command("palette", ("ctrl+p", ":"), "palette", "Find a command or a run by name.", "palette", group="go"),
@@ -167,7 +169,7 @@ GROUPS: Final = {
 SHOWN: Final = {
     "enter": "↵", "escape": "Esc", "tab": "Tab", "shift+tab": "S-Tab", "pagedown": "PgDn", "pageup": "PgUp",
     "up": "↑", "down": "↓", "left": "←", "right": "→", "home": "Home", "end": "End", "space": "Space", "ctrl+p": "^p", "ctrl+r": "^r",
-    "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+z": "^z",
+    "ctrl+d": "^d", "ctrl+u": "^u", "ctrl+f": "^f", "ctrl+b": "^b", "ctrl+c": "^c", "ctrl+q": "^q", "ctrl+z": "^z",
 }  # fmt: skip
 """How keys are written for people."""
 

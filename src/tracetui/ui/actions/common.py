@@ -76,5 +76,11 @@ class CommonActions:
     def do_help(self, argument: str) -> None:
         self._framed.app.show_help(self._framed.pane)
 
+    def do_interrupt(self, argument: str) -> None:
+        self._framed.app.action_interrupt()
+
+    def do_end(self, argument: str) -> None:
+        self._framed.app.exit()
+
     def do_suspend(self, argument: str) -> None:
         self._framed.app.action_suspend_process()

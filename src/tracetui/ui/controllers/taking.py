@@ -11,6 +11,7 @@ from tracetui.model import Run, RunRef, RunSummary, Span
 from tracetui.redact import masks
 from tracetui.sources.base import LinkLost
 from tracetui.text import size
+from tracetui.ui.commands import DETAIL
 
 if TYPE_CHECKING:
     from tracetui.live.comparing.compared import Compare
@@ -147,6 +148,8 @@ class Taking:
         if detail.revealed is not None:
             detail.hide()
             screen.say("masked again")
+        elif screen.pane != DETAIL:
+            screen.say("R shows a masked value of the detail: go to its row there (3)", "status.warn")
         elif detail.run is not None and detail.span is not None and detail.body is not None:
             screen.app.engine.load_body(detail.run, detail.span, unmasked=True)
 

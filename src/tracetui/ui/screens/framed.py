@@ -29,8 +29,11 @@ ANSWER: Final = "answer"
 _ENDS: Final = (("enter", "takes it"), ("escape", "gives it up"))
 
 
-class FramedScreen(Screen[None]):
-    """A screen of panes. Whoever inherits composes header, sentence, panes and footer, and says who does what."""
+class FramedScreen(Screen[None], inherit_bindings=False):
+    """A screen of panes. Whoever inherits composes header, sentence, panes and footer, and says who does what.
+
+    It has no keys but those of the table of commands.
+    """
 
     app: TraceApp
     virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget

@@ -21,7 +21,8 @@ _TAKEN: Final = {
     "pick-value": (2, "Pick the place, or no longer; several can be picked."),
     "quit": (4, "Quit."),
     "help": (5, ""),
-    **dict.fromkeys(("back", "down", "up", "page-down", "page-up", "top", "end", "suspend"), (0, "")),
+    **dict.fromkeys(("back", "down", "up", "page-down", "page-up", "top", "end"), (0, "")),
+    **dict.fromkeys(("interrupt", "end-now", "suspend"), (0, "")),
 }
 """What this screen has of the table of commands: priority in the footer, and what it means here where it differs."""
 
