@@ -472,3 +472,13 @@ def test_what_a_fork_took_over_long_ago_leaves_the_axis_to_its_own_work() -> Non
     assert chart.total_ms == 2000
     assert [chart.extent(i) for i in range(5)] == [None, None, None, (0.0, 1000.0), (1000.0, 2000.0)]
     assert round(Chart(make_run(old)).total_ms) == 2900
+
+
+def test_what_a_model_replied_is_not_pushed_out_by_its_name() -> None:
+    asked = make_span("1", "claude-sonnet-4-5-20250929", Operation.CHAT, 0, 1000, preview="I read the test.", step=1)
+    called = make_span("2", "send_message_to_the_target", Operation.EXECUTE_TOOL, 1, 1000, preview="Hello?", step=2)
+    rows = SpanRows(make_run([asked, called]), tree=False)
+    assert "◆ claude-sonnet-4-5 I read the test." in texts(rows, 55)[0]
+    assert "◆ claud…et-4-5 I read the tes…" in texts(rows, 40)[0]
+    assert '■ send_…target "Hello?"' in texts(rows, 40)[1]
+    assert "■ send_message_to_the_target" in texts(rows, 55)[1]

@@ -10,9 +10,9 @@ from tracetui.diff.compare import Kind, difference
 from tracetui.diff.noise import Noise
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.store.loops import Candidate, Loop, Sameness, candidates, confirmed
-from tracetui.text import Clean, duration, tokens
+from tracetui.text import Clean, duration, tokens, truncate
+from tracetui.views.cells import short_name
 from tracetui.views.glyphs import UNICODE, Glyphs
-from tracetui.views.masking import one_line
 
 _KEPT: Final = 8
 """Bodies kept while neighbours are compared: those of two rounds."""
@@ -64,7 +64,7 @@ def _says(body: Body) -> bool:
 def title(run: Run, loop: Loop, glyphs: Glyphs = UNICODE) -> Clean:
     """``search ×6 (identical)``, ``fetch → parse ×4 (same calls)``."""
     cycle = f" {glyphs.arrow} ".join(
-        one_line(run.spans[call].name, 40) or glyphs.unsaid for call in loop.calls[: loop.period]
+        truncate(short_name(run.spans[call]), 40) or glyphs.unsaid for call in loop.calls[: loop.period]
     )
     calls = "same call" if loop.period == 1 else "same calls"
     return Clean(f"{cycle} {glyphs.times}{loop.times} ({'identical' if loop.identical else calls})")

@@ -16,7 +16,7 @@ from tracetui.model.build import CONTAINERS
 from tracetui.text import Clean, count, pad
 from tracetui.views import walk
 from tracetui.views.bars import axis
-from tracetui.views.cells import BLANK, Columns, argument, time_cell, token_cell
+from tracetui.views.cells import BLANK, Columns, argument, name_beside, time_cell, token_cell
 from tracetui.views.chart import Chart
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.growth import growth
@@ -325,17 +325,17 @@ class SpanRows:
         """Guides, fold mark, sign, name, argument and note: the note keeps its place when the argument is cut."""
         pieces = self._guides(position, span) if self.tree else self._fold_mark(position, span)
         sign, style = kind(span, self._glyphs)
-        unknown = span.operation is Operation.UNKNOWN
         name_style = "text bold" if span.operation in _BOLD else _QUIET.get(span.operation, "text")
         if span.status in (Status.ERROR, Status.RUNNING):
             name_style = f"{style} bold"
-        pieces += (Piece(sign, style), BLANK, Piece(one_line(span.name, 120) or self._glyphs.unsaid, name_style))
-        notes = self._notes(position, span, style)
-        if unknown:
+        notes, given = self._notes(position, span, style), argument(span)
+        pieces += (Piece(sign, style), BLANK)
+        room = width - width_of((*pieces, *notes))
+        pieces.append(Piece(name_beside(span, given, room) or self._glyphs.unsaid, name_style))
+        if span.operation is Operation.UNKNOWN:
             pieces.append(Piece(Clean(" unknown kind"), "dim"))
-        given = argument(span)
         if given:
-            room = width - width_of(tuple(pieces)) - width_of(tuple(notes))
+            room = width - width_of((*pieces, *notes))
             pieces += fit([Piece(Clean(" " + given), "dim")], room) if room > 3 or not notes else ()
         return pieces + notes
 

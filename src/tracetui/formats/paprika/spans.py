@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.formats.paprika.fields import Raw, is_null, value_of
-from tracetui.formats.paprika.messages import messages_in
+from tracetui.formats.paprika.messages import messages_in, messages_out
 from tracetui.formats.paprika.record import Place, Record, Skim
 from tracetui.formats.paprika.run import (
     POLICY,
@@ -23,7 +23,7 @@ from tracetui.formats.paprika.run import (
     usage_of,
 )
 from tracetui.formats.scalars import number
-from tracetui.model import PREVIEW, Error, Span, Status, StatusSource, status_of
+from tracetui.model import PREVIEW, Error, Span, Status, StatusSource, ToolCall, status_of
 from tracetui.model import text_of as message_text
 from tracetui.sources.base import Stat
 
@@ -106,12 +106,25 @@ _ASKED: Final = msgspec.json.Decoder(_Asked)
 
 
 def preview(step: Skim) -> str:
-    """The last thing that a user said to the model, the main argument of a tool, the words of a policy."""
+    """What a model replied (else the last thing that a user said to it), the main argument of a tool, the words of a
+    policy. In an agent's loop the user says the same before each call.
+    """
     if step.step_type == POLICY:
         return (step.message or "")[:PREVIEW]
     if not is_null(step.args):
         return preview_of(value_of(step.args))
+    if step.has_output and (said := reply(value_of(step.output_data))):
+        return said[:PREVIEW]
     return "" if is_null(step.input_data) else last_user(step.input_data)[:PREVIEW]
+
+
+def reply(output: Any) -> str:
+    """The first text that a model replied, else the calls that it asked for: ``→ search {"query": …}``."""
+    messages = messages_out(output)
+    if said := next((text for one in messages if (text := message_text(one).strip())), ""):
+        return said
+    calls = (part for one in messages for part in one.parts if isinstance(part, ToolCall))
+    return ", ".join(f"→ {call.name} {preview_of(call.arguments)}".rstrip() for call in calls)
 
 
 def last_user(data: Any) -> str:
