@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Hashable
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from textual.pilot import Pilot
 from tests.live.sessions import Session
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.triage import TriageScreen
 from tracetui.views.spans import END
 
 SUBSIDIES, POLLER = "paprika/0690e0f0*.json", "paprika/2c77f4*.json"
@@ -210,3 +212,33 @@ async def test_a_loop_folds_once_it_has_ended_and_the_cursor_stays(opened: Opene
         session.end()
         await settle(pilot)
         assert steps.cursor == here
+
+
+async def test_loops_fold_in_the_triage_as_in_the_steps(opened: Opener, samples: Path) -> None:
+    async with opened(sample(samples, SUBSIDIES)) as (app, pilot):
+        await press(pilot, "enter")
+        rows = [app.main.steps.rows.key(i) for i in range(len(app.main.steps.rows))]
+        await press(pilot, "escape", "T")
+        screen = app.screen
+        assert isinstance(screen, TriageScreen)
+
+        def shown() -> list[Hashable]:
+            return [screen.failure.rows.key(i) for i in range(len(screen.failure.rows))]
+
+        await until(pilot, lambda: shown() == rows, what="the loop as one row")
+        assert FOLDED in text_of(app)
+
+        await press(pilot, "3", "g", *["j"] * [str(key) for key in rows].index(str(loop_key(app))), "l")
+        assert len(shown()) == len(rows) + 3
+        await press(pilot, "h")
+        assert shown() == rows
+        await press(pilot, "z", "R")
+        assert len(shown()) == len(rows) + 3
+        await press(pilot, "z", "M")
+        assert shown() == rows
+
+
+def loop_key(app: TraceApp) -> Hashable:
+    """The row of the loop in the steps."""
+    rows = app.main.steps.rows
+    return next(rows.key(i) for i in range(len(rows)) if "×4" in "".join(p.text for p in rows.line(i, 100)))

@@ -79,6 +79,8 @@ class TriageActions(CommonActions):
     def do_fold(self, argument: str) -> None:
         screen = self._screen
         item = screen.queue.item
+        if screen.pane == FAILURE and screen.failure.toggle_loop(open_=False):
+            return
         if screen.pane != QUEUE or item is None:
             screen.view.action_sideways(-SIDEWAYS)
         elif isinstance(item, Member):
@@ -89,16 +91,24 @@ class TriageActions(CommonActions):
     def do_unfold(self, argument: str) -> None:
         screen = self._screen
         item = screen.queue.item
+        if screen.pane == FAILURE and screen.failure.toggle_loop(open_=True):
+            return
         if screen.pane != QUEUE:
             screen.view.action_sideways(SIDEWAYS)
         elif isinstance(item, Group):
             self._fold(item, unfold=True)
 
     def do_fold_all(self, argument: str) -> None:
+        if self._screen.pane == FAILURE:
+            self._screen.failure.toggle_loops(open_=False)
+            return
         self._screen.queue.unfolded = frozenset()
         self._screen.regroup()
 
     def do_unfold_all(self, argument: str) -> None:
+        if self._screen.pane == FAILURE:
+            self._screen.failure.toggle_loops(open_=True)
+            return
         queue = self._screen.queue
         queue.unfolded = frozenset(group.signature.key for group in queue.groups)
         self._screen.regroup()

@@ -34,14 +34,18 @@ class Assessing:
 
     def shown(self, run: Run) -> None:
         """A state of a run is shown: show what is known of it, and ask for what is not."""
-        screen, ref = self._screen, run.summary.ref
-        known = self._known.get(ref)
+        screen, known = self._screen, self.of(run)
         if known is not None:
             screen.steps.fold_loops(known)
         screen.facts.assessment = screen.detail.assessment = known
+
+    def of(self, run: Run) -> Assessment | None:
+        """What is known of how a run went, from this or an earlier state of it; what is not is asked for."""
+        known = self._known.get(run.summary.ref)
         if (known is None or known.run is not run) and run.complete and self._asked is not run:
             self._asked = run
-            screen.app.engine.assessor.assess(run)
+            self._screen.app.engine.assessor.assess(run)
+        return known
 
     def take(self, mail: Mail) -> None:
         """Take in what was found out."""

@@ -88,6 +88,8 @@ class TriageScreen(JudgingScreen):
             self.regroup()
         if self.queue.run in mail.runs:
             self.show_failure()
+        elif self.queue.run in mail.assessments:
+            self._fold_loops()
         if mail.survey is not None:
             self.show_cause()
 
@@ -149,6 +151,14 @@ class TriageScreen(JudgingScreen):
         if run is not None:
             error = run.summary.first_error
             self.failure.show_run(run, now=self.app.clock(), span=error.span if error is not None else None)
+            self._fold_loops()
+
+    def _fold_loops(self) -> None:
+        """Fold repeated calls of the run that is shown, as far as they are known; else ask for them."""
+        run = self.failure.run
+        known = self.app.main.assessing.of(run) if run is not None else None
+        if known is not None:
+            self.failure.fold_loops(known)
 
     # ---- what is judged
 
