@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -151,11 +152,17 @@ def test_what_the_runs_of_a_signature_share_is_told_with_an_example(cli: Cli) ->
     Night(folder, seed=3).fill(48, 20)
 
     found = cli("triage", "night", "--json").data["signatures"]
+    exported = cli("export", "night", "--as", "json").data["signatures"]
+    pages = [cli("export", "night", "--as", form).text for form in ("md", "html")]
 
+    assert [one["contrast"] for one in exported] == [one["contrast"] for one in found]
     first = next(one for one in found if one["title"].startswith("update: KeyError"))["contrast"]["findings"][0]
     assert "tool update" in first["features"]
     assert (first["in"], first["of"], first["in_others"], first["of_others"]) == (4, 4, 0, 20)
     assert json.loads(cli("show", first["example"], "--json").out)["name"] == "update"
+    assert all("shared by these runs" in page for page in pages)
+    assert re.search(r"\| tool update\S* .*\| 4/4 \| 0/20 \| night/", pages[0])
+    assert re.search(r"<td[^>]*>4/4</td>", pages[1])
 
 
 def test_the_next_command_holds_the_name_of_a_file_as_one_word(cli: Cli) -> None:

@@ -156,7 +156,7 @@ async def test_every_key_that_works_is_on_the_help_sheet(
 
 @pytest.mark.parametrize("base", [FramedScreen, LineView])
 def test_no_screen_and_no_pane_has_keys_beside_the_table(base: type) -> None:
-    classes = base.__subclasses__()
+    classes: list[type] = base.__subclasses__()
     for each in classes:
         classes += each.__subclasses__()
         own = set(vars(each))

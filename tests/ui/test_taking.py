@@ -65,6 +65,8 @@ async def test_the_whole_triage_is_written(opened: Opener, samples: Path, tmp_pa
     data = json.loads(written.read_text())
     assert data["schema"] == "tracetui/triage/1"
     assert [one["verdict"] for one in data["signatures"]].count("known") == 1
+    assert any(one["contrast"] and one["contrast"]["findings"] for one in data["signatures"])
+    assert data["next"].startswith("tracetui show ")
 
 
 async def test_what_cannot_be_written_is_said_and_nothing_is_left(

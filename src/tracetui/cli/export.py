@@ -74,8 +74,8 @@ def _relation(a: Run, b: Run) -> str | None:
 
 
 def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Redactor | None) -> Iterator[bytes]:
-    from tracetui.cli.triage import next_command
-    from tracetui.export.triage import triage_of
+    from tracetui.export.triage import next_command, triage_of
+    from tracetui.live.surveying.causes import shared_by
     from tracetui.store.sidecar import Sidecar
 
     places = [args.target, *args.trace_dir]
@@ -90,7 +90,9 @@ def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Reda
         lambda run, group: sidecar.of(run, group.signature.digest),
         redactor,
     )
-    return document.export_triage(triage, args.target, form, redactor, next_command=next_command(triage, places))
+    shared = shared_by(source, listing.runs, triage.groups)
+    following = next_command(triage, places)
+    return document.export_triage(triage, shared, args.target, form, redactor, next_command=following)
 
 
 def _out(pieces: Iterator[bytes], args: argparse.Namespace) -> None:

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import shlex
 import sys
-from collections.abc import Sequence
-from typing import Any, Final
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
@@ -14,13 +11,11 @@ from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.export.listing import triage
 from tracetui.export.signatures import lines_of, signature_table
-from tracetui.export.triage import Triage, triage_of, triage_value
+from tracetui.export.triage import next_command, triage_of, triage_value
+from tracetui.live.surveying.causes import shared_by
 from tracetui.redact import Redactor
-from tracetui.sources.base import Source
 from tracetui.store.sidecar import Sidecar
 
-MOST_READ: Final = 100
-"""Runs of a signature, and of those it is compared with, that are read to tell what they share."""
 HELP = "group the failed runs by what made them fail"
 EXAMPLES = """\
 A signature is who failed at what, the type of the error, and its text, in which numbers, ids, paths and quoted values
@@ -60,38 +55,15 @@ def run(args: argparse.Namespace) -> int:
             lambda run, group: sidecar.of(run, group.signature.digest),
             redactor,
         )
-        contrast = _contrasts(source, found, made, redactor) if args.json else {}
+        shared = shared_by(source, found.runs, made.groups) if args.json else {}
     if args.json:
-        write_bytes(lines_of(triage_value(made, next_command=next_command(made, places), contrast=contrast)))
+        write_bytes(lines_of(triage_value(made, shared, redactor, next_command=next_command(made, places))))
     else:
         if made.entries:
             write_lines(signature_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
         complain(sentence(found, len(made.entries)))
     return status_of(args, found.runs)
-
-
-def _contrasts(source: Source, found: Listing, made: Triage, redactor: Redactor | None) -> dict[str, Any]:
-    """What the runs of each signature share that others lack, by its id; one run shares nothing with itself."""
-    from tracetui.export.contrast import contrast_value
-    from tracetui.live.surveying.jobs import Contrasts
-    from tracetui.store.contrast import comparable
-    from tracetui.store.relations import Relations
-
-    contrasts = Contrasts(source, original=Relations(found.runs).original, most=MOST_READ)
-    told = {}
-    for group in (entry.group for entry in made.entries):
-        if len(group.runs) > 1:
-            others = comparable(found.runs, set(group.runs))
-            told[group.id] = contrast_value(contrasts.of(group.runs, others), redactor)
-    return told
-
-
-def next_command(made: Triage, places: Sequence[str]) -> str:
-    """What to look at next: an example of the biggest cause that nobody has judged; else the list. Safe in a shell."""
-    undecided = (entry.group.example.address for entry in made.entries if entry.judged.verdict is None)
-    example = next(undecided, None)
-    return shlex.join(["tracetui", "ls", *places] if example is None else ["tracetui", "show", example])
 
 
 def sentence(found: Listing, signatures: int) -> str:

@@ -15,7 +15,6 @@ def contrast_value(found: Contrast, redactor: Redactor | None = None) -> dict[st
 
 
 def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
-    ref, span = found.example
     words = [feature.words for feature in found.features]
     return {
         "features": words if redactor is None else [redactor.header(text) for text in words],
@@ -23,5 +22,11 @@ def _finding(found: Finding, redactor: Redactor | None) -> dict[str, Any]:
         "of": found.of_a,
         "in_others": found.in_b,
         "of_others": found.of_b,
-        "example": ref.address if span is None else f"{ref.address}/{quote_key(span)}",
+        "example": address_of(found),
     }
+
+
+def address_of(found: Finding) -> str:
+    """The address of its example: a run, or a step in it."""
+    ref, span = found.example
+    return ref.address if span is None else f"{ref.address}/{quote_key(span)}"

@@ -19,7 +19,7 @@ from tracetui.export.markdown import markdown
 from tracetui.export.page import Block, masked_note, written
 from tracetui.export.report import diff_report, run_report
 from tracetui.export.text import title
-from tracetui.export.triage import Triage, triage_report, triage_value
+from tracetui.export.triage import Shared, Triage, triage_report, triage_value
 from tracetui.model import Run, RunSummary
 from tracetui.model.masked import masked
 from tracetui.redact import Redactor
@@ -60,13 +60,13 @@ def export_diff(
 
 
 def export_triage(
-    triage: Triage, place: str, form: Form, redactor: Redactor | None, *, next_command: str = ""
+    triage: Triage, shared: Shared, place: str, form: Form, redactor: Redactor | None, *, next_command: str
 ) -> Iterator[bytes]:
-    """A triage that `triage_of` made with the same `redactor`."""
+    """A triage that `triage_of` made with the same `redactor`, and what the runs of its signatures share."""
     if form == "json":
-        counts = _counts(redactor)
-        return iter([encode({**triage_value(triage, next_command=next_command), "masked": counts()}), b"\n"])
-    return _page(triage_report(triage, place), form, redactor, f"Triage of {place}")
+        counts, value = _counts(redactor), triage_value(triage, shared, redactor, next_command=next_command)
+        return iter([encode({**value, "masked": counts()}), b"\n"])
+    return _page(triage_report(triage, place, shared, redactor), form, redactor, f"Triage of {place}")
 
 
 def file_name(what: RunSummary | None, form: Form) -> str:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from msgspec.structs import replace
 
+from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import moment
 from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
 from tracetui.model import RunSummary, Status
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
+from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, clean, clean_lines, duration, grouped, one_line, tokens
@@ -22,6 +25,7 @@ MOST_RUNS: Final = 200
 """Runs of a signature that a document lists."""
 _HEADING: Final = ("id", "runs", "what failed", "agents", "wasted", "tokens", "verdict")
 _NUMBERS: Final = frozenset({1, 4, 5})
+_SHARED: Final = ("shared by these runs", "of these", "of the others", "example")
 
 Judged = Callable[[RunSummary, Group], Judgement]
 """What was judged of a run, by itself or by its signature."""
@@ -41,6 +45,15 @@ class Triage(NamedTuple):
 
     entries: Sequence[Entry]
     counts: Mapping[str, int]
+
+    @property
+    def groups(self) -> list[Group]:
+        """The signatures."""
+        return [entry.group for entry in self.entries]
+
+
+Shared = Mapping[str, Contrast]
+"""What the runs of a signature share that others lack, by its id."""
 
 
 def triage_of(
@@ -66,18 +79,25 @@ def triage_of(
     return Triage(entries, {"runs": len(known), "failed": counts[Status.ERROR.value], "signatures": len(found)})
 
 
+def next_command(triage: Triage, places: Sequence[str]) -> str:
+    """What to look at next: an example of the biggest cause that nobody has judged; else the list. Safe in a shell."""
+    undecided = (entry.group.example.address for entry in triage.entries if entry.judged.verdict is None)
+    example = next(undecided, None)
+    return shlex.join(["tracetui", "ls", *places] if example is None else ["tracetui", "show", example])
+
+
 # ---- blocks
 
 
-def triage_report(triage: Triage, place: str) -> Iterator[Block]:
-    """The table of signatures, then each with its runs."""
+def triage_report(triage: Triage, place: str, shared: Shared, redactor: Redactor | None = None) -> Iterator[Block]:
+    """The table of signatures, then each with what its runs share, and with its runs."""
     counts = triage.counts
     yield Heading(1, clean(f"Triage of {place}", 300))
     yield Prose(Clean(f"{counts['failed']} of {counts['runs']} runs failed, in {counts['signatures']} ways."))
     if triage.entries:
         yield Table(_HEADING, [_row(entry) for entry in triage.entries], _NUMBERS)
     for entry in triage.entries:
-        yield from _entry(entry)
+        yield from _entry(entry, shared.get(entry.group.id), redactor)
 
 
 def _row(entry: Entry) -> Sequence[Clean]:
@@ -97,27 +117,50 @@ def _verdict(judged: Judgement) -> Clean:
     return Clean(judged.verdict.value if judged.verdict is not None else "")
 
 
-def _entry(entry: Entry) -> Iterator[Block]:
+def _entry(entry: Entry, shared: Contrast | None, redactor: Redactor | None) -> Iterator[Block]:
     group, judged = entry.group, entry.judged
     yield Heading(2, Clean(f"{group.id}  {one_line(entry.title, 160)}"))
     seen = [text for text in (moment(group.first_seen), moment(group.last_seen)) if text is not None]
+    wasted = [duration(group.wasted_ms)] if group.wasted_ms is not None else []
+    wasted += [Clean(f"{tokens(group.wasted_tokens)} tokens")] if group.wasted_tokens is not None else []
     facts = {
         "verdict": [_verdict(judged)] if judged.verdict is not None else [],
         "note": clean_lines(judged.note) if judged.note else [],
         "tags": [one_line(" ".join(judged.tags), 300)] if judged.tags else [],
         "runs": [grouped(len(group.runs))],
         "seen": [Clean(" to ".join(dict.fromkeys(seen)))] if seen else [],
-        "wasted": [Clean(f"{duration(group.wasted_ms)}, {tokens(group.wasted_tokens)} tokens")],
+        "agents": [one_line(", ".join(group.agents), 300)] if group.agents else [],
+        "wasted": [Clean(", ".join(wasted))] if wasted else [],
         "example": [clean(group.example.address)],
     }
     yield Facts([(label, lines) for label, lines in facts.items() if lines])
     error = next((run.first_error for run, _ in entry.runs if run.ref == group.example), None)
     if error is not None and error.words:
         yield Code(clean_lines(error.words))
+    if shared is not None:
+        yield from _shared(shared, redactor)
     shown = entry.runs[:MOST_RUNS]
     yield Table(("run", "started", "verdict", "note"), [_run(run, judged) for run, judged in shown])
     if len(entry.runs) > len(shown):
         yield Prose(Clean(f"… and {len(entry.runs) - len(shown)} more"))
+
+
+def _shared(shared: Contrast, redactor: Redactor | None) -> Iterator[Block]:
+    """What the runs have in common, in how many of them and of the others."""
+    rows = [
+        (
+            one_line(one.words if redactor is None else redactor.header(one.words), 160),
+            Clean(f"{one.in_a}/{one.of_a}"),
+            Clean(f"{one.in_b}/{one.of_b}"),
+            clean(address_of(one)),
+        )
+        for one in shared.findings
+    ]
+    yield Table(_SHARED, rows, frozenset({1, 2}))
+    if not rows:
+        yield Prose(Clean("They share nothing that the others lack."))
+    if shared.note:
+        yield Prose(one_line(shared.note, 200))
 
 
 def _run(run: RunSummary, judged: Judgement) -> Sequence[Clean]:
@@ -133,9 +176,11 @@ def _run(run: RunSummary, judged: Judgement) -> Sequence[Clean]:
 # ---- JSON
 
 
-def triage_value(triage: Triage, *, next_command: str, contrast: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    """``tracetui/triage/1``. `contrast` holds what the runs of a signature share, by its id."""
-    told = contrast or {}
+def triage_value(
+    triage: Triage, shared: Shared, redactor: Redactor | None = None, *, next_command: str
+) -> dict[str, Any]:
+    """``tracetui/triage/1``. What runs share is masked by `redactor`; the triage is as it was made."""
+    told = {ident: contrast_value(contrast, redactor) for ident, contrast in shared.items()}
     return {
         "schema": TRIAGE,
         "counts": triage.counts,

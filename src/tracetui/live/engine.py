@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
@@ -20,7 +20,7 @@ from tracetui.live.load import read_run
 from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.opener import Opener
 from tracetui.live.traffic import Traffic
-from tracetui.model import Problem, Run, RunRef, Span
+from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
 from tracetui.views import masking
 
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from tracetui.live.comparing.differ import Differ
     from tracetui.live.surveying.survey import Surveyor
     from tracetui.live.surveying.surveyed import Job
+    from tracetui.store.contrast import Contrast
+    from tracetui.store.triage import Group
 
 REST_SECONDS: Final = 1.0
 """After which a screen on which all is listed has come to rest."""
@@ -113,6 +115,12 @@ class Engine:
         Raises `LinkLost`.
         """
         return read_run(self._source, ref)
+
+    def shared_by(self, runs: Sequence[RunSummary], groups: Iterable[Group]) -> dict[str, Contrast]:
+        """What the runs of each signature share (`causes.shared_by`); as `read`, for what is done `apart`."""
+        from tracetui.live.surveying.causes import shared_by
+
+        return shared_by(self._source, runs, groups)
 
     def _begin(self, work: Callable[[], None]) -> None:
         threading.Thread(target=self._guard, args=(work,), daemon=True).start()

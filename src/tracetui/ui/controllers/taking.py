@@ -65,7 +65,7 @@ class Taking:
     def export_triage(self, screen: FramedScreen) -> None:
         """Write the whole triage to a file that is asked for."""
         from tracetui.export.document import export_triage, file_name, form_of, redactor_for
-        from tracetui.export.triage import triage_of
+        from tracetui.export.triage import next_command, triage_of
 
         app = self._screen.app
         runs, place = app.main.filtering.found(), ", ".join(app.roots)
@@ -75,7 +75,10 @@ class Taking:
 
         def pieces(path: str) -> Iterable[bytes]:
             redactor = redactor_for()
-            return export_triage(triage_of(runs, app.verdicts.of, of_run, redactor), place, form_of(path), redactor)
+            triage = triage_of(runs, app.verdicts.of, of_run, redactor)
+            shared = app.engine.shared_by(runs, triage.groups)
+            following = next_command(triage, app.roots)
+            return export_triage(triage, shared, place, form_of(path), redactor, next_command=following)
 
         self._export(screen, "the triage", file_name(None, "md"), pieces)
 
