@@ -21,6 +21,8 @@ import time
 import warnings
 from codecs import getincrementaldecoder
 from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import pyte
@@ -39,14 +41,16 @@ KEYS: Final = {
     "pagedown": "\x1b[6~",
     "delete": "\x1b[3~",
     "enter": "\r",
-    "escape": "\x1b",
+    "escape": "\x1b[27u",
     "tab": "\t",
     "shift+tab": "\x1b[Z",
     "space": " ",
     "backspace": "\x7f",
     **{f"ctrl+{letter}": chr(ord(letter) - 96) for letter in "abcdefghijklmnopqrstuvwxyz"},
 }
-"""What a terminal sends for keys that are no characters."""
+"""What a terminal sends for keys that are no characters; for escape what one sends that knows the protocol of kitty,
+which nobody needs to wait for: a bare ESC may be the beginning of something."""
+BARE_ESCAPE: Final = "\x1b"
 
 _ANSWERS: Final = (
     (re.compile(rb"\x1b\[\?2026\$p"), b"\x1b[?2026;2$y"),  # synchronized output: known, off
@@ -138,10 +142,10 @@ class Terminal:
         return at
 
     def type(self, *keys: str) -> None:
-        """Type keys, each when the program has answered to the one before (a lone escape needs a pause after it)."""
+        """Type keys, each when the program has answered to the one before."""
         for key in keys:
             self.send(key)
-            self.wait_quiet(0.15 if key == "escape" else 0.03)
+            self.wait_quiet(0.03)
 
     def stall(self) -> None:
         """Type, without reading, until the program can write no more and has as much again to write."""
@@ -215,11 +219,11 @@ class Terminal:
         return at
 
     def wait_quiet(self, seconds: float = 0.3, *, timeout: float = PATIENCE) -> float:
-        """Wait until nothing came for so long; returns when the last byte came."""
+        """Wait until for so long nothing came, nor anything was about to; returns when the last byte came."""
         end = time.perf_counter() + timeout
         quiet_since = time.perf_counter()
         while time.perf_counter() < min(end, quiet_since + seconds):
-            if self.read(min(seconds, 0.05)):
+            if self.read(min(seconds, 0.05)) or self._works():
                 quiet_since = time.perf_counter()
         self.draw()
         return self.received[-1].at if self.received else self.started
@@ -281,6 +285,14 @@ class Terminal:
             self.process.wait()
 
     # ---- inside
+
+    def _works(self) -> bool:
+        """Whether a thread of the program works or waits for its turn, where the system tells: it is not quiet yet."""
+        for path in Path(f"/proc/{self.process.pid}/task").glob("*/stat"):
+            with suppress(OSError):
+                if path.read_bytes().rpartition(b") ")[2][:1] in (b"R", b"D"):
+                    return True
+        return False
 
     def _set_size(self) -> None:
         columns, rows = self.size

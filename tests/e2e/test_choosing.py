@@ -10,7 +10,7 @@ import pytest
 
 from tests.e2e.judge import left_behind
 from tests.shared import ROOT
-from tests.terminal import TRACETUI, Terminal
+from tests.terminal import BARE_ESCAPE, TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
 ASKED = "what is to be opened?"
@@ -56,7 +56,7 @@ def test_all_open_together(home: Path) -> None:
         assert left_behind(terminal) == []
 
 
-@pytest.mark.parametrize("key", ["q", "escape", "ctrl+c"])
+@pytest.mark.parametrize("key", ["q", "escape", BARE_ESCAPE, "ctrl+c"])
 def test_who_leaves_has_seen_no_list(home: Path, key: str) -> None:
     with asked(home) as terminal:
         terminal.type(key)

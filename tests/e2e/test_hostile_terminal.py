@@ -16,7 +16,7 @@ import pytest
 
 from tests import hostile
 from tests.e2e.judge import leaked, sequences
-from tests.shared import SHARED, needs_shared
+from tests.shared import PATIENCE, SHARED, needs_shared
 from tests.terminal import TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
@@ -87,5 +87,5 @@ def findings(checker: Path, corpus: Path, classes: Sequence[str], home: dict[str
     command = f"{sys.executable} -m tracetui {{dir}}"
     options = ["--cls", ",".join(classes), "--keys", walk, "--quit", "q", "--json", str(report)]
     check = [sys.executable, str(checker), "--cmd", command, "--corpus", str(corpus), *options]
-    subprocess.run(check, check=False, timeout=120, stdin=subprocess.DEVNULL, capture_output=True, env=home)
+    subprocess.run(check, check=False, timeout=10 * PATIENCE, stdin=subprocess.DEVNULL, capture_output=True, env=home)
     return {name: result["findings"] for name, result in json.loads(report.read_text()).items()}

@@ -56,14 +56,14 @@ def judge_all(terminal: Terminal) -> int:
     terminal.type("u")
     terminal.expect("Undone")
     terminal.type("1")
-    assert decided(terminal)[0] == len(VERDICTS)
+    terminal.expect(f"{len(VERDICTS)} of {count} decided")
     terminal.type("a")
     terminal.wait_quiet()
     terminal.type(*"ask Ana", "enter")
     terminal.expect("ask Ana")
-    terminal.type("v", "r")
-    terminal.type("1")
-    for _ in range(count - decided(terminal)[0]):
+    terminal.type("v", "r", "1")
+    for number in range(len(VERDICTS) + 1, count):
+        terminal.expect(f"{number} of {count} decided")
         terminal.type(".", "1")
     terminal.expect(f"{count} of {count} decided")
     terminal.expect("all decided")

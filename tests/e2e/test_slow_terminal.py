@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import time
 from pathlib import Path
 
@@ -19,6 +20,14 @@ TERMINAL_BUFFER = 70_000
 """Bytes that the system takes for a terminal that reads nothing."""
 PICTURE = 45_000
 """Bytes of the whole screen, and more."""
+PATIENT = """
+import sys
+from tracetui.ui.app import run_app
+from tracetui.ui.terminal import driver
+driver.LAST_ANSWER_SECONDS = 60.0
+sys.exit(run_app(sys.argv[1:]))
+"""
+"""The program, waiting longer for the last answer than the machine may be busy."""
 
 
 @pytest.fixture
@@ -108,6 +117,13 @@ class SlowLine:
             if self._way:
                 busy_at = now
 
+    def expect(self, words: str) -> None:
+        """Pass on what comes until the screen shows these words."""
+        end = time.monotonic() + PATIENCE
+        while words not in self.terminal.text():
+            assert time.monotonic() < end, words
+            self.run(0.1)
+
     def _show(self, size: int) -> None:
         """Let so many bytes arrive, and the question that begins in them whole."""
         cut = self._way.find(QUESTION, max(0, size - len(QUESTION)))
@@ -119,8 +135,7 @@ class SlowLine:
 
 def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> None:
     with Terminal(*TRACETUI, str(ended)) as terminal:
-        SlowLine(terminal, 10_000_000).run(1.5)
-        terminal.expect(READY)
+        SlowLine(terminal, 10_000_000).expect(READY)
         line = SlowLine(terminal, 40_000)
         line.run(2.0, "g", "G")
         terminal.send("g")
@@ -129,10 +144,9 @@ def test_little_is_on_its_way_to_a_terminal_that_is_far_behind(ended: Path) -> N
 
 
 def test_no_answer_of_the_terminal_lands_in_the_shell(ended: Path) -> None:
-    with Terminal(*TRACETUI, str(ended)) as terminal:
+    with Terminal(sys.executable, "-c", PATIENT, str(ended)) as terminal:
         line = SlowLine(terminal, 10_000_000)
-        line.run(1.5)
-        terminal.expect(READY)
+        line.expect(READY)
         terminal.send("Gq")
         line.run(0.5)
         assert terminal.wait_exit() == 0

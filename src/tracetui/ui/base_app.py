@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from rich.console import RenderableType
+from textual import on
 from textual.app import App
 from textual.binding import Binding
 from textual.driver import Driver
@@ -64,6 +65,11 @@ class BaseApp(App[int]):
             self.register_theme(textual_theme(each))
         self.theme = textual_theme(self.look.palette).name
         self.animation_level = "none"
+
+    @on(Driver.SignalResume)
+    def paint_anew(self) -> None:
+        """Paint all: after a suspension the terminal shows nothing of it any more."""
+        self.screen.refresh(layout=True)
 
     def clock(self) -> float:
         """The time of day, in seconds since the epoch."""
