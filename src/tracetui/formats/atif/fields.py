@@ -98,18 +98,17 @@ def usage_of(metrics: Any) -> Usage | None:
     return used or None
 
 
-def declared_of(final: Any) -> Usage | None:
-    """What a trajectory says that it used as a whole."""
+def declared_of(final: Any, before: Usage) -> Usage | None:
+    """What a trajectory says that it used as a whole, without what was `before`."""
     said = mapping(final)
-    return (
-        Usage(
-            input_tokens=whole(said.get("total_prompt_tokens")),
-            output_tokens=whole(said.get("total_completion_tokens")),
-            cache_read_tokens=whole(said.get("total_cached_tokens")),
-            cost_usd=number(said.get("total_cost_usd")),
-        )
-        or None
+    tokens = (whole(said.get(f"total_{name}_tokens")) for name in ("prompt", "completion", "cached"))
+    known = (before.input_tokens, before.output_tokens, before.cache_read_tokens)
+    given, made, read = (
+        None if count is None else max(0, count - (past or 0)) for count, past in zip(tokens, known, strict=True)
     )
+    cost = number(said.get("total_cost_usd"))
+    cost = None if cost is None else max(0.0, cost - (before.cost_usd or 0.0))
+    return Usage(input_tokens=given, output_tokens=made, cache_read_tokens=read, cost_usd=cost) or None
 
 
 def unsaid(declared: Usage, counted: Usage) -> Usage:

@@ -1,7 +1,8 @@
 """The files that make one run: a trajectory, those in which it goes on, and those of its sub-agents.
 
-A file is referred to by its name, relative to the folder of the file that refers to it; of a path of another machine or
-a container the last part counts. Nothing says what refers to a file: whoever meets one looks among the files around.
+A file is referred to by its name, relative to the folder of the file that refers to it; of a path of another machine, a
+container or a folder that is not below, so much of its end counts as leads somewhere. Nothing says what refers to a
+file: whoever meets one looks among the files around.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ from tracetui.formats.scalars import mapping, sequence, word
 from tracetui.sources.base import File, Stat
 
 CONTINUED: Final = "continued_trajectory_ref"
+_ENDS: Final = 4
+"""Ends of a path that are looked for where all of it leads nowhere."""
 CHAIN: Final = 64
 """Files that refer to files are followed so far."""
 _NEAR: Final = 8
@@ -42,15 +45,18 @@ class Folders:
             self._listed[folder] = {_name(one.path): one.stat for one in entries if one.skipped is None and one.stat}
         return self._listed[folder]
 
-    def find(self, ref: str, folder: str) -> str | None:
-        """Path of the file that `ref` means in a trajectory of that folder, None if there is none."""
+    def find(self, ref: str, path: str) -> str | None:
+        """Path of another file that `ref` means in the trajectory at `path`, None if there is none."""
         parts = [part for part in re.split(r"[/\\]", ref) if part not in ("", ".")]
-        if not parts or ref.startswith(("/", "\\")) or ".." in parts or ":" in parts[0]:
-            parts = parts[-1:]
-        for path in ("/".join(parts), parts[-1] if parts else ""):
-            below, _, name = posixpath.join(folder, path).rpartition("/")
-            if name and name in self.names(below):
-                return f"{below}/{name}" if below else name
+        for i in range(len(parts) - 1, -1, -1):
+            if parts[i] == ".." or ":" in parts[i]:
+                parts = parts[i + 1 :]
+                break
+        for i in (0, *range(max(1, len(parts) - _ENDS), len(parts))) if parts else ():
+            below, _, name = posixpath.join(posixpath.dirname(path), *parts[i:]).rpartition("/")
+            found = f"{below}/{name}" if below else name
+            if found != path and name in self.names(below):
+                return found
         return None
 
 
@@ -82,16 +88,18 @@ def whole_of(file: File) -> str | None:
 
 
 def _referrer(file: File, folders: Folders, path: str) -> str | None:
-    """The file that refers to the one at `path`: one of its folder, or of the folder above that of `file`."""
+    """The file that refers to the one at `path`, in the folder of `file` or above: it is there, or one further up."""
     folder, _, name = path.rpartition("/")
     for other in _candidates(folders.names(folder), name):
         found = f"{folder}/{other}" if folder else other
         if _refers(file, found, name):
             return found
-    own = "" if folder else _name(posixpath.dirname(file.path))
-    for other in _candidates(folders.names(".."), "") if own else ():
-        if _refers(file, f"../{other}", f"{own}/{name}"):
-            return f"../{other}"
+    parents = re.split(r"[/\\]", file.path)[:-1]
+    own = parents[-1 - folder.count("..")] if len(parents) > folder.count("..") else ""
+    above = posixpath.join(folder, "..")
+    for other in _candidates(folders.names(above), "") if own else ():
+        if _refers(file, f"{above}/{other}", f"{own}/{name}"):
+            return f"{above}/{other}"
     return None
 
 
@@ -112,7 +120,7 @@ def _refers(file: File, path: str, target: str) -> bool:
             if _name(target).encode() not in data or not any(hint in data for hint in _HINTS):
                 return False
             around = Folders(other)
-            return any(around.find(ref, "") == target for ref in file_refs(document(data)[0]))
+            return any(around.find(ref, other.name) == target for ref in file_refs(document(data)[0]))
     except (OSError, FormatError):
         return False
 

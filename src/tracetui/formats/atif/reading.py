@@ -15,6 +15,7 @@ from tracetui.formats.atif.spans import AGENT, REF, Scope, answers_of, calls_of,
 from tracetui.formats.atif.trial import RESULT, has_trial, result_of
 from tracetui.formats.atif.words import opening_of
 from tracetui.formats.scalars import mapping, sequence, word
+from tracetui.formats.scalars import whole as whole_number
 from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import PREVIEW, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import File, reason_of
@@ -30,7 +31,7 @@ class Mark(msgspec.Struct, frozen=True):
     parts: tuple[tuple[str, Whole | None], ...] = ()
     """Relative to the folder of the run's file; None for one that could not be read."""
     missing: tuple[tuple[str, str], ...] = ()
-    """References to what was not there, and the folders that they are from."""
+    """References to what was not there, and the files that they are in."""
     moving: bool = False
     """Somebody was writing them."""
 
@@ -107,22 +108,23 @@ class Reading:
 
     def _trajectory(self, doc: Document, scope: Scope, depth: int) -> Usage:
         """Tell a trajectory and all in which it goes on; what they used, their sub-agents included."""
-        used, at = Usage(), doc
+        used, steps, at = Usage(), 0, doc
         while True:
             told = Told(at, scope.path, scope.below)
             self.told.append(told)
             scope = replace(scope, model=word(mapping(at.root.get("agent")).get("model_name")) or scope.model)
             self._steps(told, scope, depth)
-            used += self._used(told)
+            used += self._used(told, used if counts_on(at, steps) else Usage())
+            steps += told.steps
             ref = word(at.root.get(CONTINUED))
             found = None if ref is None else self._open(ref, scope.path, CONTINUED)
             if found is None:
                 return used
             at, scope = found[0], self._continue(found[0], found[1], scope)
 
-    def _used(self, told: Told) -> Usage:
-        """What a trajectory used: the sum of its steps, what it declares where they do not say."""
-        declared = declared_of(told.doc.root.get("final_metrics"))
+    def _used(self, told: Told, before: Usage) -> Usage:
+        """What a trajectory used: the sum of its steps; where they do not say, what it declares without `before`."""
+        declared = declared_of(told.doc.root.get("final_metrics"), before)
         missing = Usage() if declared is None else unsaid(declared, told.own)
         if not missing:
             return told.around
@@ -270,10 +272,10 @@ class Reading:
 
     def _open(self, ref: str, path: str | None, where: str) -> tuple[Document, str] | None:
         """The trajectory in the file that `ref` means, and its path; None, and a problem, where there is none."""
-        folder = (path or "").rpartition("/")[0]
-        found = self._folders.find(ref, folder)
+        own = path or self._file.name
+        found = self._folders.find(ref, own)
         if found is None:
-            self._missing.append((ref, folder))
+            self._missing.append((ref, own))
             self._problem(path, where, f"{ref[:PREVIEW]!r} is missing: no such file is beside the trajectory")
             return None
         if found in self._seen or len(self._seen) >= MOST:
@@ -305,7 +307,7 @@ def read_again(file: File, mark: Mark) -> Mark | None:
     """The cursor to go on with if no file of the run has changed, None if they must be read again."""
     own = unchanged(file, mark.own)
     folders = Folders(file)
-    if own is None or any(folders.find(ref, folder) is not None for ref, folder in mark.missing):
+    if own is None or any(folders.find(ref, path) is not None for ref, path in mark.missing):
         return None
     parts: list[tuple[str, Whole | None]] = []
     for path, before in mark.parts:
@@ -322,6 +324,12 @@ def read_again(file: File, mark: Mark) -> Mark | None:
             return None
         parts.append((path, now))
     return Mark(own, tuple(parts), mark.missing, file.moving)
+
+
+def counts_on(doc: Document, steps: int) -> bool:
+    """Whether what a trajectory declares is that of all files so far, before which there were so many steps."""
+    said = whole_number(mapping(doc.root.get("final_metrics")).get("total_steps"))
+    return steps > 0 and said == steps + len(doc.steps)
 
 
 def _at(doc: Document, path: str | None) -> At:

@@ -115,7 +115,7 @@ def grep(
     """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
     last: Format | None = None
     searched: set[str] = set()
-    """Files of runs that were searched: one that is a part of such a run was searched with it."""
+    """Main files of runs that were searched: each of their parts was searched with them, as they were with a part."""
     for entry in entries(source, roots):
         if entry.skipped is not None:
             if entry.failed:
@@ -128,10 +128,10 @@ def grep(
             continue
         found, last = look(source, entry, deep=False, last=last, only=only)
         yield from found.problems
+        if (found.part_of or found.path) in searched:
+            yield Outcome.SEARCHED
+            continue
         if found.part_of:
-            if found.part_of in searched:
-                yield Outcome.SEARCHED
-                continue
             found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only)
         searched.add(found.path)
         whole, kept = bool(found.runs) or not found.problems, dict[str, Any]()
