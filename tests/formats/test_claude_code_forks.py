@@ -22,6 +22,7 @@ from tests.formats.test_claude_code import (
     with_case,
     write,
 )
+from tracetui.formats import tail
 from tracetui.formats.claude_code.originals import HERE
 from tracetui.live.scan import scan
 from tracetui.model import COPIED, RunRef
@@ -287,3 +288,19 @@ def test_sub_agents_within_a_copied_session_count_once(tmp_path: Path) -> None:
     copy = main.with_name("0c000000-aaaa-4bbb-8ccc-0000000000aa.jsonl")
     copy.write_bytes(main.read_bytes().replace(main.stem.encode(), copy.stem.encode()))
     assert tokens(listed(folder)) == raw_tokens(folder.rglob("*.jsonl"))
+
+
+def test_what_an_agent_was_given_along_counts_once_however_little_is_read_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(CASES / "agents" / "input", tmp_path / "input")
+    main = session(tmp_path)
+    data, right = main.read_bytes(), read(main).summary.usage
+    main.write_bytes(b"")
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(main)))
+    follower.read()  # the files of agents
+    monkeypatch.setattr(tail, "BUDGET", 0.0)  # a line at a time
+    main.write_bytes(data)
+    follower.read()
+    follower.check("after the session came")
+    assert read(main).summary.usage == right

@@ -14,10 +14,12 @@ import pytest
 
 from tests.shared import settled
 from tracetui.formats import registry
+from tracetui.formats.fields import Envelope, Fields, unknown_fields
 from tracetui.live.scan import scan
-from tracetui.model import Operation, RunSummary
+from tracetui.model import Operation, RunRef, RunSummary
+from tracetui.model.ledger import MORE_KINDS, MOST_KINDS
 from tracetui.sources.local import LocalSource
-from tracetui.testing import read_run
+from tracetui.testing import Growing, read_run
 from tracetui.testing.reading import MTIME
 
 HERE = Path(__file__).parent
@@ -147,7 +149,56 @@ def test_other_fields_lose_nothing(tmp_path: Path, drift: Lines) -> None:
     lines = path.read_bytes().splitlines()
     records = [json.loads(line) for line in lines if line.strip()]
     put(path, b"".join(encoded({**record, "gale": "of the north"}) + b"\n" for record in records))
-    assert of_file(path).unread is None
+    ledger = of_file(path).ledger
+    assert (ledger.lost, ledger.kinds, ledger.torn) == (0, (), 0)
+    if drift.name == "ccpa":  # has no list of fields
+        assert ledger.fields == ()
+        return
+    assert {name.rpartition(".")[2] for name, _ in ledger.fields} == {"gale"}
+    counted = sum(count for _, count in ledger.fields)
+    assert 0.8 * len(records) <= counted <= len(records)  # of some kinds too little is known
+
+
+@of_lines
+def test_other_fields_are_counted_while_a_file_grows(tmp_path: Path, drift: Lines) -> None:
+    path = largest(copied(tmp_path, drift.case))
+    records = [json.loads(line) for line in path.read_bytes().splitlines() if line.strip()]
+    lines = [encoded({**record, "gale": [1, {"mist": 2}]}) + b"\n" for record in records]
+    put(path, b"")
+    fmt, ref = registry.load(drift.name), RunRef(drift.name, str(path))
+    growing = Growing(fmt, ref)
+    for line in lines:
+        with path.open("ab") as writer:
+            writer.write(line)
+        growing.read(whole=False)
+    assert growing.run().summary.ledger == read_run(fmt, ref).summary.ledger
+
+
+def test_fields_beyond_a_thousand_are_counted_together() -> None:
+    known, strange = Fields({"storm": "name"}, "time"), dict[str, int]()
+    for number in range(1_500):
+        known.count(strange, "storm", ("name", "time", f"gust{number}"))
+        known.count(strange, "calm", ("silence",))
+    assert len(strange) == 1_001
+    counted = unknown_fields(strange)
+    assert (len(counted), sum(count for _, count in counted)) == (MOST_KINDS + 1, 1_500)
+    assert counted[-1][0] == MORE_KINDS
+
+
+@pytest.mark.parametrize(
+    "record",
+    [
+        {"data": {"a": 1}, "time": 2},
+        {"data": {"a": [{"b": 2}], "time": 1}, "gale": 2},
+        {"data": None, "gale": 2},
+        {"data": [1], "time": 2},
+        {"gale": {"data": 1}},
+        {},
+    ],
+)
+def test_fields_are_told_alike_of_a_record_and_of_what_is_written(record: dict[str, Any]) -> None:
+    envelope = Envelope("data", "time")
+    assert envelope.names_on(encoded(record)) == envelope.names(record)
 
 
 @of_list

@@ -58,3 +58,10 @@ def test_the_run_tab_tells_it() -> None:
     at = next(i for i, line in enumerate(lines) if line.startswith("read "))
     assert "understood 100 % of bytes · writer version" in lines[at]
     assert "2.1.197" in " ".join(lines[at : at + 2])
+
+
+def test_unknown_fields_are_named_after_unknown_kinds() -> None:
+    ledger = Ledger(1_000, 8, (("rain", 4),), fields=(("user.old", 2), ("user.newThing", 41)))
+    told = "understood 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
+    assert ledger_words(ledger) == told
+    assert ledger_words(ledger, width=80) == "understood 99.2 % of bytes · unknown kinds 1 · unknown fields 2"

@@ -107,6 +107,7 @@ def run_value(run: RunSummary, replay: str | None, estimated: float | None = Non
         "replay_of_address": replay,
         "relation": run.relation,
         "repeats": run.repeats,
+        "identity": run.identity,
         "parent": run.parent,
         "first_error": _first_error(run.first_error),
         "tools": run.tools,
@@ -202,6 +203,7 @@ def ledger_value(ledger: Ledger) -> dict[str, Any]:
         "understood_bytes": ledger.understood,
         "understood": ledger.share,
         "unknown_kinds": dict(ledger.kinds),
+        "unknown_fields": dict(ledger.fields),
         "torn_lines": ledger.torn,
         "writers": ledger.writers,
     }

@@ -56,7 +56,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
         lost = sum(run.unread.size for run in self.runs if run.unread is not None)
         lost += sum(problem.lost or 0 for problem in self.problems)
         torn = runs.torn + sum(problem.torn for problem in self.problems)
-        return Ledger(size, min(size, lost) if self.runs else size, runs.kinds, torn, runs.writers)
+        return Ledger(size, min(size, lost) if self.runs else size, runs.kinds, torn, runs.writers, runs.fields)
 
 
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:

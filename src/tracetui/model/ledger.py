@@ -30,6 +30,8 @@ class Unread(msgspec.Struct, frozen=True, gc=False):
     """Lines that are cut off or broken."""
     size: int = 0
     """Bytes of both, and of what else nothing is shown of."""
+    fields: Kinds = ()
+    """Unknown fields of records whose kind is known, as ``KIND.FIELD``. They are shown: no byte is lost by them."""
 
 
 class Ledger(msgspec.Struct, frozen=True):
@@ -43,6 +45,7 @@ class Ledger(msgspec.Struct, frozen=True):
     torn: int = 0
     writers: tuple[str, ...] = ()
     """Versions of the programs that wrote them, each once, in the order of their numbers; the last `MOST_WRITERS`."""
+    fields: Kinds = ()
 
     @property
     def understood(self) -> int | None:
@@ -66,7 +69,7 @@ def ledger(size: int | None, unread: Unread | None = None, writer: str | None = 
     if unread is None:
         return Ledger(size, writers=writers)
     lost = 0 if size is None else min(size, unread.size)
-    return Ledger(size, lost, unread.kinds, unread.torn, writers)
+    return Ledger(size, lost, unread.kinds, unread.torn, writers, unread.fields)
 
 
 def total(ledgers: Iterable[Ledger]) -> Ledger:
@@ -74,19 +77,22 @@ def total(ledgers: Iterable[Ledger]) -> Ledger:
     size: int | None = None
     lost = torn = 0
     kinds: list[tuple[str, int]] = []
+    fields: list[tuple[str, int]] = []
     writers: set[str] = set()
     for one in ledgers:
         if one.size is not None:
             size = one.size + (size or 0)
         lost, torn = lost + one.lost, torn + one.torn
         kinds += one.kinds
+        fields += one.fields
         writers.update(one.writers)
-    return Ledger(size, lost, kinds_of(kinds), torn, tuple(sorted(writers, key=_by_number)[-MOST_WRITERS:]))
+    latest = tuple(sorted(writers, key=_by_number)[-MOST_WRITERS:])
+    return Ledger(size, lost, kinds_of(kinds), torn, latest, kinds_of(fields))
 
 
-def unread(kinds: Mapping[str, int], torn: int, size: int) -> Unread | None:
+def unread(kinds: Mapping[str, int], torn: int, size: int, fields: Kinds = ()) -> Unread | None:
     """What was not understood, None if that is nothing."""
-    return Unread(kinds_of(kinds.items()), torn, size) if kinds or torn or size else None
+    return Unread(kinds_of(kinds.items()), torn, size, fields) if kinds or torn or size or fields else None
 
 
 def _by_number(version: str) -> list[tuple[int, int, str]]:

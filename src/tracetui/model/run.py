@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tracetui.model.ledger import Ledger, Unread, ledger
+from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
 
 
@@ -98,6 +98,9 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     repeats: str | None = None
     """Key of the task that was done, as `formats.labels.task_key` makes it: runs with the same key are repetitions of
     each other. None where the trace does not say what went in: then nothing is a repetition of it."""
+    identity: str | None = None
+    """Key of this very run, the same wherever it is told, as `formats.labels.task_key` makes it of the program's name
+    and an id that is unique in the world: runs of one key are one run, told several times. None where there is none."""
     parent: str | None = None
     """Raw id of the run that started this one."""
     error: FirstError | None = None
@@ -118,6 +121,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of the run's files, or of its part of a file that holds several; None where that cannot be told."""
     unfinished: int = 0
     """Bytes of last lines that are no record yet: they are torn once nobody writes any more."""
+    fields: Kinds = ()
+    """Unknown fields of records of known kinds, as `formats.fields` counts them; nothing before the deep pass."""
 
 
 class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
@@ -150,6 +155,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     relation: str | None = None
     repeats: str | None = None
     """Key of the task: equal for repetitions of it."""
+    identity: str | None = None
+    """Key of the run: equal where it is told several times."""
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""

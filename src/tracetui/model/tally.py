@@ -209,6 +209,7 @@ def summary_of(
         replay_of_path=header.replay_of_path,
         relation=header.relation,
         repeats=_shared(header.repeats),
+        identity=header.identity,
         parent=header.parent,
         first_error=error,
         prompt=header.prompt,
@@ -251,7 +252,7 @@ def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
     cut = 0 if moving else header.unfinished
-    return unread(tally.unknown, tally.torn + (cut > 0), tally.unread + cut)
+    return unread(tally.unknown, tally.torn + (cut > 0), tally.unread + cut, header.fields)
 
 
 def _shared(text: str | None) -> str | None:

@@ -6,6 +6,7 @@ from math import floor
 from typing import Final
 
 from tracetui.model import Ledger
+from tracetui.model.ledger import Kinds
 from tracetui.text import Clean, cells, grouped
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.masking import one_line
@@ -18,7 +19,7 @@ _NAME: Final = 40
 def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
     """``understood 99.2 % of bytes · unknown kinds 3 (weather ×2 …) · torn lines 1 · writer version 2.1.197``.
 
-    What there is none of is left out, but for the first. For so many cells fewer kinds and versions are named.
+    What there is none of is left out, but for the first. For so many cells fewer kinds, fields and versions are named.
     """
     words = Clean("")
     for most in (_NAMED, 2, 1, 0):
@@ -30,9 +31,10 @@ def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None 
 
 def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int) -> Clean:
     words = [f"understood {share(ledger.share, glyphs)} of bytes"]
-    if ledger.kinds:
-        named = f" ({_kinds(ledger, glyphs, most)})" if most else ""
-        words.append(f"unknown kinds {grouped(len(ledger.kinds))}{named}")
+    for what, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
+        if counted:
+            named = f" ({_commonest(counted, glyphs, most)})" if most else ""
+            words.append(f"unknown {what} {grouped(len(counted))}{named}")
     if ledger.torn:
         words.append(f"torn lines {grouped(ledger.torn)}")
     if ledger.writers:
@@ -45,11 +47,10 @@ def share(part: float | None, glyphs: Glyphs = UNICODE) -> str:
     return glyphs.unsaid if part is None else "100 %" if part == 1 else f"{floor(part * 1000) / 10:.1f} %"
 
 
-def _kinds(ledger: Ledger, glyphs: Glyphs, most: int) -> str:
-    """The commonest ones."""
-    kinds = sorted(ledger.kinds, key=lambda kind: (-kind[1], kind[0]))
-    named = [f"{one_line(name, _NAME)} {glyphs.times}{grouped(count)}" for name, count in kinds[:most]]
-    return ", ".join(named) + (f" {glyphs.cut}" if len(kinds) > most else "")
+def _commonest(counted: Kinds, glyphs: Glyphs, most: int) -> str:
+    found = sorted(counted, key=lambda one: (-one[1], one[0]))
+    named = [f"{one_line(name, _NAME)} {glyphs.times}{grouped(count)}" for name, count in found[:most]]
+    return ", ".join(named) + (f" {glyphs.cut}" if len(found) > most else "")
 
 
 def _writers(writers: tuple[str, ...], most: int) -> str:

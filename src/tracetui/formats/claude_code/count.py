@@ -16,7 +16,16 @@ from tracetui.formats.claude_code.conversation import GROUP
 from tracetui.formats.claude_code.facts import EARLIER, Facts
 from tracetui.formats.claude_code.lean import NULL, Assistant, Block, Counts, Node, Rare, Said, User, decode
 from tracetui.formats.claude_code.originals import original_of
-from tracetui.formats.claude_code.records import SYNTHETIC, At, Record, command_in, kind_of, role_of, spoken, type_of
+from tracetui.formats.claude_code.records import (
+    SYNTHETIC,
+    At,
+    Record,
+    command_in,
+    kind_of,
+    role_of,
+    spoken,
+    type_of,
+)
 from tracetui.formats.claude_code.spans import SYSTEM, hook_span, outcome
 from tracetui.formats.counting import Failures, Irregular
 from tracetui.formats.decode import skippable, strict
@@ -78,6 +87,8 @@ def count(file: File) -> tuple[Facts, Tally, int]:
             raise Irregular
         failed.found += [((*place, _FIRST + number, *at), error) for at, error in one.failed(main.responses).found]
         _add(tally, one.tally)
+        for name, times in one.facts.strange.items():
+            main.facts.strange[name] = main.facts.strange.get(name, 0) + times
     failed.count(tally)
     return main.facts, tally, size
 
@@ -130,7 +141,7 @@ class _Counter:
 
     def take(self, data: bytes) -> None:
         """Count one record."""
-        record: Node = decode(data)
+        record: Node = decode(data, self.facts.strange)
         self.prompted = False
         self.parent = record.parent_uuid or record.logical_parent_uuid
         self._facts(record)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from tracetui.formats.claude_code.records import (
+    FIELDS,
     SYNTHETIC,
     Record,
     blocks_of,
@@ -15,6 +16,7 @@ from tracetui.formats.claude_code.records import (
     role_of,
     spoken,
 )
+from tracetui.formats.fields import Strange
 from tracetui.formats.scalars import mapping, moment, text, word
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, FirstError, Operation
 
@@ -73,6 +75,8 @@ class Facts:
         """The sessions that hold the same first record, as they were found once: all copies share it."""
         self.failure: FirstError | None = None
         """The failed call of the API that was the last thing that happened."""
+        self.strange: Strange = {}
+        """Fields that are not known."""
         self.last_user: str | None = None
         self.last_assistant: str | None = None
 
@@ -80,7 +84,7 @@ class Facts:
         """Facts that go on from here without changing these."""
         made = Facts.__new__(Facts)
         made.__dict__.update(self.__dict__)
-        made.named, made.latest = dict(self.named), dict(self.latest)
+        made.named, made.latest, made.strange = dict(self.named), dict(self.latest), dict(self.strange)
         return made
 
     def take(self, record: Record) -> None:
@@ -90,6 +94,7 @@ class Facts:
                 self.named[name] = value
         self.version = word(record.get("version")) or self.version
         when, kind = moment(record.get("timestamp")), kind_of(record)
+        FIELDS.count(self.strange, kind, record)
         if self.first is None and not isinstance(record.get("forkedFrom"), dict):
             self.first = when
         self.last = self.last if when is None else when

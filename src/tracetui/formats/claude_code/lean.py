@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import reduce
 from operator import or_
 from typing import Annotated, Any, Final
 
 import msgspec
 
-from tracetui.formats.claude_code.records import HOUSEKEEPING
+from tracetui.formats.claude_code.records import FIELDS, HOUSEKEEPING
+from tracetui.formats.fields import Strange, Typed, closed, keys_of
 
 NULL: Final = msgspec.Raw(b"null")
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
@@ -91,7 +91,23 @@ _others: Final = [
     msgspec.defstruct(f"Kind{number}", [], bases=(Node,), tag_field="type", tag=kind)
     for number, kind in enumerate(sorted(HOUSEKEEPING - {"mode"}))
 ]
-decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(
-    reduce(or_, [*_others, User, Assistant, Rare, Attachment], Node)
-).decode
+_KINDS: Final[list[Any]] = [*_others, User, Assistant, Rare, Attachment, Node]
+
+
+def _closed(kind: Any) -> Any:
+    known = FIELDS.of(str(kind.__struct_config__.tag))
+    return kind if known is None else closed(kind, known)
+
+
+def _count(strange: Strange, record: Node, data: bytes) -> None:
+    kind = str(record.__struct_config__.tag)
+    if FIELDS.of(kind) is not None:
+        FIELDS.count(strange, kind, keys_of(data))
+
+
+decode: Final = Typed(
+    msgspec.json.Decoder(reduce(or_, _KINDS)).decode,
+    msgspec.json.Decoder(reduce(or_, map(_closed, _KINDS))).decode,
+    _count,
+)
 """The record on a line that is `skippable`. Raises `ValueError` for any that is not quite as it should be."""

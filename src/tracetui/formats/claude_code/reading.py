@@ -14,6 +14,7 @@ from tracetui.formats.claude_code.agents import Meta, Part, agent_span, beside, 
 from tracetui.formats.claude_code.originals import NOWHERE, Elsewhere, elsewhere, original_of
 from tracetui.formats.claude_code.run import header_of, run_body
 from tracetui.formats.claude_code.session import Session, started_by
+from tracetui.formats.fields import unknown_fields
 from tracetui.model import COPIED, Header, Operation, Problem, RunBody, Span
 from tracetui.sources.base import File, reason_of
 
@@ -66,10 +67,11 @@ def _read_on(file: File, mark: Mark | None, known: Elsewhere) -> Chunk:
     reader = tail.Reader(lambda file: Session(file.path, elsewhere=known.ids), _told)
     chunk = tail.read_on(reader, file, None if mark is None else mark.main)
     before = None if chunk.reset else mark
-    if before is not None and not chunk.done:
-        return replace(chunk, cursor=replace(before, main=chunk.cursor, header=chunk.header or before.header))
     session = chunk.cursor.session
     reading = _Parts(file, session, () if before is None else before.held)
+    if before is not None and not chunk.done:
+        mark = replace(before, main=chunk.cursor, header=chunk.header or before.header)
+        return replace(chunk, spans=[*chunk.spans, *reading.along(chunk.spans)], cursor=mark)
     if not reading.meet() or (chunk.done and not reading.read(chunk.spans, deadline)):
         return replace(_read_on(file, None, known), reset=True)
     told = chunk.header or (_told(session, file)[0] if before is None else before.header)
@@ -122,9 +124,7 @@ class _Parts:
 
     def read(self, said: Sequence[Span], deadline: float) -> bool:
         """Read what is new of all of them; False if one was rewritten. `said` is new in the session itself."""
-        for span in said:
-            if span.operation is Operation.CHAT:
-                self.spans += (self._once(made, elsewhere=True) for made in self._given_along(span.id))
+        self.spans += self.along(said)
         deadline = max(deadline, perf_counter() + tail.BUDGET * tail.FIRST)  # however long it took to see what is there
         begun = False
         for held in list(self.held.values()):
@@ -167,12 +167,13 @@ class _Parts:
         told = session.facts.named.get("sessionId")
         return told is not None and told != self.session.facts.named.get("sessionId")
 
-    def _given_along(self, ident: str) -> Iterator[Span]:
-        """Copies of a response in files of sub-agents."""
-        for held in self.held.values():
-            made = None if held.place is None else held.place.session.main.tops.get(f"{held.part.agent}/{ident}")
-            if made is not None and made.operation is Operation.CHAT:
-                yield made
+    def along(self, said: Sequence[Span]) -> Iterator[Span]:
+        """Copies of these responses that were read before in files of sub-agents, which were given them along."""
+        for span in said:
+            for held in self.held.values() if span.operation is Operation.CHAT else ():
+                made = None if held.place is None else held.place.session.main.tops.get(f"{held.part.agent}/{span.id}")
+                if made is not None and made.operation is Operation.CHAT:
+                    yield self._once(made, elsewhere=True)
 
     def _once(self, span: Span, *, elsewhere: bool) -> Span:
         """A response that the sub-agent was given along, or that is in the original of a fork, counts there."""
@@ -186,7 +187,8 @@ class _Parts:
         """The header of the run, by that of the session itself and all files."""
         places = [chunk.cursor, *(held.place for held in self.held.values() if held.place is not None)]
         size, cut = sum(place.stat.size for place in places), tail.waiting(*(place.ahead for place in places))
-        return replace(told, size=size, unfinished=cut)
+        fields = unknown_fields(*(place.session.facts.strange for place in places))
+        return replace(told, size=size, unfinished=cut, fields=fields)
 
     # ---- what started them
 

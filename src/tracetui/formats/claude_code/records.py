@@ -11,6 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.fields import Fields
 from tracetui.formats.scalars import mapping, natural
 from tracetui.model import Usage
 
@@ -34,6 +35,44 @@ HOUSEKEEPING: Final = frozenset(
 # fmt: on
 """Kinds that are no part of the conversation."""
 KINDS: Final = CONVERSATION | HOUSEKEEPING
+
+FIELDS: Final = Fields(
+    {
+        "user": (
+            "classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId isCompactSummary isMeta "
+            "isVisibleInTranscriptOnly mcpMeta message origin permissionMode promptId promptSource requestId "
+            "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn toolUseResult "
+            "turnCompanion"
+        ),
+        "assistant": (
+            "apiErrorStatus attributionAgent attributionMcpServer attributionMcpTool attributionPlugin "
+            "attributionSkill effort error errorDetails isAbortedMidStream isApiErrorMessage isMeta message requestId "
+            "supersedesUuids"
+        ),
+        "system": (
+            "apiRefusalCategory apiRefusalExplanation cause compactMetadata content direction durationMs error "
+            "fallbackModel hasOutput hookAdditionalContext hookCount hookErrors hookInfos isMeta level "
+            "logicalParentUuid maxRetries messageCount originalModel pendingBackgroundAgentCount preventedContinuation "
+            "refusedUserMessageUuid requestId retractedMessageUuids retryAttempt retryInMs scope source stopReason "
+            "subtype toolUseID trigger"
+        ),
+        "attachment": "attachment",
+        "progress": "data parentToolUseID toolUseID",
+        "file-history-snapshot": "isSnapshotUpdate messageId snapshot",
+        "queue-operation": "content operation",
+        "summary": "leafUuid summary",
+        "last-prompt": "lastPrompt leafUuid",
+        "mode": "mode",
+        "permission-mode": "permissionMode",
+        "ai-title": "aiTitle",
+        "custom-title": "customTitle",
+        "agent-name": "agentName",
+        "pr-link": "prNumber prRepository prUrl",
+    },
+    "agentId agentName cwd entrypoint forkedFrom gitBranch isSidechain logicalParentUuid parentUuid sessionId "
+    "sessionKind session_id slug teamName timestamp type userType uuid version",
+)
+"""What is known of these, by the files that were read. Of other kinds of housekeeping too little is known."""
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(</system-reminder>|\Z)", re.DOTALL)
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)

@@ -6,6 +6,7 @@ from typing import Final
 
 from tracetui.formats.claude_code.facts import Facts
 from tracetui.formats.claude_code.originals import original_of
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import between, version
 from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource
@@ -47,6 +48,7 @@ def header_of(facts: Facts, file: File, *, whole: bool = True, size: int | None 
         label=f"agent {facts.agent[:_HEAD]}" if facts.agent is not None else None,
         writer=version(facts.version),
         size=size,
+        fields=unknown_fields(facts.strange),
     )
 
 

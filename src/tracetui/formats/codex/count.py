@@ -14,6 +14,7 @@ import msgspec
 from tracetui.formats.codex import lean
 from tracetui.formats.codex.count_calls import answered, called, event_of_call, ran
 from tracetui.formats.codex.count_state import CountState, Span, since
+from tracetui.formats.codex.known import ENVELOPE, FIELDS
 from tracetui.formats.codex.lean import NULL, text_of
 from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
 from tracetui.formats.codex.run import header_of
@@ -50,7 +51,7 @@ class _Counter(CountState):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         self.compacted = False
-        self._ways: Final[dict[type, Any]] = {
+        self._ways: dict[type, Any] = {
             lean.Message: self._message,
             lean.Thought: self._thought,
             lean.Talk: self._talk,
@@ -66,6 +67,7 @@ class _Counter(CountState):
             **dict.fromkeys(lean.CALL_KINDS, partial(called, self)),
             **dict.fromkeys(lean.OUTPUT_KINDS, partial(answered, self)),
         }
+        self._ways |= {made: self._ways[payload] for made, payload in lean.CLOSED.items()}
 
     def take(self, data: bytes) -> None:
         """Count the record on the next line, which is `skippable`; a blank one is nothing."""
@@ -74,12 +76,14 @@ class _Counter(CountState):
         if not data or data.isspace():
             return
         try:
-            record = lean.decode(data)
+            record = lean.decode(data, self.session.strange)
         except msgspec.ValidationError:
             value = strict(data)
             if not isinstance(value, dict):
                 raise Irregular from None
-            self._rare(record_of(value))
+            told = record_of(value)
+            FIELDS.count(self.session.strange, told.type or told.kind, ENVELOPE.names(value))
+            self._rare(told)
             return
         if record.timestamp != self.stamp:
             self.at(record.timestamp)

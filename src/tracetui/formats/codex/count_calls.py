@@ -19,7 +19,7 @@ from tracetui.model import PREVIEW, Status
 
 def called(count: CountState, told: lean.Call) -> None:
     """Count a call that the model asked for."""
-    kind = lean.CALL_KINDS[type(told)]
+    kind = str(told.__struct_config__.tag)
     count.session.failure = None
     count.said([], told.started_at_ms)
     response, ident = count.told, told.call_id or told.id

@@ -10,8 +10,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from tracetui.formats.codex.known import ENVELOPE, FIELDS
 from tracetui.formats.codex.words import CALLS, DONE_CALLS
 from tracetui.formats.decode import skippable, strict
+from tracetui.formats.fields import Strange, Typed, closed
 
 NULL: Final = msgspec.Raw(b"null")
 _BEFORE: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ", "{")
@@ -238,19 +240,44 @@ def _line(kind: str, payload: Any) -> type[msgspec.Struct]:
     return msgspec.defstruct(kind, [("payload", payload)], bases=(Line,), tag=kind, gc=False)
 
 
-decode: Final[Callable[[bytes], Any]] = msgspec.json.Decoder(
-    reduce(
-        or_,
-        (
-            _line("response_item", reduce(or_, (Message, Thought, *CALL_KINDS, *OUTPUT_KINDS))),
-            _line("event_msg", Completed | Tokens | Talk | Musing | Murmur | Prompt),
-            _line("token_usage_record", Used),
-            _line("turn_context", Context),
-            _line("world_state", Plain),
-            _line("compacted", Compacted),
-        ),
-    )
-).decode
+CLOSED: Final[dict[type, type]] = {}
+"""Classes of payloads of which each field is known, and those of the same payloads whatever they hold."""
+
+
+def _open(payload: Any, kind: str = "") -> Any:
+    return payload
+
+
+def _closed(payload: Any, kind: str = "") -> Any:
+    known = FIELDS.of(kind or str(payload.__struct_config__.tag))
+    if known is None:
+        return payload
+    made = closed(payload, known)
+    CLOSED[made] = payload
+    return made
+
+
+def _decoder(of: Callable[..., Any], line: Callable[[type[msgspec.Struct]], Any]) -> Callable[[bytes], Any]:
+    items = reduce(or_, map(of, (Message, Thought, *CALL_KINDS, *OUTPUT_KINDS)))
+    kinds = {
+        "response_item": items,
+        "event_msg": reduce(or_, map(of, (Completed, Tokens, Talk, Musing, Murmur, Prompt))),
+        "token_usage_record": of(Used, "token_usage_record"),
+        "turn_context": of(Context, "turn_context"),
+        "world_state": of(Plain, "world_state"),
+        "compacted": of(Compacted, "compacted"),
+    }
+    return msgspec.json.Decoder(reduce(or_, (line(_line(kind, payload)) for kind, payload in kinds.items()))).decode
+
+
+def _count(strange: Strange, record: Any, data: bytes) -> None:
+    kind = record.payload.__struct_config__.tag or record.__struct_config__.tag
+    FIELDS.count(strange, str(kind), ENVELOPE.names_on(data))
+
+
+decode: Final = Typed(
+    _decoder(_open, lambda line: line), _decoder(_closed, lambda line: closed(line, ENVELOPE.known)), _count
+)
 """The record on a line. Raises `msgspec.ValidationError` for one that may be of another kind, else `ValueError`."""
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from tracetui.formats.codex.state import State
 from tracetui.formats.codex.turns import outcome_of_turn
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import child, moment, string, version, without, word
 from tracetui.model import PREVIEW, Header, RunBody, Status, StatusSource
@@ -43,6 +44,7 @@ def header_of(session: State, file: File) -> Header:
         tags=(branch[:PREVIEW],) if branch is not None else (),
         source=(string(meta.get("cwd")) or "")[:PREVIEW] or None,
         writer=version(meta.get("cli_version")),
+        fields=unknown_fields(session.strange),
     )
 
 

@@ -8,6 +8,7 @@ from zlib import crc32
 import msgspec
 
 from tracetui.formats.codex import tools
+from tracetui.formats.codex.known import ENVELOPE, FIELDS
 from tracetui.formats.codex.records import EVENT, ITEM, META, USAGE, Record, record_of
 from tracetui.formats.codex.state import Mark, State
 from tracetui.formats.codex.talk import hear, say, use
@@ -35,6 +36,7 @@ class Session(State):
             waiting=dict(self.waiting),
             threads=dict(self.threads),
             between=dict(self.between),
+            strange=dict(self.strange),
             spans={},
             problems=[],
         )
@@ -46,6 +48,7 @@ class Session(State):
             return
         record = record_of(told)
         self.records += 1
+        FIELDS.count(self.strange, record.type or record.kind, ENVELOPE.names(told))
         if self.copies is not None:
             self._copied(record)
         place = (line.offset, len(line.data), crc32(line.data))

@@ -81,6 +81,8 @@ class State(msgspec.Struct):
     copies: Copies | None = None
     """What may come that was copied from the original of an old fork."""
     records: int = 0
+    strange: dict[str, int] = {}
+    """Fields that are not known."""
     meta: Record | None = None
     meta_at: tuple[int, ...] = ()
     model: str | None = None

@@ -21,6 +21,7 @@ from tracetui.formats.codex.run import body_of_run, header_of
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.tools import spawned
 from tracetui.formats.codex.turns import leave
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import child, moment, string, whole
 from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on, waiting
@@ -63,14 +64,16 @@ class Reading(msgspec.Struct, frozen=True):
     def size(self) -> int:
         """Bytes of all of them."""
         before: int = self.own.session.before
-        return before + sum(place.stat.size for place in self._places())
+        return before + sum(place.stat.size for place in self.places)
 
     @property
     def unfinished(self) -> int:
         """Bytes of last lines that are no record yet."""
-        return waiting(*(place.ahead for place in self._places()))
+        return waiting(*(place.ahead for place in self.places))
 
-    def _places(self) -> list[Place]:
+    @property
+    def places(self) -> list[Place]:
+        """Of its own thread, and of those of its agents."""
         return [self.own, *(part.place for part in self.parts.values() if part.place is not None)]
 
 
@@ -219,7 +222,8 @@ def read_all(file: File, reading: Reading | None) -> Chunk:
     told = chunk.header or (None if reading is None else reading.header)
     cursor, header = Reading(chunk.cursor, told, parts), told if moved else chunk.header
     if header is not None:
-        header = msgspec.structs.replace(header, size=cursor.size, unfinished=cursor.unfinished)
+        fields = unknown_fields(*(place.session.strange for place in cursor.places))
+        header = msgspec.structs.replace(header, size=cursor.size, unfinished=cursor.unfinished, fields=fields)
     reset = chunk.reset or again
     return Chunk(spans=spans, header=header, body=chunk.body, problems=problems, cursor=cursor, reset=reset, done=done)
 
@@ -392,3 +396,4 @@ def _take_over(session: Session, history: Session) -> None:
     session.turns, session.meter = history.turns, history.meter
     session.model = history.model
     session.before += history.before
+    session.strange = dict(history.strange)

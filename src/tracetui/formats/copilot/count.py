@@ -12,6 +12,7 @@ import msgspec
 
 from tracetui.formats.copilot.count_state import Bill, Call, Open, Position
 from tracetui.formats.copilot.lean import (
+    CLOSED,
     NULL,
     Agent,
     Begun,
@@ -78,7 +79,7 @@ class _Counter:
         """The latest times at which something began, and at which something ended."""
         self.agents_end = 0.0
         self.line, self.data, self.time = 0, b"", ""
-        self.ways: Final[dict[type, Any]] = {
+        self.ways: dict[type, Any] = {
             TurnStart: self._turn,
             TurnEnd: self._turn_end,
             Used: self._used,
@@ -87,19 +88,20 @@ class _Counter:
             Begun: self._begun,
             Ended: self._ended,
         }
+        self.ways |= {made: self.ways[event] for made, event in CLOSED.items() if event in self.ways}
 
     def take(self, data: bytes, line: int) -> None:
         """Count one event."""
-        event: Event = lean(data)
+        event: Event = lean(data, self.session.strange)
         self.line, self.data, self.time = line, data, event.timestamp
         if len(self.time) != _TIME or self.time[-1] != "Z":
             raise Irregular
-        session = self.session
+        session, kind = self.session, kind_of(event)
         if session.first is None:
             session.records, session.first = 1, moment(self.time)
             if session.first is None:
                 raise Irregular
-        if session.end is not None and GOES_ON.fullmatch(kind_of(event)):
+        if session.end is not None and GOES_ON.fullmatch(kind):
             session.end = None
         way = self.ways.get(type(event))
         if way is None and isinstance(event, Agent):
@@ -113,7 +115,7 @@ class _Counter:
         elif isinstance(event, Pair):
             self._pair(event, talk)
         elif isinstance(event, Rare):
-            self._rare(kind_of(event), talk)
+            self._rare(kind, talk)
         else:
             self._span()
 

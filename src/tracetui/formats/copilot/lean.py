@@ -8,8 +8,10 @@ from typing import Annotated, Any, Final
 
 import msgspec
 
+from tracetui.formats.copilot.known import ENVELOPE, FIELDS
 from tracetui.formats.copilot.words import KINDS
 from tracetui.formats.decode import skippable
+from tracetui.formats.fields import Strange, Typed, closed
 
 NULL: Final = msgspec.Raw(b"null")
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
@@ -213,7 +215,8 @@ _ALL: Final = [
     *_kinds(Rare, _RARE),
     *_kinds(Event, _PLAIN),
 ]
-_decode: Final = msgspec.json.Decoder(reduce(or_, _ALL)).decode
+CLOSED: Final[dict[type, type]] = {}
+"""Classes of events of which each field is known, and those of the same events whatever they hold."""
 
 
 def kind_of(event: Event) -> str:
@@ -221,7 +224,29 @@ def kind_of(event: Event) -> str:
     return str(event.__struct_config__.tag)
 
 
-def lean(line: bytes) -> Any:
-    """The event on a line. Raises `ValueError` for any that is not quite as it should be."""
+def _closed(event: Any) -> Any:
+    known = FIELDS.of(str(event.__struct_config__.tag))
+    if known is None:
+        return event
+    (data,) = (one.type for one in msgspec.structs.fields(event) if one.name == "data")
+    made = closed(event, ENVELOPE.known, data=closed(data, known))
+    CLOSED[made] = event
+    return made
+
+
+def _count(strange: Strange, event: Event, data: bytes) -> None:
+    if FIELDS.of(kind_of(event)) is not None:
+        FIELDS.count(strange, kind_of(event), ENVELOPE.names_on(data))
+
+
+_decode: Final = Typed(
+    msgspec.json.Decoder(reduce(or_, _ALL)).decode,
+    msgspec.json.Decoder(reduce(or_, map(_closed, _ALL))).decode,
+    _count,
+)
+
+
+def lean(line: bytes, strange: Strange) -> Any:
+    """The event on a line; see `Typed`. Raises `ValueError` for any that is not quite as it should be."""
     skippable(line)
-    return _decode(line)
+    return _decode(line, strange)

@@ -7,6 +7,7 @@ from typing import Any, Final
 import orjson
 
 from tracetui.formats.copilot.state import MAIN, State
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import child, moment, string, version, word
 from tracetui.model import PREVIEW, FirstError, Header, RunBody, Status, StatusSource
@@ -47,6 +48,7 @@ def header_of(session: State, file: File) -> Header:
         source=(place or "")[:PREVIEW] or None,
         writer=version(start.get("copilotVersion")),
         size=file.stat.size,
+        fields=unknown_fields(session.strange),
     )
 
 

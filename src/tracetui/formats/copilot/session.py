@@ -9,6 +9,7 @@ from zlib import crc32
 import msgspec
 
 from tracetui.formats.copilot import agents, tools
+from tracetui.formats.copilot.known import ENVELOPE, FIELDS
 from tracetui.formats.copilot.pairs import begin, end
 from tracetui.formats.copilot.records import event_of
 from tracetui.formats.copilot.state import MAIN, Mark, State
@@ -35,6 +36,7 @@ class Session(State):
             self,
             talks=self.talks.copy(),
             open=dict(self.open),
+            strange=dict(self.strange),
             calls=self.calls.copy(),
             waiting={key: dict(idents) for key, idents in self.waiting.items()},
             agents=dict(self.agents),
@@ -51,6 +53,7 @@ class Session(State):
             return
         event = event_of(told)
         self.records += 1
+        FIELDS.count(self.strange, event.kind, ENVELOPE.names(told))
         time = moment(told.get("timestamp"))
         if self.first is None:
             self.first = time

@@ -84,6 +84,8 @@ class State(msgspec.Struct):
 
     path: str
     records: int = 0
+    strange: dict[str, int] = {}
+    """Fields that are not known."""
     start: Event | None = None
     start_at: tuple[int, ...] = ()
     first: float | None = None

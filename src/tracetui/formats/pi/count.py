@@ -17,6 +17,7 @@ from tracetui.formats.decode import strict
 from tracetui.formats.lines import lines
 from tracetui.formats.pi.count_branches import Branches
 from tracetui.formats.pi.facts import Facts
+from tracetui.formats.pi.known import count_fields
 from tracetui.formats.pi.lean import (
     Answer,
     Asked,
@@ -87,7 +88,7 @@ class _Counter:
         if self.facts.head is None:
             self._begin(mapping(strict(data)))
             return
-        entry: Entry = lean(data)
+        entry: Entry = lean(data, self.facts.strange)
         self._follow(entry)
         self._time(entry.timestamp)
         if isinstance(entry, Talk):
@@ -135,6 +136,7 @@ class _Counter:
     def _begin(self, record: dict[str, Any]) -> None:
         if kind_of(record) != SESSION:
             raise Irregular
+        count_fields(self.facts.strange, record)
         self.facts.begin(record)
 
     def _follow(self, entry: Entry) -> None:

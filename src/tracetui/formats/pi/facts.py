@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from tracetui.formats.fields import Strange
 from tracetui.formats.pi.records import FINAL, Record, kind_of, message_of, spoken, text_in
 from tracetui.formats.pi.spans import stopped
 from tracetui.formats.scalars import moment, text, word
@@ -18,6 +19,8 @@ class Facts:
     """The first, and sometimes the last, that was said of each."""
 
     def __init__(self) -> None:
+        self.strange: Strange = {}
+        """Fields that are not known."""
         self.head: Record | None = None
         """The first record of kind ``session``."""
         self.extent: tuple[int, int] | None = None
@@ -49,6 +52,7 @@ class Facts:
         """Facts that go on from here without changing these."""
         made = Facts.__new__(Facts)
         made.__dict__.update(self.__dict__)
+        made.strange = dict(self.strange)
         return made
 
     @property

@@ -9,6 +9,8 @@ from typing import Annotated, Any, Final
 import msgspec
 
 from tracetui.formats.decode import skippable
+from tracetui.formats.fields import Strange, Typed, closed, keys_of
+from tracetui.formats.pi.known import ENVELOPE, FIELDS
 from tracetui.formats.pi.records import NOTES
 
 NULL: Final = msgspec.Raw(b"null")
@@ -123,10 +125,30 @@ _notes: Final = [
     msgspec.defstruct(f"Note{number}", [], bases=(Note,), tag_field="type", tag=kind)
     for number, kind in enumerate(sorted(NOTES - {"label", "model_change"}))
 ]
-_decode: Final = msgspec.json.Decoder(reduce(or_, [*_notes, Note, Chosen, Talk, Summary, Left, Spent], Entry)).decode
+_KINDS: Final[list[Any]] = [*_notes, Note, Chosen, Summary, Left, Spent, Entry]
 
 
-def lean(line: bytes) -> Any:
-    """The entry on a line. Raises `ValueError` for any that is not quite as it should be."""
+def _closed(kind: Any, **retyped: Any) -> Any:
+    known = FIELDS.of(str(kind.__struct_config__.tag))
+    return kind if known is None else closed(kind, known, **retyped)
+
+
+def _count(strange: Strange, entry: Entry, data: bytes) -> None:
+    if isinstance(entry, Talk):
+        FIELDS.count(strange, str(entry.message.__struct_config__.tag), ENVELOPE.names_on(data))
+    else:
+        FIELDS.count(strange, str(entry.__struct_config__.tag), keys_of(data))
+
+
+_messages: Final = reduce(or_, map(_closed, (Asked, Response, Answer)))
+_decode: Final = Typed(
+    msgspec.json.Decoder(reduce(or_, [*_KINDS, Talk])).decode,
+    msgspec.json.Decoder(reduce(or_, [*map(_closed, _KINDS), closed(Talk, ENVELOPE.known, message=_messages)])).decode,
+    _count,
+)
+
+
+def lean(line: bytes, strange: Strange) -> Any:
+    """The entry on a line; see `Typed`. Raises `ValueError` for any that is not quite as it should be."""
     skippable(line)
-    return _decode(line)
+    return _decode(line, strange)

@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from tracetui.errors import FormatError
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import folder_of
 from tracetui.formats.pi.facts import Facts
 from tracetui.formats.scalars import between, layout, mapping, text
@@ -47,6 +48,7 @@ def header_of(facts: Facts, file: File) -> Header:
         source=cwd[:PREVIEW] if cwd is not None else None,
         writer=layout(head.get("version")),
         size=file.stat.size,
+        fields=unknown_fields(facts.strange),
     )
 
 

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from tracetui.formats.lines import Line
 from tracetui.formats.pi.branches import Node
+from tracetui.formats.pi.known import count_fields
 from tracetui.formats.pi.records import FINAL, NOTES, SESSION, At, Record, blocks_of, kind_of, message_of, type_of
 from tracetui.formats.pi.rewind import moved
 from tracetui.formats.pi.spans import (
@@ -44,6 +45,7 @@ class Session(State):
         if record is None:
             return
         self.records += 1
+        count_fields(self.facts.strange, record)
         kind, ident = kind_of(record), text(record.get("id"))
         if kind == SESSION and self.facts.head is None:
             self.facts.begin(record)
