@@ -221,7 +221,7 @@ def test_a_summary_that_counts_too_many_attempts_lists_so_many_and_no_more(tmp_p
 
 def test_epochs_and_files_of_one_task_are_repetitions(tmp_path: Path) -> None:
     one = written(tmp_path, document(), "one.json")
-    other = written(tmp_path, members(head("evalOfOther", model="acme/gull"), [sample("dover")]), "other.eval")
+    other = written(tmp_path, members(head("evalOfOther", model="acme/gull"), [sample("dover", uuid="u")]), "other.eval")
     found = [*listed(one).values(), *listed(other).values()]
     assert len({run.repeats for run in found}) == 2  # Dover and Brest
     first, again = listed(one)["dover_epoch_1"], listed(one)["dover_epoch_2"]

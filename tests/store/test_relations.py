@@ -130,3 +130,32 @@ def test_whatever_the_ids_are_relations_are_mutual_and_lead_elsewhere(runs: list
         assert original is None or by_ref[original].id == one.replay_of
         assert original is None or one.ref in relations.replays(original)
         assert parent is None or one.ref in relations.children(parent)
+
+
+def test_what_is_told_several_times_is_one_run_in_whatever_order() -> None:
+    database = run("b/x.db", "s", "s", identity="i", repeats="t", started_at=5.0)
+    export, older = (run(path, "s", identity="i", repeats="t", started_at=5.0) for path in ("a/s.json", "c/s.json"))
+    other = run("a/o.json", "o", repeats="t", started_at=6.0)
+    for runs in permutations([database, export, older, other]):
+        relations = Relations(runs)
+        assert {one.ref: relations.original(one.ref) for one in runs} == {
+            database.ref: None,
+            export.ref: database.ref,
+            older.ref: database.ref,
+            other.ref: database.ref,
+        }
+        assert [relations.relation(one.ref) for one in (database, export, older, other)] == [
+            None,
+            "copy",
+            "copy",
+            "repeat",
+        ]
+        assert {*relations.again(database.ref)} == {export.ref, older.ref, other.ref}
+
+
+def test_a_copy_that_names_an_original_is_a_replay_of_that() -> None:
+    original = run("a/x.db", "o", "o")
+    fork = run("a/x.db", "f", "f", identity="i", replay_of="o", relation="fork")
+    copy = run("b/f.json", "f", identity="i", replay_of="o", relation="fork")
+    relations = Relations([original, fork, copy])
+    assert (relations.relation(copy.ref), relations.original(copy.ref)) == ("fork", original.ref)

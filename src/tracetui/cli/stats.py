@@ -21,6 +21,7 @@ from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import target
+from tracetui.store.relations import copies_of
 from tracetui.store.statistics import By, Row, Statistics
 from tracetui.text import Clean, cost, count, duration, one_line, tokens, truncate
 
@@ -91,8 +92,10 @@ def _runs(
                 continue
             listing = Listing([summary], [])
         problems.extend(listing.problems)
-        for summary in (wanted(listing) if wanted is not None else listing).runs:
-            if summary.ref not in seen:
+        found = (wanted(listing) if wanted is not None else listing).runs
+        copies = copies_of(found)
+        for summary in found:
+            if summary.ref not in seen and summary.ref not in copies:
                 seen.add(summary.ref)
                 yield read_run(source, summary.ref, shared.of(summary.ref))
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import msgspec
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.relations import REPEAT, Relations, has_original
+from tracetui.store.relations import COPY, REPEAT, Relations, has_original
 
 
 class Pair(msgspec.Struct, frozen=True):
@@ -18,8 +18,11 @@ class Pair(msgspec.Struct, frozen=True):
 
     @property
     def relation(self) -> str:
-        """What the replay is to its original: ``replay``, ``fork``, ``retry``, ``student``, ``repeat``."""
-        return (self.replay.relation or "replay") if has_original(self.replay) else REPEAT
+        """What the replay is to its original: ``replay``, ``fork``, ``retry``, ``student``, ``copy``, ``repeat``."""
+        if has_original(self.replay):
+            return self.replay.relation or "replay"
+        told = None if self.original is None else self.original.identity
+        return REPEAT if told is None or told != self.replay.identity else COPY
 
     @property
     def missing(self) -> str | None:

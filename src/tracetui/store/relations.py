@@ -3,7 +3,8 @@
 A trace names another run by a raw id, and ids repeat. The run meant is looked for where it is likeliest: in the same
 file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
 
-Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them.
+Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
+that is told several times (`RunSummary.identity`) is one run, and all others are copies of it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from tracetui.model import RunRef, RunSummary
 
 REPEAT: Final = "repeat"
 """What a run is to the earliest of the same task."""
+COPY: Final = "copy"
+"""What a run is to the same one told elsewhere."""
 MOST_REPEATS: Final = 1_000
 """Repetitions of a task that are related to its earliest run, the earliest first: what goes on longer is routine."""
 
@@ -39,20 +42,24 @@ class Relations:
         self._originals = {run.ref: self._original(run) for run in tied}
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
-        self._repeats = _repetitions(self._all)
+        self._copies = copies_of(self._all)
+        self._told = _inverse(dict(self._copies))
+        self._repeats = _repetitions(run for run in self._all if run.ref not in self._copies)
         self._firsts = {ref: first for first, later in self._repeats.items() for ref in later}
         self._children = _inverse(self._parents)
 
     def original(self, ref: RunRef) -> RunRef | None:
-        """The run that `ref` replays, forks, retries or repeats; None if it is not among the runs, or not certain."""
-        return self._originals.get(ref) or self._firsts.get(ref)
+        """The run that `ref` replays, forks, retries, tells again or repeats; None if it is not among the runs, or not
+        certain.
+        """
+        return self._originals.get(ref) or self._copies.get(ref) or self._firsts.get(ref)
 
     def relation(self, ref: RunRef) -> str | None:
-        """What `ref` is to an original: the trace's word, or `REPEAT`; None where it has none."""
-        if ref in self._firsts:
-            return REPEAT
+        """What `ref` is to an original: the trace's word, `COPY` or `REPEAT`; None where it has none."""
         run = self._tied.get(ref)
-        return (run.relation or "replay") if run is not None and has_original(run) else None
+        if run is not None and has_original(run):
+            return run.relation or "replay"
+        return COPY if ref in self._copies else REPEAT if ref in self._firsts else None
 
     def replays(self, ref: RunRef) -> list[RunRef]:
         """The runs that say that they replay, fork or retry `ref`."""
@@ -63,8 +70,8 @@ class Relations:
         return self._repeats.get(ref, [])
 
     def again(self, ref: RunRef) -> list[RunRef]:
-        """All runs of which `ref` is the original: its replays, then its repetitions."""
-        return self.replays(ref) + self.repeats(ref)
+        """All runs of which `ref` is the original: its replays, what tells it again, then its repetitions."""
+        return self.replays(ref) + self._told.get(ref, []) + self.repeats(ref)
 
     def parent(self, ref: RunRef) -> RunRef | None:
         """The run that started `ref`."""
@@ -125,6 +132,23 @@ def _places(path: str) -> tuple[tuple[int, str], ...]:
 def has_original(run: RunSummary) -> bool:
     """Whether a run says that there is an original of it."""
     return run.replay_of is not None or run.replay_of_path is not None
+
+
+def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
+    """Runs that are told elsewhere among `runs`, with those that count; the same in whatever order.
+
+    A file of many runs (a database, a log) counts before one of this run alone, then the one that comes first.
+    """
+    told: dict[str, list[RunSummary]] = {}
+    for run in runs:
+        if run.identity is not None:
+            told.setdefault(run.identity, []).append(run)
+    found = (sorted(same, key=_where) for same in told.values() if len(same) > 1)
+    return {run.ref: first.ref for first, *others in found for run in others}
+
+
+def _where(run: RunSummary) -> tuple[bool, str, str]:
+    return run.ref.key is None, run.ref.path, run.ref.key or ""
 
 
 def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:

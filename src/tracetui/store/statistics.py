@@ -2,7 +2,7 @@
 
 Nothing is counted twice. What a container (an agent, a workflow, a turn) used is that of the calls in it, so its usage
 counts only where none of them tells its own; a call within a call of that name adds nothing to the time of the row.
-What a fork inherited belongs to the run that did it.
+What a fork inherited belongs to the run that did it; a run that is told several times is one.
 """
 
 from __future__ import annotations
@@ -66,10 +66,16 @@ class Statistics:
     def __init__(self, by: By) -> None:
         self.by = by
         self._kept: dict[str, _Kept] = {}
+        self._told: set[str] = set()
         self.runs = 0
 
     def add(self, run: Run) -> None:
-        """Count a whole run in."""
+        """Count a whole run in, unless it was told before."""
+        identity = run.summary.identity
+        if identity is not None:
+            if identity in self._told:
+                return
+            self._told.add(identity)
         self.runs += 1
         seen: set[str] = set()
         for call in _calls(run, self.by):

@@ -237,7 +237,7 @@ class Store:
 def _ties(run: RunSummary) -> tuple[str | float | None, ...]:
     """What ties a run to others."""
     when = None if run.repeats is None else run.started_at
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, when
+    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, run.identity, when
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:

@@ -102,9 +102,18 @@ def header_of(task: Task, entry: Entry, told: Record) -> Header:
         replay_of=task.ident_of(entry.sample + attempt_suffix(previous)) if previous else None,
         relation=RETRY if previous else None,
         repeats=task_key(task.name, f"{ident!s}\n{given[:_GIVEN]}"),
+        identity=_identity(task, entry, told),
         size=entry.size,
     )
     return _attempted(header, entry) if entry.attempt is not None else _completed(header, task, told)
+
+
+def _identity(task: Task, entry: Entry, told: Record) -> str | None:
+    """What tells a sample from all others; a log that goes on with another one copies those that it need not repeat."""
+    uuid, started = word(field(told, "uuid")), word(field(told, "started_at"))
+    if uuid is None or started is None:
+        return None
+    return task_key(task.name, "\n".join((uuid, started, entry.key)))
 
 
 def _attempted(header: Header, entry: Entry) -> Header:

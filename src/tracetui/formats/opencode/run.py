@@ -8,7 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.formats.labels import folder_of
+from tracetui.formats.labels import folder_of, task_key
 from tracetui.formats.opencode.records import Info, Record, seconds, whole
 from tracetui.formats.opencode.session import Tree
 from tracetui.formats.opencode.spans import Told
@@ -28,6 +28,9 @@ def header_of(
 ) -> Header:
     """The header, by the first `LEADING` messages of a session and its last one.
 
+    A database, what was exported of it and older files may tell the same session. A fork begins with the same question
+    at the same time, wherever it is told.
+
     A session never ends, it can always be gone on with; but its last turn does.
     """
     status, source, name = None, None, None
@@ -36,6 +39,7 @@ def header_of(
     elif stale:
         status, source = Status.UNKNOWN, StatusSource.DERIVED
     created = info.created if info.created is not None or not leading else leading[0].created
+    first = next((told for told in leading if told.is_prompt), None)
     return Header(
         id=info.id,
         name=folder_of(info.directory) or AGENT,
@@ -48,8 +52,10 @@ def header_of(
         started_at=seconds(created),
         replay_of=original,
         relation=None if original is None else "fork",
+        repeats=None if first is None or first.created is None else task_key(AGENT, f"{first.created}\n{first.said}"),
+        identity=None if info.created is None else task_key(AGENT, f"{info.id}\n{info.created}"),
         parent=info.parent,
-        prompt=next((told.said for told in leading if told.is_prompt), "")[:PREVIEW],
+        prompt="" if first is None else first.said[:PREVIEW],
         tags=(info.branch[:PREVIEW],) if info.branch else (),
         source=(info.directory or "")[:PREVIEW] or None,
         writer=info.version and info.version[:PREVIEW],

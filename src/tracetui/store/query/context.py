@@ -26,7 +26,7 @@ class Context(Protocol):
         """The id of the run's failure signature."""
 
     def relation(self, run: RunSummary) -> str | None:
-        """What it is to its original, in the trace's word, or ``repeat``."""
+        """What it is to its original, in the trace's word, ``copy`` or ``repeat``."""
 
     def replayed(self, run: RunSummary) -> bool:
         """Whether another run replays, forks or retries it."""
@@ -62,7 +62,7 @@ class Told:
         return None
 
     def relation(self, run: RunSummary) -> str | None:
-        if run.repeats is None or self._relations is None:
+        if (run.repeats is None and run.identity is None) or self._relations is None:
             return run.relation
         return self._relations().relation(run.ref)
 

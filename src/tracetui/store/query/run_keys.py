@@ -8,7 +8,7 @@ from tracetui.model import RunSummary, Status
 from tracetui.model.status import plain_word
 from tracetui.store.facts import haystack, moment, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
-from tracetui.store.relations import REPEAT, has_original
+from tracetui.store.relations import COPY, REPEAT, has_original
 
 RunKey = Key[RunSummary]
 
@@ -59,6 +59,11 @@ def _repeated(context: Any) -> Getter[RunSummary]:
 def _repeat(context: Any) -> Getter[RunSummary]:
     relation = context.relation
     return lambda run: run.repeats is not None and relation(run) == REPEAT
+
+
+def _copy(context: Any) -> Getter[RunSummary]:
+    relation = context.relation
+    return lambda run: run.identity is not None and relation(run) == COPY
 
 
 def _status(status: Status) -> Fact[RunSummary]:
@@ -149,6 +154,7 @@ _IS: Final[dict[str, Fact[RunSummary]]] = {
         made(has_original),
     ),
     "repeat": Fact("it does the task of an earlier run: same name, same input", _repeat),
+    "copy": Fact("another file tells the same run", _copy),
 }
 _HAS: Final[dict[str, Fact[RunSummary]]] = {
     "replay": Fact("another run replays, forks or retries it", _replayed),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from tracetui.live.comparing.compared import Calls, Compare, Survey, Verdict
 from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, RunRef, RunSummary
-from tracetui.store.relations import has_original
+from tracetui.store.relations import COPY, has_original
 from tracetui.text import Clean
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.framed import FramedScreen
@@ -83,7 +83,8 @@ class Comparing:
         original = relations.original(run.ref)
         if original is not None:
             known = self.verdicts.get((original, run.ref))
-            repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay} "), "dim"),)
+            word = " copy" if relations.relation(run.ref) == COPY else ""
+            repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
             return Tied(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
         if has_original(run):
             return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
