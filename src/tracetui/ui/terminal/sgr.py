@@ -1,7 +1,7 @@
 """Fewer bytes for the same screen: of each style only what differs from the one before is written.
 
 Textual writes every stretch of text with its whole style and a reset after it, some 40 bytes each. A move of the cursor
-in a list of many colours is mostly that.
+in a list of many colours is mostly that. Blanks have no ink, and moving the cursor shows nothing at all.
 """
 
 from __future__ import annotations
@@ -12,6 +12,10 @@ from typing import Final, NamedTuple
 
 _PARTS: Final = re.compile(r"\x1b\[([0-9;]*)m")
 _RESET: Final = "\x1b[0m"
+_MOVES: Final = re.compile(r"(?:\r?\n|\x1b\[[0-9;]*H)+")
+"""Text that only moves the cursor. Nobody ends the last line of the screen, which would scroll the ground in."""
+_INK_ONLY: Final = frozenset("123")
+"""Bold, dim, italic: what is not seen in blanks."""
 
 
 class Style(NamedTuple):
@@ -43,7 +47,7 @@ class Shortener:
             if at % 2:
                 wanted = _after(wanted, part)
             elif part:
-                if wanted != self._is:
+                if wanted != self._is and not _looks_alike(part, self._is, wanted):
                     out.append(_change(self._is, wanted))
                     self._is = wanted
                 out.append(part)
@@ -51,6 +55,15 @@ class Shortener:
             out.append(_change(self._is, wanted))
             self._is = wanted
         return "".join(out)
+
+
+def _looks_alike(text: str, one: Style, other: Style) -> bool:
+    """Whether text is surely the same to the eye in both styles."""
+    if text[0] not in " \r\n\x1b":
+        return False
+    if text.strip(" "):
+        return _MOVES.fullmatch(text) is not None
+    return one.ground == other.ground and one.attributes | other.attributes <= _INK_ONLY
 
 
 @lru_cache(4096)

@@ -341,6 +341,7 @@ class LineView(LineWidget, can_focus=True):
     def on_resize(self) -> None:
         self._strips.clear()
         self._settle()
+        self.refresh_changed()
 
     def on_focus(self) -> None:
         self._refocused()

@@ -28,7 +28,7 @@ class LineWidget(Widget):
 
     DEFAULT_CSS = "LineWidget { height: 1fr; background: $background; }"
 
-    virtual_size = Reactive(Size(0, 0), layout=False)  # ours follows the size: a second layout would change nothing
+    virtual_size = Reactive(Size(0, 0), layout=False, repaint=False)  # ours follows the size, and a layout paints it
 
     @property
     def look(self) -> Look:
@@ -47,6 +47,13 @@ class LineWidget(Widget):
         super().__init__(id=id)
         self._painted: dict[int, Strip] = {}
         """What the screen shows, by line."""
+
+    def _size_updated(self, size: Size, virtual_size: Size, container_size: Size, layout: bool = True) -> bool:
+        """The layout paints all of what it has moved or resized: painting that once more would show nothing new."""
+        changed = super()._size_updated(size, virtual_size, container_size, layout)
+        if changed:
+            self._exchange_repaint_regions()
+        return changed
 
     def refresh_changed(self) -> None:
         """Paint anew the lines that are other than what is painted."""
@@ -78,7 +85,7 @@ class LineWidget(Widget):
 class Box(Container):
     """Lays out what is in it, and never scrolls."""
 
-    virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
+    virtual_size = Reactive(Size(0, 0), layout=False, repaint=False)  # as in LineWidget
 
 
 class LineBar(LineWidget):
