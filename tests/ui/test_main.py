@@ -312,3 +312,17 @@ async def test_a_folder_of_broken_files_only_is_shown_over_the_whole_width(opene
         assert line[:40] in text_of(app)
         await pilot.resize_terminal(150, 40)
         await until(pilot, lambda: line[:60] in text_of(app), what="the same text on a wider screen")
+
+
+async def test_below_the_smallest_size_it_says_so_and_goes_on_where_it_was(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(80, 24)) as (app, pilot):
+        for keys in ((), ("enter",), ("escape", "T"), ("escape", "S")):
+            await press(pilot, *keys)
+            await pilot.resize_terminal(39, 24)
+            await until(pilot, lambda: "too small: 40×10 needed, 39×24 here" in text_of(app), what="the size")
+            assert len(text_of(app).split()) == 6
+            await pilot.resize_terminal(30, 9)
+            await until(pilot, lambda: text_of(app).strip() == "40×10 needed, 30×9 here", what="the size in short")
+            await pilot.resize_terminal(80, 24)
+            await until(pilot, lambda: "needed" not in text_of(app), what="the screen as before")
+            await settle(pilot)

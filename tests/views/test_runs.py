@@ -46,7 +46,8 @@ def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: 
     ("name", "parent", "shown"),
     [
         ("tides", None, "tides dover #2"),
-        ("tides_of_the_channel", None, "tides_of_t… dover #2"),
+        ("tides_of_the_channel", None, "tides_of_the_channel dover #2"),
+        ("tides_of_the_channel_of_the_north", None, "tides_of_the_channel_o… dover #2"),
         ("tides", "p", "  dover #2"),
     ],
 )
@@ -84,3 +85,14 @@ def test_of_a_long_folder_both_ends_are_seen(width: int) -> None:
 def test_the_columns_fit(width: int) -> None:
     columns = columns_for(width)
     assert sum(size for _, size in columns) + len(columns) - 1 <= width
+
+
+@pytest.mark.parametrize("width", range(34, 200))
+def test_names_get_the_room_that_they_want_and_no_column_is_cut(width: int) -> None:
+    short, long = columns_for(width, name=8), columns_for(width, name=18)
+    for columns in (short, long):
+        assert sum(size for _, size in columns) + len(columns) - 1 <= max(width, 34)
+    assert dict(short)["name"] <= dict(long)["name"]
+    if width >= 53:
+        assert dict(long)["name"] >= 16
+        assert dict(long)["outcome"] >= 16

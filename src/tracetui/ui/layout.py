@@ -16,13 +16,17 @@ Height = float | str
 """Rows, or a share of the room (``1fr``)."""
 
 
+def is_tiny(width: int, height: int) -> bool:
+    """Whether nothing useful fits."""
+    return width < SMALLEST[0] or height < SMALLEST[1]
+
+
 def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iterable[str]) -> dict[str, bool]:
     """Which classes of the style sheet hold for the main screen."""
     return {
         "narrow": width < NARROW,
         "middle": NARROW <= width < WIDE,
         "wide": width >= WIDE,
-        "tiny": width < SMALLEST[0] or height < SMALLEST[1],
         **{f"level-{number}": number == level for number in range(3)},
         **{f"zoom-{name}": name == zoomed for name in panes},
     }

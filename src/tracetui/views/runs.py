@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable
 from functools import cached_property
+from itertools import islice
 from os.path import basename
 from typing import Final, NamedTuple
 
@@ -95,7 +96,7 @@ class RunRows:
     def prepare(self) -> None:
         """Find out ahead what takes a look at every row."""
         self.index("")
-        self.long_names  # noqa: B018 - it is remembered
+        self.longest_name  # noqa: B018 - it is remembered
 
     def __len__(self) -> int:
         return len(self._items)
@@ -138,7 +139,7 @@ class RunRows:
         item = self._items[index]
         if isinstance(item, tuple):
             return _group_line(item, width, self._glyphs)
-        columns = columns_for(width, self._all, long_names=self.long_names)
+        columns = columns_for(width, self._all, name=self.longest_name)
         if isinstance(item, Problem):
             return _problem_line(item, columns, width, self._glyphs)
         pieces: list[Piece] = []
@@ -148,9 +149,17 @@ class RunRows:
         return tuple(pieces[:-1])
 
     @cached_property
-    def long_names(self) -> bool:
-        """Whether runs have labels beside their names, which take more room."""
-        return any(isinstance(run, RunSummary) and run.label and run.ref not in self._below for run in self._items)
+    def longest_name(self) -> int:
+        """Characters of the longest name with what tells it from others, among the first rows: a look at all of very
+        many would take longer than it is worth.
+        """
+        runs = (item for item in islice(self._items, _LOOKED_AT) if isinstance(item, RunSummary))
+        return max(map(self._name_length, runs), default=0)
+
+    def _name_length(self, run: RunSummary) -> int:
+        if not run.label:
+            return len(run.name or run.id)
+        return len(run.label) + (2 if run.ref in self._below else len(run.name) + bool(run.name))
 
     @cached_property
     def _below(self) -> Collection[RunRef]:
@@ -185,12 +194,21 @@ class RunRows:
 
 _LEAST_NAME, _LEAST_OUTCOME = 8, 12
 """Cells below which a column tells nothing."""
+_LOOKED_AT: Final = 2_000
+"""Rows whose names say how much room names want."""
+_NAMES: Final = (16, 18, 20, 24, 28, 32)
+"""Widths of the column of names: there are few, so that it seldom moves while runs arrive."""
+_OUTCOME_FIRST: Final = 16
+"""Cells that the outcome has before names get more than they have anyway."""
 
 
-def columns_for(width: int, everything: bool = False, *, long_names: bool = False) -> list[tuple[str, int]]:
-    """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first."""
-    name = 14 if width < 70 else 20 if long_names and width >= 76 else 15
-    fixed = [("status", 1), ("name", name), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
+def columns_for(width: int, everything: bool = False, *, name: int = 0) -> list[tuple[str, int]]:
+    """(column, cells) for a list of `width` cells, in order; what does not fit is left out, least important first.
+
+    `name` is how many cells the longest name wants; it gets them where the outcome has enough.
+    """
+    least = 14 if width < 70 else 15
+    fixed = [("status", 1), ("name", least), ("outcome", 0), ("time", 5), ("step", 4), ("age", 4)]
     if width < 39:
         fixed.remove(("step", 4))
     if width >= 66 or everything:
@@ -204,7 +222,10 @@ def columns_for(width: int, everything: bool = False, *, long_names: bool = Fals
     if width >= 130 or everything:
         fixed.insert(-2, ("err", 3))
     room = width - sum(size for _, size in fixed) - len(fixed) + 1
-    sizes = {"name": max(_LEAST_NAME, name - max(0, _LEAST_OUTCOME - room)), "outcome": max(_LEAST_OUTCOME, room)}
+    most = least + max(0, room - _OUTCOME_FIRST)
+    size = max(least, min(most, next((one for one in (least, *_NAMES) if one >= name), _NAMES[-1])))
+    size = max(_LEAST_NAME, size - max(0, _LEAST_OUTCOME - room))
+    sizes = {"name": size, "outcome": max(_LEAST_OUTCOME, room + least - size)}
     return [(key, sizes.get(key, size)) for key, size in fixed]
 
 
@@ -213,12 +234,12 @@ def hidden_columns(width: int) -> int:
     return len(columns_for(1000)) - len(columns_for(width))
 
 
-def heading(width: int, everything: bool = False, *, long_names: bool = False) -> Line:
+def heading(width: int, everything: bool = False, *, name: int = 0) -> Line:
     """The names of the columns."""
     cells = []
-    for name, size in columns_for(width, everything, long_names=long_names):
-        label = "" if name == "status" else name
-        cells.append(column(Clean(label), size, "dim", right=name in ("tok", "time", "step", "age", "err")))
+    for key, size in columns_for(width, everything, name=name):
+        label = "" if key == "status" else key
+        cells.append(column(Clean(label), size, "dim", right=key in ("tok", "time", "step", "age", "err")))
         cells.append(Piece(Clean(" ")))
     return tuple(cells[:-1])
 

@@ -211,8 +211,8 @@ class RunList(LineView):
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
-        long_names = isinstance(self.rows, runs.RunRows) and self.rows.long_names
-        return [runs.heading(width, self.arrangement.all_columns, long_names=long_names)]
+        name = self.rows.longest_name if isinstance(self.rows, runs.RunRows) else 0
+        return [runs.heading(width, self.arrangement.all_columns, name=name)]
 
 
 def _same_run(run: RunSummary, items: Iterable[Item]) -> RunRef | None:

@@ -92,8 +92,8 @@ class ComparedScreen(FramedScreen):
         alone = self.zoomed or (self.front if self.narrow else None)
         for name, view in self.views.items():
             view.display = alone is None or name == alone
-        wide, tiny = size.width >= layout.WIDE, size.width < layout.SMALLEST[0] or size.height < layout.SMALLEST[1]
-        for name, holds in {"wide": wide and alone is None, "alone": alone is not None, "tiny": tiny}.items():
+        wide = size.width >= layout.WIDE
+        for name, holds in {"wide": wide and alone is None, "alone": alone is not None}.items():
             self.set_class(holds, name)
         self.share_height()
         self.call_after_refresh(self.refresh_frame)

@@ -13,10 +13,12 @@ from textual.screen import Screen
 
 from tracetui.live.mail import Mail
 from tracetui.text import Clean
+from tracetui.ui import layout
 from tracetui.ui.commands import Command, Keys, shown, typed
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import LineBar
 from tracetui.ui.widgets.prompt import Prompt
+from tracetui.ui.widgets.too_small import TooSmall
 from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
@@ -35,6 +37,8 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     It has no keys but those of the table of commands.
     """
 
+    CSS = "FramedScreen.tiny { layers: default over; }"
+
     app: TraceApp
     virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
 
@@ -46,6 +50,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self.zoomed: str | None = None
         self.said: Line = ()
         self._prompt: Prompt | None = None
+        self._too_small: TooSmall | None = None
         self._asking = ""
         """What the prompt asks for, in words."""
         self._answer: tuple[Callable[[str], None], LineView] | None = None
@@ -84,6 +89,16 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     def view(self) -> LineView:
         """The focused pane."""
         return self.views[self.pane]
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Where nothing useful fits, say so in place of everything."""
+        tiny = layout.is_tiny(*event.size)
+        if tiny and self._too_small is None:
+            self._too_small = TooSmall()
+            self.mount(self._too_small)
+        if self._too_small is not None:
+            self._too_small.display = tiny
+        self.set_class(tiny, "tiny")
 
     # ---- keys
 
