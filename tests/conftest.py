@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 
 from hypothesis import HealthCheck, settings
@@ -16,6 +17,9 @@ for name in [name for name in os.environ if name not in KEPT and not name.starts
 os.environ.update(LANG="C.UTF-8", TZ="UTC")
 time.tzset()
 os.umask(0o022)
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
+    signal.signal(number, signal.SIG_DFL)  # who is started in the background, or to outlive a login, ignores some
 
 settings.register_profile(
     "any-machine",

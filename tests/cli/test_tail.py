@@ -18,8 +18,7 @@ import pytest
 
 from tests.cli.run import Cli
 from tests.live.sessions import Session
-
-SECONDS = 20.0
+from tests.shared import PATIENCE
 
 
 class Tailing:
@@ -39,7 +38,7 @@ class Tailing:
 
     def line(self) -> str:
         """The next line that is printed."""
-        deadline = time.monotonic() + SECONDS
+        deadline = time.monotonic() + PATIENCE
         assert self.process.stdout is not None
         while b"\n" not in self._pending:
             left = deadline - time.monotonic()
@@ -63,7 +62,7 @@ def tailing(*arguments: str, **environment: str) -> Iterator[Tailing]:
     try:
         yield tail
         tail.process.send_signal(signal.SIGINT)
-        assert tail.process.wait(SECONDS) == 130
+        assert tail.process.wait(PATIENCE) == 130
         assert tail.process.stderr is not None
         assert tail.process.stderr.read() == b""
     finally:
@@ -130,7 +129,7 @@ def test_nobody_reads(tmp_path: Path) -> None:
     assert tail.process.stderr is not None
     tail.process.stdout.close()
 
-    assert tail.process.wait(SECONDS) == 141
+    assert tail.process.wait(PATIENCE) == 141
     assert tail.process.stderr.read() == b""
     tail.process.stderr.close()
 

@@ -295,7 +295,7 @@ def test_a_writer_that_locks_is_waited_for_and_no_fault(live: tuple[str, sqlite3
     finish(writer, 1)
     begun = time.monotonic()
     waiting = read(path, chunk.cursor)
-    assert time.monotonic() - begun < 1.0
+    assert time.monotonic() - begun < 4.0  # SQLite itself would wait for five
     assert list(waiting.spans) == []
     writer.execute("COMMIT")
     assert [span.step for span in read(path, waiting.cursor).spans] == [1]

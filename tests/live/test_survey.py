@@ -125,8 +125,8 @@ def test_what_nobody_took_is_not_lost_and_never_that_of_another_job(engine: Engi
 
 def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
     steps = Steps()
-    engine.survey(steps.job)
     began = time.monotonic()
+    engine.survey(steps.job)
     told = mail(engine, lambda survey: time.monotonic() - began > 10 * NEWS_SECONDS)
     steps.finish = True
 

@@ -314,10 +314,8 @@ def test_a_half_written_file_is_told_when_it_has_been_still(tmp_path: Path, begi
     path = tmp_path / "r-1.json"
     whole = paprika(path, "r-1", steps=3)
     path.write_bytes(whole[: len(whole) // 2])
-    tail, replay = begin(from_start=True), Replay()
-    replay.take(tail.events(0.3))
-    assert replay.seen == []
     written = path.stat().st_ctime
+    tail, replay = begin(from_start=True), Replay()
 
     until(tail, replay, lambda: bool(replay.problems))
     assert _now() - written >= 2.0
@@ -349,13 +347,12 @@ def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, be
 
 def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.live.following.tail._changed_at", lambda entry: -1e9)
+    monkeypatch.setattr("tracetui.live.agenda.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')
     tail, replay = begin(from_start=True), Replay()
-    began = _now()
     until(tail, replay, lambda: bool(replay.problems))
 
-    assert _now() - began < 1.5
     path.unlink()
     until(tail, replay, lambda: not replay.problems)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import shutil
 import sqlite3
-import statistics
 import sys
 import threading
 import time
@@ -16,6 +15,8 @@ from pathlib import Path
 import pytest
 
 from tests.live.trees import collect, rewrite_in_secret, settled, walked
+from tests.shared import PATIENCE
+from tracetui.live.watching import watch as module
 from tracetui.live.watching.notify import WatchfilesNotify, open_notify
 from tracetui.live.watching.watch import Watch
 from tracetui.sources.base import Stat
@@ -216,20 +217,20 @@ def test_what_is_known_is_not_reported(tmp_path: Path, begin: Begin) -> None:
 
 
 def test_stop_ends_waiting_at_once(tmp_path: Path, begin: Begin) -> None:
-    watch = settled(begin(tmp_path))
+    watch = settled(begin(tmp_path))  # what follows would take ten minutes
     ended: list[float] = []
 
     def wait() -> None:
-        watch.changes(60.0)
+        watch.changes(600.0)
         ended.append(time.monotonic())
 
     thread = threading.Thread(target=wait)
     thread.start()
     began = time.monotonic()
     watch.stop()
-    thread.join(10.0)
+    thread.join(PATIENCE)
 
-    assert ended[0] - began < 1.0
+    assert ended[0] - began < 60.0
     assert watch.changes(60.0) == watch.sweep() == []
     watch.stop()
 
@@ -245,18 +246,15 @@ def test_a_burst_of_files_is_reported_whole(tmp_path: Path) -> None:
 
 
 @LINUX
-def test_hints_come_long_before_the_next_look(tmp_path: Path) -> None:
+def test_hints_come_before_the_next_look(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SWEEP_SECONDS", 3600.0)
+    monkeypatch.setattr(module, "GLANCE_SECONDS", 3600.0)
     watch = settled(Watch(LocalSource(), [str(tmp_path)]))
     file = tmp_path / "a.json"
     file.write_bytes(b"")
     collect(watch, bool)
-    taken: list[float] = []
     for _ in range(9):
-        began = time.monotonic()
         with file.open("ab") as writer:
             writer.write(b"x")
         collect(watch, bool)
-        taken.append(time.monotonic() - began)
     watch.stop()
-
-    assert statistics.median(taken) < 0.2

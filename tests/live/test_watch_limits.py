@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.live.trees import collect, rewrite_in_secret, settled, walked
+from tests.live.trees import collect, descriptors, rewrite_in_secret, settled, until_open, walked
 from tracetui.live.watching import notify
 from tracetui.live.watching.inotify import Inotify
 from tracetui.live.watching.notify import remote
@@ -26,9 +26,9 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc ar
 
 @LINUX
 def test_nothing_leaks_when_folders_come_and_go(tmp_path: Path) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before, others = descriptors(), watches()
     watch = settled(Watch(LocalSource(), [str(tmp_path)]))
-    open_now, watched = len(os.listdir("/proc/self/fd")), watches()
+    open_now, watched = descriptors(), watches()
     for i in range(30):
         folder = tmp_path / f"{i % 3}" / "deep"
         folder.mkdir(parents=True)
@@ -38,10 +38,10 @@ def test_nothing_leaks_when_folders_come_and_go(tmp_path: Path) -> None:
         shutil.rmtree(folder.parent)
         collect(watch, lambda seen: None in seen.values())
 
-    assert watches() == watched == 1
-    assert len(os.listdir("/proc/self/fd")) == open_now
+    assert watches() == watched == others + 1
+    until_open(open_now)
     watch.stop()
-    assert len(os.listdir("/proc/self/fd")) == before
+    until_open(before)
 
 
 def watches() -> int:
@@ -59,9 +59,10 @@ def test_links_and_hidden_folders_cost_no_watch(tmp_path: Path) -> None:
     (tmp_path / "up").symlink_to("..")
     (tmp_path / ".hidden" / "deep").mkdir(parents=True)
     (tmp_path / "real").mkdir()
+    others = watches()
     watch = settled(Watch(LocalSource(), [str(tmp_path)]))
 
-    assert watches() == watch.folders == 2
+    assert watches() - others == watch.folders == 2
     watch.stop()
 
 
@@ -149,12 +150,12 @@ def test_without_watches_left_it_polls(tmp_path: Path) -> None:
         (tmp_path / f"{i}").mkdir()
         (tmp_path / f"{i}" / "a.json").write_bytes(b"{}")
     known = {path: entry.stat for path, entry in walked(tmp_path).items() if entry.stat is not None}
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     watch = Watch(LocalSource(), [str(tmp_path)], known=known, notify=Exhausted)
 
     assert watch.sweep() == []
     assert (watch.how, watch.why) == ("polling", "no watches left (ENOSPC)")
-    assert len(os.listdir("/proc/self/fd")) == before
+    until_open(before)
     (tmp_path / "1" / "a.json").write_bytes(b"[]")
     assert collect(watch, bool).keys() == {str(tmp_path / "1" / "a.json")}
     watch.stop()

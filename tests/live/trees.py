@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable
@@ -30,6 +31,19 @@ def settled(watch: Watch) -> Watch:
     """The watch, once it knows what is there."""
     watch.sweep()
     return watch
+
+
+def descriptors() -> int:
+    """How many files this process has open, when those are closed that nobody holds any more."""
+    gc.collect()
+    return len(os.listdir("/proc/self/fd"))
+
+
+def until_open(count: int) -> None:
+    """Wait until no more than so many files are open: what tests before this one left to threads closes late."""
+    deadline = time.monotonic() + PATIENCE
+    while (now := descriptors()) > count:
+        assert time.monotonic() < deadline, f"{now} files are open"
 
 
 def walked(*roots: Path) -> dict[str, Entry]:

@@ -151,9 +151,9 @@ def test_a_hundred_thousand_calls_take_a_moment() -> None:
     run = calls("ab" * 20_000 + "cdef" * 5_000 + "g" * 40_000)
     best = 9.0
     for _ in range(5):
-        begun = time.perf_counter()
+        begun = time.process_time()
         found = candidates(run)
-        best = min(best, time.perf_counter() - begun)
+        best = min(best, time.process_time() - begun)
 
     assert [(one.period, len(one.calls)) for one in found] == [(2, 40_000), (4, 20_000), (1, 40_000)]
     assert best < 0.3  # 0.05 on an idle machine

@@ -12,7 +12,9 @@ from typing import Protocol
 
 import pytest
 from textual.pilot import Pilot
+from textual.widgets import Input
 
+from tests.shared import PATIENCE
 from tracetui import demo
 from tracetui.live.engine import Engine
 from tracetui.redact import Redactor
@@ -33,6 +35,12 @@ def fixed_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv(prices.SWITCH, "off")  # they change with the library
     time.tzset()
+
+
+@pytest.fixture(autouse=True)
+def still_cursor(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The cursor of a prompt is in every picture: one that blinks is in half of them."""
+    monkeypatch.setattr(Input, "_toggle_cursor", lambda self: None)
 
 
 @pytest.fixture(autouse=True)
@@ -91,12 +99,11 @@ def opened() -> Opener:
 
 
 async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str = "the condition") -> None:
-    """Wait for a state of the screen, at most a few seconds; never for a time."""
-    for _ in range(2000):
-        if condition():
-            return
+    """Wait for a state of the screen, never for a time."""
+    end = time.monotonic() + PATIENCE
+    while not condition():
+        assert time.monotonic() < end, f"{what} did not come about"
         await pilot.pause(0.005)
-    raise AssertionError(f"{what} did not come about")
 
 
 async def settle(pilot: Pilot[int]) -> None:

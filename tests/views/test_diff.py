@@ -299,12 +299,12 @@ def test_a_huge_message_costs_only_what_is_seen(side: bool) -> None:
     a, b = "\n".join(lines), "\n".join([*lines[:9999], "another", *lines[10_000:]])
     both = section(a, b)
     assert len(both.compared.hunks) == 3
-    begin = time.perf_counter()
+    begin = time.process_time()
     rows = rows_of(both, side=side)
     assert len(rows) < 20
     for i in range(len(rows)):
         rows.line(i, 120)
-    assert time.perf_counter() - begin < 1
+    assert time.process_time() - begin < 1
 
 
 def test_runs_that_share_no_step_are_said_to_and_by_what_they_were_compared() -> None:
