@@ -87,10 +87,6 @@ class Forgetful(Paprika):
         return chunk if cursor is START else msgspec.structs.replace(chunk, spans=[])
 
 
-def pieces(fmt: Format, case: Path) -> None:
-    testing.check_pieces(fmt, case, [0.2])
-
-
 @pytest.mark.parametrize(
     ("faulty", "check"),
     [
@@ -102,7 +98,7 @@ def pieces(fmt: Format, case: Path) -> None:
         (Dropping(), testing.check_nothing_lost),
         (Choosy(), testing.check_unknown_fields),
         (Trusting(), testing.check_hostile),
-        (Eager(), pieces),
+        (Eager(), testing.check_growth),
         (Stuck(), testing.check_growth),
         (Forgetful(), testing.check_growth),
     ],

@@ -6,8 +6,6 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from tracetui import testing
 from tracetui.formats import registry
@@ -52,13 +50,6 @@ def test_what_is_not_understood_is_counted(name: str, case: Path) -> None:
 @every_case
 def test_reads_what_expected_json_holds(name: str, case: Path) -> None:
     testing.check_expected(load(name), case)
-
-
-@every_case
-@settings(max_examples=15, deadline=None)
-@given(cuts=st.lists(st.floats(0, 1), min_size=1, max_size=5))
-def test_read_in_pieces_is_read_at_once(name: str, case: Path, cuts: list[float]) -> None:
-    testing.check_pieces(load(name), case, cuts)
 
 
 @every_case

@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from fnmatch import fnmatchcase
-from functools import partial
 from pathlib import Path
 from random import Random
 from typing import Any, Final
@@ -44,7 +44,6 @@ __all__ = [
     "check_hostile",
     "check_ledger",
     "check_nothing_lost",
-    "check_pieces",
     "check_sniff",
     "check_summaries",
     "check_unknown_fields",
@@ -70,9 +69,6 @@ def check_format(fmt: Format, cases_dir: str | os.PathLike[str], *, seed: int = 
         check_unknown_fields(fmt, case)
         check_hostile(fmt, case, seed=seed)
         check_growth(fmt, case, seed=seed)
-        random = Random(seed)  # noqa: S311 - to cut files, not to keep secrets
-        for _ in range(5):
-            check_pieces(fmt, case, [random.random() for _ in range(random.randint(1, 6))])
 
 
 def cases(folder: str | os.PathLike[str]) -> list[Path]:
@@ -96,7 +92,7 @@ def check_summaries(fmt: Format, case: Path) -> None:
     """Both stages of `summarize` agree with the summary of the whole run."""
     with copied(case) as root:
         for path in claimed(fmt, root):
-            _check_stages(fmt, path)
+            _check_stages(fmt, path, *_stages(fmt, path))
 
 
 def check_ledger(fmt: Format, case: Path) -> None:
@@ -121,51 +117,31 @@ def check_expected(fmt: Format, case: Path) -> None:
     )
 
 
-def check_pieces(fmt: Format, case: Path, cuts: Sequence[float]) -> None:
-    """A file that grows (it ends at each of `cuts`, from 0 to 1, in turn) is read as one that was there at once."""
-    with copied(case) as root:
-        for path in claimed(fmt, root):
-            whole = Path(path).read_bytes()
-            expected = {ref: plain_run(read_run(fmt, ref)) for ref in _refs(fmt, path)[:5]}
-            readers = {ref: Growing(fmt, ref) for ref in expected}
-            sizes = sorted(round(cut * len(whole)) for cut in cuts)
-            for number, size in enumerate((*sizes, len(whole))):
-                write(path, whole[:size], MTIME + number - len(sizes), again=number > 0)
-                for reader in readers.values():
-                    reader.read(whole=size == len(whole))
-            for ref, reader in readers.items():
-                _same(plain_run(reader.run()), expected[ref], f"{ref.address} cut at {sizes} of {len(whole)}")
-
-
 def check_growth(fmt: Format, case: Path, *, seed: int = 1) -> None:
     """While a file is written, a reader with a cursor knows at every stop what a fresh reader finds, bodies included.
 
-    So a span is given again whenever anything about it has changed. Databases get their rows from a real writer.
+    So a span is given again whenever anything about it has changed. Files grow byte by byte, as when they are copied;
+    databases get their rows from a real writer as well.
     """
-    random = Random(seed)  # noqa: S311
+    random = Random(seed)  # noqa: S311 - to cut files, not to keep secrets
     with copied(case) as root:
         for path in claimed(fmt, root):
             refs = _refs(fmt, path)
-            if Path(path).read_bytes()[:16] == b"SQLite format 3\0":
+            growth.check_bytes(fmt, path, refs[:5], random)
+            if hostile.is_database(Path(path).read_bytes()):
                 growth.check_rows(fmt, path, refs, random)
-            else:
-                growth.check_bytes(fmt, path, refs[:5], random)
 
 
 def check_hostile(fmt: Format, case: Path, *, seed: int = 1, count: int = 120) -> None:
     """Broken variants of the files give problems or a `FormatError`, never anything else, and agreeing summaries."""
     random = Random(seed)  # noqa: S311
     with copied(case) as root:
-        for path in claimed(fmt, root):
-            variants = list(hostile.variants(Path(path), random, count))
-            for suffix in ("-wal", "-shm"):
-                Path(path + suffix).unlink(missing_ok=True)
-            for label, data in variants:
-                write(path, data, MTIME)
-                try:
-                    _exercise(fmt, path)
-                except Exception as error:
-                    raise AssertionError(f"{fmt.name}, {case.name}, {label}: {error!r}") from error
+        for path, label, data in hostile.variants(claimed(fmt, root), random, count):
+            write(path, data, MTIME)
+            try:
+                _exercise(fmt, path)
+            except Exception as error:
+                raise AssertionError(f"{fmt.name}, {case.name}, {label}: {error!r}") from error
 
 
 def check_nothing_lost(fmt: Format, case: Path) -> None:
@@ -219,16 +195,23 @@ def _refs(fmt: Format, path: str) -> list[RunRef]:
     return [summary.ref for summary in _summaries(fmt, path, deep=False)[0]]
 
 
-def _check_stages(fmt: Format, path: str) -> None:
-    quick, deep = _summaries(fmt, path, deep=False)[0], _summaries(fmt, path, deep=True)[0]
+def _stages(fmt: Format, path: str) -> tuple[list[RunSummary], list[RunSummary]]:
+    return _summaries(fmt, path, deep=False)[0], _summaries(fmt, path, deep=True)[0]
+
+
+def _check_stages(fmt: Format, path: str, quick: list[RunSummary], deep: list[RunSummary]) -> list[Run]:
+    """Both stages agree with the whole runs, which are given back."""
+    runs = []
     assert len({one.ref for one in deep}) == len(deep), f"{path}: two runs share an address"
     _same([one.ref for one in quick], [one.ref for one in deep], f"{path}: runs of both stages")
     for first, second in zip(quick, deep, strict=True):
         _typed(first)
         _typed(second)
-        full = msgspec.structs.replace(read_run(fmt, second.ref).summary, modified_at=second.modified_at)
+        runs.append(run := read_run(fmt, second.ref))
+        full = msgspec.structs.replace(run.summary, modified_at=second.modified_at)
         _same(plain(second), plain(full), f"{path}: summarize(deep=True) and the whole run")
         _check_quick(first, second, path)
+    return runs
 
 
 def _check_unread(run: Run) -> None:
@@ -276,32 +259,16 @@ def _exercise(fmt: Format, path: str) -> None:
     with LocalSource().open(path) as file:
         score = fmt.sniff(file)
     assert isinstance(score, int), "sniff gives no number"
-    if _raises(lambda: _summaries(fmt, path, deep=False)) or _raises(lambda: _summaries(fmt, path, deep=True)):
+    try:
+        stages = _stages(fmt, path)
+    except ALLOWED:
         return
-    runs = _summaries(fmt, path, deep=False)[0]
-    for summary in runs[:20]:
-        try:
-            run = read_run(fmt, summary.ref)
-        except ALLOWED:
-            continue
+    for run in _check_stages(fmt, path, *stages)[:20]:
         for item in (run.summary, run.body, *run.spans, *run.problems):
             _typed(item)
         for span in run.spans:
-            _raises(partial(_check_body, run, span))
-    if runs:
-        _check_stages(fmt, path)
-
-
-def _check_body(run: Run, span: Span) -> None:
-    _typed(run.load(span))
-
-
-def _raises(call: Callable[[], object]) -> bool:
-    try:
-        call()
-    except ALLOWED:
-        return True
-    return False
+            with suppress(*ALLOWED):
+                _typed(run.load(span))
 
 
 def _typed(item: msgspec.Struct) -> None:
@@ -319,7 +286,7 @@ def _typed(item: msgspec.Struct) -> None:
 
 def _source_leaves(path: Path) -> Iterator[tuple[str, str | int | float]]:
     data = path.read_bytes()
-    if data.startswith(b"SQLite format 3\0"):
+    if hostile.is_database(data):
         for where, value in hostile.rows(path):
             if isinstance(value, bytes):
                 yield from (leaf for record in hostile.parse(value)[0] for leaf in leaves(record, where))

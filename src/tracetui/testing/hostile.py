@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
+from itertools import cycle, islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -13,7 +15,8 @@ from typing import Any, Final
 
 _NEST: Final = "@nest@"
 _DIGITS: Final = "@digits@"
-_MARKS: Final = ((f'"{_NEST}"', "[" * 20_000 + "]" * 20_000), (f'"{_DIGITS}"', "9" * 5_000))
+_GONE: Final = "@gone@"
+_MARKS: Final = ((f'"{_NEST}"', "[" * 2_000 + "]" * 2_000), (f'"{_DIGITS}"', "9" * 5_000))
 JUNK: Final[tuple[Any, ...]] = (
     None,
     True,
@@ -43,14 +46,22 @@ JUNK: Final[tuple[Any, ...]] = (
 """What a value is replaced with."""
 
 
-def variants(path: Path, random: Random, count: int) -> Iterator[tuple[str, bytes]]:
-    """About `count` broken variants of the file at `path`, each with a label that names it."""
-    data = path.read_bytes()
-    yield from _bytes(data, random, count // 4)
-    if data.startswith(b"SQLite format 3\0"):
-        yield from _databases(path, random, count)
-    else:
-        yield from _documents(data, random, count)
+def variants(paths: Sequence[str], random: Random, count: int) -> Iterator[tuple[str, str, bytes]]:
+    """(path, label, content) of broken variants of the files of a case, file by file; after the last of a file itself.
+
+    About `count` of them have one value replaced, of as many kinds of places as there are, whichever file they are in.
+    """
+    for path in paths:
+        _fold_in(path)
+    sources = {path: Path(path).read_bytes() for path in paths}
+    cuts = max(5, count // (8 * max(1, len(paths))))
+    values = dict(_values({path: parse(data) for path, data in sources.items()}, random, count))
+    for path, data in sources.items():
+        for label, broken in _bytes(data, random, cuts):
+            yield path, label, broken
+        for label, broken in _databases(data, random, count) if is_database(data) else values.get(path, ()):
+            yield path, label, broken
+        yield path, "as it was", data
 
 
 def parse(data: bytes) -> tuple[list[Any], bool]:
@@ -96,43 +107,70 @@ def _bytes(data: bytes, random: Random, count: int) -> Iterator[tuple[str, bytes
     yield "utf-16", data.decode("utf-8", "replace").encode("utf-16")
     yield "nested", b'{"a":' * 50_000
     yield "zeros inside", data[: len(data) // 2] + bytes(512) + data[len(data) // 2 :]
-    for _ in range(max(1, count // 2)):
+    for _ in range(count):
         place = random.randrange(len(data) + 1)
         yield f"cut at {place}", data[:place]
-    for _ in range(max(1, count // 2)):
+    for _ in range(count):
         place = random.randrange(len(data) + 1)
         junk = random.choice((b"\xff\xfe", b"\xc3(", b"\xed\xa0\x80", b'"', b"}", b"\\", b"\n", b"\0"))
         yield f"{junk!r} at {place}", data[:place] + junk + data[place:]
 
 
-def _documents(data: bytes, random: Random, count: int) -> Iterator[tuple[str, bytes]]:
-    records, document = parse(data)
-    found = places(records)
-    if not found:
-        return
-    yield "nulls everywhere", _marked(_nulled(data, records), document)
-    for _ in range(count):
-        where, key = random.choice(found)
-        before, junk = where[key], random.choice(JUNK)
-        where[key] = junk
-        yield f"{key!r} = {str(junk)[:30]!r}", _marked(records, document)
-        where[key] = before
-    for where, key in random.sample(found, min(len(found), count // 4)):
-        if isinstance(where, dict):
-            kept = dict(where)
+Parsed = tuple[list[Any], bool]
+
+
+def _values(
+    sources: dict[str, Parsed], random: Random, count: int
+) -> Iterator[tuple[str, Iterator[tuple[str, bytes]]]]:
+    """For each file that holds JSON its variants with other values."""
+    found = [(path, *place) for path, (records, _) in sources.items() for place in _kinds(records)]
+    random.shuffle(found)
+    first = {kind: number for number, (*_, kind) in reversed(list(enumerate(found)))}
+    order = sorted(range(len(found)), key=lambda number: first[found[number][-1]] != number)
+    junk = [*JUNK, *[_GONE] * 4]
+    random.shuffle(junk)
+    chosen: dict[str, list[tuple[Any, Any, Any]]] = {}
+    for number, (path, where, key, _) in zip(range(count), map(found.__getitem__, cycle(order)), strict=False):
+        chosen.setdefault(path, []).append((where, key, junk[number % len(junk)]))
+    for path, parsed in sources.items():
+        yield path, _replaced(parsed, chosen.get(path, []))
+
+
+def _replaced(parsed: Parsed, chosen: Iterable[tuple[Any, Any, Any]]) -> Iterator[tuple[str, bytes]]:
+    records, document = parsed
+    if records:
+        yield "nulls everywhere", _marked(_nulled(records), document)
+    for where, key, junk in chosen:
+        kept = where.copy()
+        if junk == _GONE:
             del where[key]
-            yield f"without {key!r}", _marked(records, document)
-            where.clear()
-            where.update(kept)
+        else:
+            where[key] = junk
+        yield f"{key!r} = {str(junk)[:30]!r}", _marked(records, document)
+        where.clear()
+        where.update(kept) if isinstance(where, dict) else where.extend(kept)
 
 
-def _nulled(data: bytes, records: list[Any]) -> list[Any]:
-    """All leaves are null; the records are decoded anew, so that the given ones stay as they are."""
-    again, _ = parse(data)
+def _kinds(records: list[Any]) -> Iterator[tuple[Any, Any, int]]:
+    """(container, key or index, kind) of every value; a kind are equal names within objects of equal names."""
+    todo = [(record, 0) for record in records]
+    while todo:
+        item, above = todo.pop()
+        names = frozenset(item) if isinstance(item, dict) else None
+        keys = list(item) if isinstance(item, dict) else range(len(item)) if isinstance(item, list) else ()
+        for key in keys:
+            kind = hash((above, names, names and key))
+            yield item, key, kind
+            todo.append((item[key], kind))
+
+
+def _nulled(records: list[Any]) -> list[Any]:
+    """The records with null for every leaf."""
+    again: list[Any] = json.loads(json.dumps(records))
     for where, key in places(again):
         if not isinstance(where[key], dict | list):
             where[key] = None
-    return again if again else records
+    return again
 
 
 def _marked(records: list[Any], document: bool) -> bytes:
@@ -142,53 +180,59 @@ def _marked(records: list[Any], document: bool) -> bytes:
     return data
 
 
-def _databases(path: Path, random: Random, count: int) -> Iterator[tuple[str, bytes]]:
+def _databases(data: bytes, random: Random, count: int) -> Iterator[tuple[str, bytes]]:
     """The same database with one column of one table overwritten in every row."""
-    columns = _columns(path)
-    for _ in range(min(count, 4 * len(columns))):
-        table, column = random.choice(columns)
-        junk = random.choice((None, -1, 9e99, "", "x", "\x1b[31m", b"\xff\xfe\0", b"null", "[[[]]]", '{"a":'))
-        with TemporaryDirectory() as folder:
-            copy = Path(folder, "copy.db")
-            _fold_in(path, copy)
+    columns = _columns(data)
+    random.shuffle(columns)
+    junk = (None, -1, 9e99, "", "x", "\x1b[31m", b"\xff\xfe\0", b"null", "[[[]]]", '{"a":', "{}")
+    for number, (table, column) in enumerate(islice(cycle(columns), min(count, 2 * len(columns)))):
+        value = junk[number % len(junk)]
+        with closing(_opened(data)) as connection:
             try:
-                with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-                    connection.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ?', (junk,))  # noqa: S608
+                connection.execute(f'UPDATE OR IGNORE "{table}" SET "{column}" = ?', (value,))  # noqa: S608
             except sqlite3.Error:
                 continue  # a constraint of the table forbids it
-            yield f"{table}.{column} = {junk!r}", copy.read_bytes()
+            yield f"{table}.{column} = {value!r}", connection.serialize()
 
 
 def rows(path: Path) -> Iterator[tuple[str, Any]]:
     """Every value of every row of a database, as (``table.column``, value)."""
     with TemporaryDirectory() as folder:
-        copy = Path(folder, "copy.db")
-        _fold_in(path, copy)
-        with closing(sqlite3.connect(copy)) as connection:
-            for table, column in _columns(copy):
-                for (value,) in connection.execute(f'SELECT "{column}" FROM "{table}"'):  # noqa: S608
-                    yield f"{table}.{column}", value
+        copy = shutil.copy(path, folder)
+        if Path(f"{path}-wal").exists():
+            shutil.copy(f"{path}-wal", folder)
+        _fold_in(copy)
+        data = Path(copy).read_bytes()
+    with closing(_opened(data)) as connection:
+        for table, column in _columns(data):
+            for (value,) in connection.execute(f'SELECT "{column}" FROM "{table}"'):  # noqa: S608
+                yield f"{table}.{column}", value
 
 
-def _columns(path: Path) -> list[tuple[str, str]]:
-    with TemporaryDirectory() as folder:
-        copy = Path(folder, "copy.db")
-        _fold_in(path, copy)
-        with closing(sqlite3.connect(copy)) as connection:
-            tables = connection.execute(
-                "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'"
-                " AND name NOT LIKE '%\\_fts%' ESCAPE '\\'"
-            ).fetchall()
-            return [
-                (table, row[1]) for (table,) in tables for row in connection.execute(f'PRAGMA table_info("{table}")')
-            ]
+def _columns(data: bytes) -> list[tuple[str, str]]:
+    with closing(_opened(data)) as connection:
+        tables = connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0 AND name NOT LIKE 'sqlite_%'"
+            " AND name NOT LIKE '%\\_fts%' ESCAPE '\\'"
+        ).fetchall()
+        return [(table, row[1]) for (table,) in tables for row in connection.execute(f'PRAGMA table_info("{table}")')]
 
 
-def _fold_in(path: Path, copy: Path) -> None:
-    """Copy a database with its write-ahead log folded in, as one file."""
-    copy.write_bytes(path.read_bytes())
-    log = path.with_name(path.name + "-wal")
-    if log.exists():
-        copy.with_name(copy.name + "-wal").write_bytes(log.read_bytes())
-    with closing(sqlite3.connect(copy, isolation_level=None)) as connection:
-        connection.execute("PRAGMA journal_mode = DELETE")
+def _opened(data: bytes) -> sqlite3.Connection:
+    """A database in memory, of the bytes of one."""
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.deserialize(data)
+    return connection
+
+
+def is_database(data: bytes) -> bool:
+    """Whether these bytes begin a database of SQLite."""
+    return data.startswith(b"SQLite format 3\0")
+
+
+def _fold_in(path: str) -> None:
+    """Fold the write-ahead log of a database into its file; any other file stays as it is."""
+    if is_database(Path(path).read_bytes()):
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("PRAGMA synchronous = OFF")  # it need not outlive the test
+            connection.execute("PRAGMA journal_mode = DELETE")

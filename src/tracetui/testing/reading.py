@@ -98,6 +98,8 @@ def files(root: Path) -> list[str]:
 def write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
     """Make the file hold `data`; `again`: by appending to what it holds, as a writer does."""
     target = Path(path)
+    if not again:
+        target.unlink(missing_ok=True)  # emptied instead, it would be written through to the disk at once
     with target.open("ab" if again else "wb") as stream:
         stream.write(data[target.stat().st_size :] if again else data)
     os.utime(target, (mtime, mtime))
