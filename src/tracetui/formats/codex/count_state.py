@@ -98,6 +98,8 @@ class CountState:
         tally.spans, tally.tool_calls, tally.last_end = self.spans, len(calls), self.end
         tally.tools = kept({call.name[:PREVIEW] for call in calls})
         self.failures.count(tally)
+        if len({one.total_tokens is None for one in self.used}) > 1:
+            raise Irregular  # those without a total count with their input and output: `Usage` adds them up
         columns = ([getattr(one, name) for one in self.used] for name in Counts.__struct_fields__)
         told = ([value for value in column if value is not None] for column in columns)
         tally.usage = Usage(*(sum(column) if column else None for column in told))

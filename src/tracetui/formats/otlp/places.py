@@ -33,9 +33,12 @@ class Places(NamedTuple):
 
 
 def traces_on(data: bytes) -> Iterator[str | None]:
-    """The traces that a line names; None for one that is written with escapes."""
+    """The traces that a line names; None for one that is written with escapes, or not in UTF-8."""
     for match in _TRACE.finditer(data):
-        yield None if match[1] is None else normal_id(match[1].decode("utf-8", "replace"))
+        try:
+            yield None if match[1] is None else normal_id(match[1].decode())
+        except UnicodeDecodeError:
+            yield None
 
 
 def places_of(file: File, key: str) -> list[Finished] | None:
