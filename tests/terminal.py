@@ -218,12 +218,12 @@ class Terminal:
             at = self._draw_until(holds)
         return at
 
-    def wait_quiet(self, seconds: float = 0.3, *, timeout: float = PATIENCE) -> float:
-        """Wait until for so long nothing came, nor anything was about to; returns when the last byte came."""
+    def wait_quiet(self, seconds: float = 0.3, *, timeout: float = PATIENCE, at_rest: bool = True) -> float:
+        """Wait until for so long nothing came, nor anything was about to (`at_rest`); returns when the last byte came."""
         end = time.perf_counter() + timeout
         quiet_since = time.perf_counter()
         while time.perf_counter() < min(end, quiet_since + seconds):
-            if self.read(min(seconds, 0.05)) or self._works():
+            if self.read(min(seconds, 0.05)) or (at_rest and self._works()):
                 quiet_since = time.perf_counter()
         self.draw()
         return self.received[-1].at if self.received else self.started

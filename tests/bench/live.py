@@ -138,7 +138,7 @@ def _other_run(files: int, rounds: int) -> list[float]:
 
 def _probe(terminal: Terminal, session: Session, number: int, shows: str) -> float:
     """Write a step at a random moment, after quiet; milliseconds until the screen shows it."""
-    terminal.wait_quiet(0.2 + _CHANCE.random() / 2, timeout=2)
+    terminal.wait_quiet(0.2 + _CHANCE.random() / 2, timeout=2, at_rest=False)
     lines = writers.step_lines(number)
     at = time.perf_counter()
     session.write_bytes(lines)
@@ -269,7 +269,7 @@ def _beside(
         _read_for(terminal, 2)  # until the list is arranged anew, too
         for key in moves["first"]:
             terminal.send(key)
-            terminal.wait_quiet(0.1, timeout=1)
+            terminal.wait_quiet(0.1, timeout=1, at_rest=False)
         terminal.wait_for(moves["until"], timeout=20)
         _read_for(terminal, 1)  # until the panes have their heights
         cursor = Cursor(terminal, moves["keys"], moves["by"])

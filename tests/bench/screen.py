@@ -95,7 +95,7 @@ def _start(begin: Callable[[], Terminal], row: str) -> Start:
     """Start until a row shows, and on until everything is loaded."""
     with begin() as terminal:
         shown = terminal.wait_for(row, timeout=60)
-        terminal.wait_quiet(0.3)
+        terminal.wait_quiet(0.3, at_rest=False)
         frames = _frames(terminal.received)
         terminal.wait_for(LOADING, gone=True, timeout=180)
         return Start((shown - terminal.started) * 1000, frames, len(terminal.output), peak(terminal))
@@ -125,10 +125,10 @@ class Key(NamedTuple):
 
 
 def press(terminal: Terminal, *keys: str, quiet: float = 0.08) -> Key:
-    """Type and wait until nothing more comes."""
+    """Type and wait until nothing more comes, whatever else the program is doing."""
     before = len(terminal.received)
     at = terminal.send(*keys)
-    last = terminal.wait_quiet(quiet)
+    last = terminal.wait_quiet(quiet, at_rest=False)
     new = terminal.received[before:]
     output = b"".join(data for _, data in new)
     return Key((last - at) * 1000 if new else 0.0, len(output), len(plain(output)))
