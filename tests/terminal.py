@@ -219,7 +219,7 @@ class Terminal:
         return at
 
     def wait_quiet(self, seconds: float = 0.3, *, timeout: float = PATIENCE, at_rest: bool = True) -> float:
-        """Wait until for so long nothing came, nor anything was about to (`at_rest`); returns when the last byte came."""
+        """Wait until for so long nothing came, nor (`at_rest`) anything was about to; tells when the last one came."""
         end = time.perf_counter() + timeout
         quiet_since = time.perf_counter()
         while time.perf_counter() < min(end, quiet_since + seconds):
