@@ -269,3 +269,24 @@ def test_any_tab_of_anything_fits_any_width(run: Run, body: Body, run_body: RunB
             detail.fold(rows, i)
             above = detail.parent(rows, i)
             assert above is None or above < i
+
+
+def test_the_messages_say_what_the_call_used() -> None:
+    span = make_span("1", "gpt-4o", Operation.CHAT, 0, 900, step=1, usage=Usage(9000, 40, cache_read_tokens=8000))
+    body = Body(input_messages=(Message("user", (Text("go on"),)),))
+    rows = detail.rows(run_with(span), span, body, "messages", width=60)
+    assert texts(rows, 60)[0].startswith("tokens   in 9.0k  out 40")
+    assert "cache read 8.0k" in texts(rows, 60)[0]
+    assert texts(rows, 60)[-1] == "user      ▎ go on"
+
+
+@pytest.mark.parametrize("width", [30, 40, 48, 80])
+def test_no_number_of_a_fact_is_cut(width: int) -> None:
+    limit = Limit("max_tokens", current=6548, limit=50_000)
+    used = Usage(486_000, 7_800, 493_800, cache_read_tokens=461_000, cache_creation_tokens=25_200, reasoning_tokens=5)
+    span = make_span("1", "gpt-4o", Operation.CHAT, 0, 900, step=1, usage=used, status=Status.ERROR)
+    run = make_run([span], body=RunBody(limits=(limit,)))
+    for tab in ("error", "overview"):
+        told = texts(detail.rows(run, span, Body(), tab, width=width), width)
+        assert not any(row[-2:-1].isdigit() and row.endswith("…") for row in told), told
+    assert any("6 548 / 50 000" in row for row in texts(detail.rows(run, span, Body(), "error", width=width), width))

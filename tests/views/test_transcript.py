@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.views.build import check_rows, texts
 from tracetui.model import Blob, Message, Reasoning, Text, ToolCall, ToolResult
-from tracetui.views.transcript import transcript
+from tracetui.views.transcript import last_reply, transcript
 
 TALK = (
     Message("system", (Text("You are careful."),)),
@@ -72,3 +72,24 @@ def test_it_fits_any_width() -> None:
     )
     for width in range(1, 80):
         check_rows(transcript([*TALK, hostile], width=width), width)
+
+
+def test_what_came_last_is_marked_and_what_was_before_is_one_row() -> None:
+    roles = ["system", "user", "assistant", "assistant", "tool", "assistant"]
+    told = [Message(role, (Text(f"said {i}"),)) for i, role in enumerate(roles)]
+    given = told[:5]
+    assert last_reply(given) == 2
+    assert last_reply(told[:2]) == 0
+    rows = transcript(told, width=40, came=range(2, 5))
+    assert texts(rows, 40) == [
+        "▸ 2 earlier messages: system, user",
+        "+ assistant ▎ said 2",
+        "+ assistant ▎ said 3",
+        "+ tool      ▎ said 4",
+        "  assistant ▎ said 5",
+    ]
+    fold = rows.fold(0)
+    assert fold is not None
+    rows = transcript(told, width=40, came=range(2, 5), opened=frozenset({fold.key}))
+    assert texts(rows, 40)[:2] == ["  system    ▎ said 0", "  user      ▎ said 1"]
+    check_rows(rows, 12)

@@ -22,7 +22,7 @@ from tracetui.views.rows import Piece, Rows
 from tracetui.views.runinfo import goal_rows, has_goal, price, run_rows, source_words, status_pieces, usage
 from tracetui.views.sheet import Sheet
 from tracetui.views.stack import Stack, TextRows, fold, parent, target, target_run
-from tracetui.views.transcript import transcript
+from tracetui.views.transcript import last_reply, transcript
 from tracetui.views.usage import as_told
 
 if TYPE_CHECKING:
@@ -231,9 +231,15 @@ def _link(sheet: Sheet, run: Run, link: Link) -> None:
 
 
 def _messages(view: _View) -> Rows:
-    before = view.body.input_messages
-    everything = (*before, *view.body.output_messages)
-    return transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs)
+    """What the call used, then the conversation: what came since the model's last reply is marked."""
+    given, sheet = view.body.input_messages, view.sheet("used")
+    if view.span.usage is not None:
+        usage(sheet, view.span.usage)
+        sheet.blank()
+    everything = (*given, *view.body.output_messages)
+    came = range(last_reply(given), len(given)) if last_reply(given) else range(0)
+    sheet.add(transcript(everything, width=view.width, opened=view.opened, glyphs=view.glyphs, came=came))
+    return sheet.rows()
 
 
 def _inputs(view: _View) -> Stack:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from tracetui.views.assessment import Assessment
 
 _MOST_LOOPS: Final = 8
+_NUMBERS: Final = 19
+"""Cells that are kept for what stands beside the bar of a limit: ``6 548 / 50 000``."""
 
 
 def limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment | None = None) -> None:
@@ -26,7 +28,7 @@ def limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment | Non
         course = courses[i] if i < len(courses) else None  # what was found out may be of an earlier state of the run
         name = Piece(Clean(pad(one_line(limit.name, 24), size) + "  "), "sec")
         reached = course.reached if course is not None else limit.current
-        sheet.fact("" if i else "policy", name, *_limit(limit, reached, sheet))
+        sheet.fact("" if i else "policy", name, *_limit(limit, reached, sheet, max(4, sheet.room - size - _NUMBERS)))
         if assessment is not None and course is not None and course.crossed is not None:
             span = assessment.run.spans[course.crossed]
             sheet.fact("", *_leads(sheet, assessment.run, span.id, "beyond it at "), spans=(span.id,))
@@ -36,7 +38,8 @@ def limits(sheet: Sheet, policy: tuple[Limit, ...], assessment: Assessment | Non
             sheet.value("", limit.details, most=3)
 
 
-def _limit(limit: Limit, reached: float | None, sheet: Sheet) -> list[Piece]:
+def _limit(limit: Limit, reached: float | None, sheet: Sheet, room: int) -> list[Piece]:
+    """Bar, which may take `room`, and numbers."""
     most = limit.limit
     at_limit = reached is not None and most is not None and reached >= most
     bar = "bar.error" if limit.violated else "bar.running" if at_limit else "bar.agent"
@@ -44,7 +47,7 @@ def _limit(limit: Limit, reached: float | None, sheet: Sheet) -> list[Piece]:
     pieces = []
     if most and reached is not None:
         beyond = most if reached > most else None
-        pieces = amount(reached, max(reached, most), sheet.bar, bar, threshold=beyond, glyphs=sheet.glyphs)
+        pieces = amount(reached, max(reached, most), min(sheet.bar, room), bar, threshold=beyond, glyphs=sheet.glyphs)
         pieces.append(Piece(Clean("  ")))
     pieces += [Piece(number(reached, sheet.glyphs), style), Piece(Clean(f" / {number(most, sheet.glyphs)}"), "dim")]
     if limit.violated or at_limit:

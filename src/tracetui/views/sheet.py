@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
-from tracetui.text import Clean, clean, pad
+from tracetui.text import Clean, clean, pad, wrap
 from tracetui.views import values
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -102,8 +102,10 @@ class Sheet:
         self.line(*head, Piece(Clean(self.glyphs.rule * max(0, self.width - used)), "line"), heading=True)
 
     def fact(self, label: str, *pieces: Piece, spans: Sequence[str] = (), run: str | None = None) -> None:
-        """A labelled value in one line."""
-        self.line(*self._labelled(label), *pieces, spans=spans, run=run)
+        """A labelled value; what has no room in one line goes on in the next, where two blanks part it."""
+        first = self._labelled(label)
+        for i, row in enumerate(_flow(pieces, max(8, self.width - width_of(first)))):
+            self.line(*(self._labelled("") if i else first), *row, spans=spans, run=run)
 
     def value(self, label: str, value: Any, most: int = 4) -> None:
         """A labelled value in a few lines: prose as text, the rest compact."""
@@ -163,3 +165,37 @@ class Sheet:
         if self._lines:
             self._parts.append(Cut(self._lines, keys=self._keys, headings=self._headings))
             self._lines, self._keys, self._headings = [], [], []
+
+
+def _flow(pieces: Line, room: int) -> list[Line]:
+    """Pieces in as many rows as they need; what two blanks don't part stays together, and only words are broken."""
+    if width_of(pieces) <= room:
+        return [pieces]
+    rows: list[list[Piece]] = [[]]
+    for clump in _clumps(pieces):
+        if rows[-1] and width_of((*rows[-1], *clump)) - _blanks_at_end(clump) > room:
+            rows.append([])
+        if not rows[-1]:
+            clump[0] = clump[0]._replace(text=Clean(clump[0].text.lstrip()))
+        if len(clump) == 1 and width_of(tuple(clump)) > room and not rows[-1]:
+            parts = [[clump[0]._replace(text=part)] for part in wrap(clump[0].text, room)]
+            rows[-1:] = parts
+        else:
+            rows[-1] += clump
+    return [tuple(row) for row in rows]
+
+
+def _clumps(pieces: Line) -> list[list[Piece]]:
+    clumps: list[list[Piece]] = []
+    ended = True
+    for piece in pieces:
+        if ended or piece.text.startswith("  "):
+            clumps.append([])
+        clumps[-1].append(piece)
+        ended = piece.text.endswith("  ")
+    return clumps
+
+
+def _blanks_at_end(pieces: Sequence[Piece]) -> int:
+    text = pieces[-1].text
+    return len(text) - len(text.rstrip())

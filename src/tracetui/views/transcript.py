@@ -40,21 +40,25 @@ def transcript(
     opened: frozenset[Hashable] = frozenset(),
     glyphs: Glyphs = UNICODE,
     before: int = 0,
+    came: range = range(0),
 ) -> Stack:
     """The rows of a conversation. Of a long one the latest messages, and a row that opens earlier ones.
 
-    `before` is the number of messages that came before these in the same conversation (keys go on from there).
+    `before` is the number of messages that came before these in the same conversation (keys go on from there). `came`
+    are those that came last, which are marked: of what is before them all is folded.
     """
     start = max(0, len(messages) - _LATEST)
     if start < 3:
         start = 0
+    start = max(start, came.start)
     while start and (name, "earlier", start) in opened:
         start = max(0, start - _PAGE)
     parts: list[Rows] = []
     if start:
         parts.append(_Earlier(start, name, messages[:start], glyphs))
     for i in range(start, len(messages)):
-        parts.extend(_message(messages[i], width, (name, before + i), opened, glyphs))
+        sign = glyphs.only_b if i in came else " " if came else ""
+        parts.extend(_message(messages[i], width, (name, before + i), opened, glyphs, Clean(sign)))
     return Stack(parts)
 
 
@@ -63,7 +67,7 @@ class _Earlier(Cut):
 
     def __init__(self, count: int, name: str, messages: Sequence[Message], glyphs: Glyphs) -> None:
         roles = Clean(", ".join(dict.fromkeys(one_line(message.role, 20) for message in messages[:500])))
-        words = Clean(f"{glyphs.folded} {grouped(count)} earlier messages: {roles}")
+        words = Clean(f"{glyphs.folded} {grouped(count)} earlier message{'' if count == 1 else 's'}: {roles}")
         super().__init__([(Piece(words, "dim"),)], keys=[(name, "earlier", count)])
         self._messages = messages
 
@@ -77,7 +81,20 @@ class _Earlier(Cut):
         return None
 
 
-def _message(message: Message, width: int, place: Hashable, opened: frozenset[Hashable], glyphs: Glyphs) -> list[Rows]:
+def _message(
+    message: Message, width: int, place: Hashable, opened: frozenset[Hashable], glyphs: Glyphs, sign: Clean
+) -> list[Rows]:
+    """`sign` stands at the left of the first row, and as much room is left before the others."""
+    rows = _rows_of(message, width - 2 * len(sign), place, opened, glyphs)
+    if not sign:
+        return rows
+    blank = Piece(Clean("  "))
+    return [
+        Margin(one, (Piece(Clean(f"{sign} "), "diff.add") if not i else blank,), (blank,)) for i, one in enumerate(rows)
+    ]
+
+
+def _rows_of(message: Message, width: int, place: Hashable, opened: frozenset[Hashable], glyphs: Glyphs) -> list[Rows]:
     role = one_line(message.name or message.role, 40)
     style = _ROLES.get(message.role.lower(), "sec")
     found: list[Rows] = []
@@ -151,3 +168,17 @@ def _lead(part: Part, glyphs: Glyphs) -> tuple[Line, str]:
             lead.append(Piece(Clean(f"{glyphs.error} "), "status.error"))
         return tuple(lead), "status.error" if part.is_error else "sec"
     return (), "role.reasoning" if isinstance(part, Reasoning) else "text"
+
+
+def last_reply(messages: Sequence[Message]) -> int:
+    """Where the last reply of the model begins, however many messages it is told in; 0 if there is none."""
+    at = len(messages)
+    while at and not _replied(messages[at - 1]):
+        at -= 1
+    while at and _replied(messages[at - 1]):
+        at -= 1
+    return at
+
+
+def _replied(message: Message) -> bool:
+    return _ROLES.get(message.role.lower()) == "role.assistant"

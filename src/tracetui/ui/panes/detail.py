@@ -22,6 +22,8 @@ SPEAKING: Final = frozenset({Operation.CHAT, Operation.MESSAGE, Operation.TURN})
 """What is best read as messages."""
 MOST_FOLDS: Final = 200
 """Folds that a search opens to show one hit."""
+_TITLE: Final = 15
+"""Cells of the title rule that are left for what is not a tab."""
 UNWRAPPED: Final = 4000
 """Columns of a pane whose lines run on."""
 
@@ -265,14 +267,21 @@ class Detail(FoldingView):
         )
 
     def _tab_line(self) -> Line:
-        pieces: list[Piece] = []
-        for tab in self.tabs:
-            pieces.append(Piece(Clean(tab), "accent bold underline" if tab == self.tab else "sec"))
-            pieces.append(Piece(Clean("  ")))
-        while width_of(tuple(pieces)) > max(10, self.outer_size.width - 22) and len(pieces) > 2:
-            drop = 0 if pieces[0].style == "sec" else len(pieces) - 2
-            del pieces[drop : drop + 2]
-        return tuple(pieces[:-1])
+        """The tabs, around the chosen one where there is no room for all: which span it is, the steps show too."""
+        room, chosen = max(10, self.outer_size.width - _TITLE), self.tabs.index(self.tab)
+        first, stop = 0, len(self.tabs)
+        while width_of(line := self._tabs(first, stop)) > room and stop - first > 1:
+            first, stop = (first, stop - 1) if stop - 1 > chosen else (first + 1, stop)
+        return line
+
+    def _tabs(self, first: int, stop: int) -> Line:
+        """The tabs from one up to another, with a sign where others are."""
+        cut = Piece(self.look.glyphs.cut, "dim")
+        names = [
+            Piece(Clean(tab), "accent bold underline" if tab == self.tab else "sec") for tab in self.tabs[first:stop]
+        ]
+        shown = [*([cut] if first else []), *names, *([cut] if stop < len(self.tabs) else [])]
+        return tuple(piece for name in shown for piece in (name, Piece(Clean("  "))))[:-1]
 
     def clicked_title(self, x: int) -> None:
         """A click on a tab chooses it."""
