@@ -19,9 +19,11 @@ class Whole(msgspec.Struct, frozen=True):
     """Checksum of its bytes while a change may leave the same stat behind, None once none can."""
 
 
-def whole(file: File, data: bytes) -> Whole:
-    """The cursor after `data`, which is all of `file`."""
-    return Whole(file.stat, None if settled(file.stat) else crc32(data))
+def whole(file: File, data: bytes | None = None) -> Whole:
+    """The cursor after `data`, which is all of `file`; read again for that where it is not given and takes it."""
+    if settled(file.stat):
+        return Whole(file.stat, None)
+    return Whole(file.stat, crc32(file.read_all() if data is None else data))
 
 
 def unchanged(file: File, cursor: Cursor) -> Whole | None:

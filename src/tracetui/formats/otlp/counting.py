@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Final
 from zlib import crc32
 
@@ -11,9 +10,9 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.counting import Irregular
 from tracetui.formats.lines import Line, lines
+from tracetui.formats.otlp.documents import documents, is_document
 from tracetui.formats.otlp.lean import Around, spans_on
 from tracetui.formats.otlp.logs import whose
-from tracetui.formats.otlp.reading import is_document
 from tracetui.formats.otlp.records import (
     OTHERS,
     REQUEST,
@@ -126,7 +125,7 @@ def _gone_on(file: File, count: Count) -> Count | None:
 def _count(file: File, count: Count, offset: int, number: int) -> Count:
     document = offset == 0 and is_document(file)
     ahead = False
-    for line in _document(file) if document else lines(file, offset, number, limit=MAX_LINE, end=file.stat.size):
+    for line in documents(file) if document else lines(file, offset, number, limit=MAX_LINE, end=file.stat.size):
         if line.data and not line.data.isspace():
             ahead = _take_line(file, count, line) and not line.whole
         if line.whole:
@@ -136,10 +135,6 @@ def _count(file: File, count: Count, offset: int, number: int) -> Count:
     else:
         count.place = Place(file.stat, None, offset, number, edges_of(file, offset), check=-1)
     return count
-
-
-def _document(file: File) -> Iterator[Line]:
-    yield Line(0, 1, file.read_all(), True)
 
 
 def _take_line(file: File, count: Count, line: Line) -> bool:

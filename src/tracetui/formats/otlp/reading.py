@@ -1,4 +1,4 @@
-"""Files of OTLP JSON: requests as lines that are appended, or one request as a document; many traces in each."""
+"""Files of OTLP JSON: requests as lines that are appended, or as documents; many traces in each."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
-from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line
+from tracetui.formats.otlp.documents import is_document, parts_of
 from tracetui.formats.otlp.header import body_of_run, header_of
 from tracetui.formats.otlp.places import Finished, places_of, traces_on
 from tracetui.formats.otlp.records import (
@@ -21,30 +21,8 @@ from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Header, RunBody
 from tracetui.sources.base import File
 
-_BOM = b"\xef\xbb\xbf"
 _ONCE = "read once"
 """Cursor after a trace of which only its own lines were read: whoever reads on begins anew."""
-
-
-def is_document(file: File) -> bool:
-    """Whether a file is one JSON document over several lines: its first line is only the beginning of a value."""
-    first, newline, rest = file.head.removeprefix(_BOM).lstrip().partition(b"\n")
-    return bool(newline) and _begins(first) and not _is_object(rest.lstrip().partition(b"\n")[0])
-
-
-def _begins(data: bytes) -> bool:
-    try:
-        parse(data)
-    except FormatError as error:
-        return error.reason.startswith("cut off")
-    return False
-
-
-def _is_object(data: bytes) -> bool:
-    try:
-        return isinstance(parse(data)[0], dict)
-    except FormatError:
-        return False
 
 
 # ---- one trace
@@ -88,22 +66,22 @@ def _read_document(file: File, key: str, cursor: Cursor) -> Chunk:
     known = unchanged(file, cursor)
     if known is not None:
         return Chunk(cursor=known)
-    data = file.read_all()
     try:
-        value, _ = decode(data)
+        parts = parts_of(file, key)
     except FormatError:
         if cursor is not None and file.moving:
             return Chunk(cursor=cursor)  # caught while it is being written: what was read before stays
         raise
     trace = Trace(file.path, key)
-    trace.take(value, Line(0, 1, data, True))
+    for part in parts:
+        trace.take_part(part)
     header, body = _told(trace, file)
     return Chunk(
         spans=list(trace.spans.values()),
         header=header,
         body=body,
         problems=trace.problems,
-        cursor=whole(file, data),
+        cursor=whole(file),
         reset=cursor is not None,
     )
 

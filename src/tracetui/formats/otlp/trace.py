@@ -15,6 +15,7 @@ from tracetui.formats.labels import tags_in, task_key
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import messages
+from tracetui.formats.otlp.documents import Part
 from tracetui.formats.otlp.lean import Lean
 from tracetui.formats.otlp.logs import event_of, whose
 from tracetui.formats.otlp.messages import Event, Side
@@ -155,6 +156,15 @@ class Trace(msgspec.Struct):
             if trace_id(told.span) == self.key:
                 check = crc32(line.data) if check is None else check
                 self.take_span(told, At(line.offset, len(line.data), check, *told.place), line.number, record)
+
+    def take_part(self, part: Part) -> None:
+        """Take in what a document tells of this trace."""
+        line = part.line
+        for place, span, log in part.logs:
+            self.take_log(span, log, At(line.offset, len(line.data), part.check, *place))
+        for told in part.spans:
+            at = At(line.offset, len(line.data), part.check, *told.place)
+            self.take_span(told, at, line.number, part.request)
 
     def take_span(self, told: Told, at: At, number: int, request: Any) -> None:
         """Take in one span; `number` is that of its line."""

@@ -1,0 +1,127 @@
+"""OTLP JSON that is indented: one request as a document, or several one after the other in a file."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.formats.test_otlp import FORMAT, request
+from tests.formats.test_otlp_growing import of, spans
+from tracetui.formats.decode import decode
+from tracetui.formats.otlp import documents
+from tracetui.live.load import Reader, Shared, read_run
+from tracetui.model import Problem, RunSummary
+from tracetui.sources.local import LocalSource
+from tracetui.testing.growth import Follower
+from tracetui.testing.reading import MTIME
+
+SOURCE = LocalSource()
+REQUESTS = [request(one) for one in spans()]
+
+
+def put(path: Path, text: str) -> Path:
+    path.write_text(text)
+    os.utime(path, (MTIME, MTIME))
+    return path
+
+
+def found(path: Path) -> tuple[list[RunSummary], list[Problem]]:
+    with SOURCE.open(str(path)) as file:
+        assert FORMAT.sniff(file) == 100
+        items = list(FORMAT.summarize(file, deep=True))
+    runs = [one for one in items if isinstance(one, RunSummary)]
+    return runs, [one for one in items if isinstance(one, Problem)]
+
+
+def told(run: RunSummary) -> tuple[Any, ...]:
+    return run.id, run.name, run.status, run.usage, run.spans, run.llm_calls, run.errors, run.first_error, run.prompt
+
+
+@pytest.mark.parametrize("between", ["\n", "", "\n\n", "\r\n"])
+@pytest.mark.parametrize("indent", [1, 2, "\t"])
+def test_documents_one_after_the_other_are_read_as_lines_are(tmp_path: Path, between: str, indent: int | str) -> None:
+    text = between.join(json.dumps(one, indent=indent) for one in REQUESTS)
+    text = text.replace("\n", "\r\n") if between == "\r\n" else text
+    runs, problems = found(put(tmp_path / "pretty.json", text))
+    lines, _ = found(put(tmp_path / "lines.jsonl", "".join(json.dumps(one) + "\n" for one in REQUESTS)))
+    assert problems == []
+    assert [told(run) for run in runs] == [told(run) for run in lines]
+    assert len(runs) == 3
+    for run, line in zip(runs, lines, strict=True):
+        pretty, plain = read_run(SOURCE, run.ref), read_run(SOURCE, line.ref)
+        assert told(pretty.summary) == told(run)
+        bodies = [[one.load(span) for span in one.spans] for one in (pretty, plain)]
+        assert [body.attributes for body in bodies[0]] == [body.attributes for body in bodies[1]]
+        assert all(json.loads(body.raw)["spanId"] for body in bodies[0])
+
+
+@pytest.mark.parametrize("text", [json.dumps(REQUESTS[0], indent=0), json.dumps({"a": REQUESTS}, indent=2)])
+def test_one_document_is_one_however_it_is_indented(tmp_path: Path, text: str) -> None:
+    path = put(tmp_path / "one.json", text)
+    with SOURCE.open(str(path)) as file:
+        (line,) = documents.documents(file)
+    assert (line.offset, line.number, line.data, line.whole) == (0, 1, text.encode(), True)
+
+
+def test_documents_are_told_apart_wherever_they_are_cut_while_they_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = "\n".join(json.dumps(one, indent=2) for one in REQUESTS)
+    path = put(tmp_path / "pretty.json", text)
+    for size in (1, 7, 100):
+        monkeypatch.setattr(documents, "BLOCK", size)
+        with SOURCE.open(str(path)) as file:
+            cut = list(documents.documents(file))
+        assert [json.loads(line.data) for line in cut] == REQUESTS
+        for line in cut:
+            assert text.encode()[line.offset :].startswith(line.data)
+            assert line.number == text[: line.offset].count("\n") + 1
+
+
+def test_a_document_that_is_broken_is_a_problem_with_its_place(tmp_path: Path) -> None:
+    texts = [json.dumps(one, indent=2) for one in REQUESTS]
+    broken = texts[1].replace('"name":', '"name"')
+    runs, problems = found(put(tmp_path / "pretty.json", "\n".join([texts[0], broken, *texts[2:]])))
+    assert len(runs) == 3
+    (problem,) = problems
+    assert problem.where == f"line {texts[0].count(chr(10)) + 2}"
+    assert problem.lost == len(broken)
+    runs, problems = found(put(tmp_path / "torn.json", "\n".join([*texts, texts[0][:100]])))
+    assert [(problem.torn, problem.lost) for problem in problems] == [(True, 100)]
+
+
+def test_each_document_is_decoded_once_for_all_its_traces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = [of(trace, one) for trace in range(100, 140) for one in spans()[:3]]
+    path = put(tmp_path / "one.json", json.dumps(request(*made), indent=2))
+    runs, _ = found(path)
+    assert len(runs) == 40
+    decoded: list[int] = []
+
+    def noted(data: bytes) -> Any:
+        decoded.append(len(data))
+        return decode(data)
+
+    monkeypatch.setattr("tracetui.formats.otlp.documents.decode", noted)
+    monkeypatch.setattr("tracetui.formats.otlp.documents.settled", lambda stat: True)  # the file was written just now
+    shared = Shared()
+    for run in runs:
+        reader = Reader(SOURCE, run.ref, kept=shared.of(run.ref))
+        *_, whole = reader.steps()
+        assert whole.summary.spans == run.spans == 3
+    assert len(decoded) == 1
+
+
+def test_documents_that_are_appended_are_followed(tmp_path: Path) -> None:
+    path = put(tmp_path / "pretty.json", json.dumps(REQUESTS[0], indent=2) + "\n")
+    (run,), _ = found(path)
+    follower = Follower(FORMAT, run.ref)
+    follower.read()
+    for one in REQUESTS[1:3]:
+        with path.open("a") as file:
+            file.write(json.dumps(one, indent=2) + "\n")
+        follower.read()
+        follower.check("after another document")
