@@ -9,7 +9,7 @@ import time
 from hypothesis import HealthCheck, settings
 
 KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_GOLDEN")
-KEPT_BEGINNINGS = ("PYTEST_", "PYTHON", "PIP_", "LD_", "GIT_")
+KEPT_BEGINNINGS = ("PYTEST_", "TEXTUAL_SNAPSHOT_", "PYTHON", "PIP_", "LD_", "GIT_")
 """What tools need. All else may change what the program does: places, colours, editors, the size of the screen."""
 
 for name in [name for name in os.environ if name not in KEPT and not name.startswith(KEPT_BEGINNINGS)]:
