@@ -11,7 +11,7 @@ import pytest
 from tests.formats import inspect_build as build
 from tracetui.live.load import Shared, read_run
 from tracetui.live.scan import scan
-from tracetui.live.surveying.grep import Hit, Outcome, grep
+from tracetui.live.surveying.grep import Hit, Options, Outcome, grep
 from tracetui.live.surveying.jobs import statistics_job
 from tracetui.live.surveying.needle import Needle
 from tracetui.model import Problem, RunRef
@@ -116,3 +116,34 @@ def test_an_archive_with_a_member_that_cannot_be_read_is_searched(tmp_path: Path
     items = [*grep(LocalSource(), [str(path)], Needle("Fastnet"))]
     assert Outcome.PASSED not in items
     assert any(isinstance(item, Problem) and "broken" in item.reason for item in items)
+
+
+def test_messages_that_calls_share_are_told_once(tmp_path: Path) -> None:
+    log = build.Told("k")
+    for count in (1, 2, 3):
+        log.add("model", model=build.MODEL, input=[], input_refs=[[0, count]], output=build.answer("yes"))
+    shared = [build.QUESTION, build.FOUND | {"content": "attachment://5ea5"}, build.CALLED]
+    told = build.sample(
+        "s1",
+        input="?",
+        events=log.events,
+        messages=[],
+        events_data={"messages": shared},
+        attachments={"5ea5": "off Rockall"},
+    )
+    path = tmp_path / "log.eval"
+    path.write_bytes(build.archive(build.members(build.head("e"), [told])))
+    (ref,) = refs(path)
+    run = read_run(LocalSource(), ref)
+    given = [run.load(span).input_messages for span in run.spans]
+    assert [len(messages) for messages in given] == [1, 2, 3]
+    assert all(messages[0] is given[0][0] for messages in given)
+    assert given[2][1] is given[1][1]
+
+    def hits(*, repeats: bool) -> list[str]:
+        found = grep(LocalSource(), [str(path)], Needle("Rockall"), Options(repeats=repeats))
+        return [hit.span or "" for hit in found if isinstance(hit, Hit)]
+
+    second, third = (span.id for span in run.spans[1:])
+    assert hits(repeats=False) == [second]
+    assert hits(repeats=True)[:2] == [second, third]

@@ -11,7 +11,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.document_log import open_log
 from tracetui.formats.inspect_ai.fields import items_of, record_of, text_in, value_of
 from tracetui.formats.inspect_ai.log import find
-from tracetui.formats.inspect_ai.messages import message_of, messages_of
+from tracetui.formats.inspect_ai.messages import message_of, messages_of, together
 from tracetui.formats.inspect_ai.samples import Items, Sample, resolved
 from tracetui.formats.inspect_ai.spans import At
 from tracetui.formats.scalars import mapping, sequence, without, word
@@ -167,8 +167,8 @@ def _model(said: dict[str, Any], sample: Sample) -> Body:
     refs = said.get("input_refs")
     given = said.get("input")
     if isinstance(given, list):
-        asked = [*given, *(sample.messages(refs) if isinstance(refs, list) and not given else [])]
-        messages, rest = messages_of(resolved(asked, sample.attached))
+        shared = sample.told(refs) if isinstance(refs, list) and not given else ()
+        messages, rest = together((*map(message_of, resolved(given, sample.attached)), *shared))
     else:
         messages, rest = (), {}
         if given is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 from tracetui.formats.inspect_ai.fields import text_in
@@ -12,7 +13,7 @@ _PLAIN: Final = frozenset({"source", "model"})
 """What says nothing more where it is all that is left of a message."""
 
 
-def message_of(said: Any, finish: str | None = None) -> tuple[Message, Any]:
+def message_of(said: Any, finish: str | None = None) -> Told:
     """A message, and what of it has no place in one (None where that is nothing to be told)."""
     if not isinstance(said, dict):
         return Message("message", (Blob("message", said),)), None
@@ -28,9 +29,18 @@ def message_of(said: Any, finish: str | None = None) -> tuple[Message, Any]:
     return Message(role, tuple(parts), ident, finish), rest if rest.keys() - _PLAIN else None
 
 
+Told = tuple[Message, Any]
+"""A message, and what of it has no place in one."""
+
+
 def messages_of(said: list[Any]) -> tuple[tuple[Message, ...], dict[str, Any]]:
     """Messages, and by their number (from 1) what of them has no place in one."""
-    pairs = [message_of(one) for one in said]
+    return together(map(message_of, said))
+
+
+def together(told: Iterable[Told]) -> tuple[tuple[Message, ...], dict[str, Any]]:
+    """The same of what was told of each."""
+    pairs = list(told)
     return tuple(message for message, _ in pairs), {
         str(number): rest for number, (_, rest) in enumerate(pairs, 1) if rest is not None
     }

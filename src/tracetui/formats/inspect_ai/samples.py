@@ -7,12 +7,13 @@ pieces of a thousand.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Final, Protocol
 
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai.fields import Record, field, items_of, record_of, value_of
+from tracetui.formats.inspect_ai.messages import Told, message_of
 from tracetui.formats.scalars import whole
 from tracetui.sources.base import File
 
@@ -50,6 +51,7 @@ class Sample:
         self.check, self.size = check, size
         self._pieces = pieces
         self._kept: dict[str, Items] = {}
+        self._told: dict[int, Told] = {}
         self._attachments: Record | None = None
 
     def through(self, file: File) -> None:
@@ -101,11 +103,18 @@ class Sample:
 
     def messages(self, refs: Any) -> list[Any]:
         """The messages that `refs` mean: ranges of those that events share."""
-        return self._referred("messages", refs)
+        return [value_of(item) for _, item in self._referred("messages", refs)]
+
+    def told(self, refs: Any) -> Iterator[Told]:
+        """The same as messages: all calls of a conversation are given the same ones, each decoded once."""
+        for place, item in self._referred("messages", refs):
+            if place not in self._told:
+                self._told[place] = message_of(resolved(value_of(item), self.attached))
+            yield self._told[place]
 
     def calls(self, refs: Any) -> list[Any]:
-        """The same of what requests have in common."""
-        return self._referred("calls", refs)
+        """What requests have in common, as `messages` gives it."""
+        return [value_of(item) for _, item in self._referred("calls", refs)]
 
     def attached(self, text: str) -> str:
         """The text that `text` refers to; itself where it refers to nothing that is there."""
@@ -134,11 +143,12 @@ class Sample:
         told = self.record.get("transcript")
         return (record_of(told) or {}) if told is not None else {}
 
-    def _referred(self, part: str, refs: Any) -> list[Any]:
+    def _referred(self, part: str, refs: Any) -> Iterator[tuple[int, Any]]:
+        """Items of what events share, each with its place."""
         ranges = [(whole(one[0]), whole(one[1])) for one in refs if isinstance(one, list) and len(one) == 2]
         shared = self._part(part)
         found = (i for a, b in ranges if a is not None and b is not None for i in range(max(0, a), min(b, len(shared))))
-        return [value_of(shared[i]) for i in islice(found, MOST)]
+        return ((i, shared[i]) for i in islice(found, MOST))
 
     def _part(self, name: str) -> Items:
         if name not in self._kept:

@@ -252,7 +252,7 @@ def grep_run(
     run, redactor = reader.build(), options.redactor
     yield from (problem for problem in run.problems if problem not in told)
     whole = reader.failure is None
-    seen: set[str] = set()
+    seen = _Seen()
     for number, span in enumerate(run.spans):
         body = run.load(span)
         if (problem := _unreadable(run, span, body)) is not None:
@@ -292,10 +292,10 @@ def _hits(
     fields: Iterable[Field],
     needle: Needle,
     options: Options,
-    seen: set[str],
+    seen: _Seen,
     shown: Callable[[], dict[Keys, str]] | None,
 ) -> Iterator[Hit]:
-    """The hits in one span, or (None) in the run's own fields. `seen` holds the texts of the run that had some.
+    """The hits in one span, or (None) in the run's own fields; `seen` is what was searched of the run before.
 
     A text is told once a span. What a model or node is given again, and what the run repeats, is told where it first
     stood, unless all `repeats` are wanted. `shown` gives the texts as they are to be shown, where that is not exactly.
@@ -304,10 +304,11 @@ def _hits(
     texts: dict[Keys, str] | None = None
     redactor = options.redactor
     for field in fields:
-        for keys, text in leaves(field.value, field.keys, names=options.names):
+        value = field.value if options.repeats or not field.given else seen.new(field.value)
+        for keys, text in leaves(value, field.keys, names=options.names):
             if next(needle.matches(text), None) is None:
                 continue
-            again = text in here or (text in seen and (field.given or span is None))
+            again = text in here or (text in seen.texts and (field.given or span is None))
             if again and not options.repeats:
                 continue
             here.add(text)
@@ -330,7 +331,23 @@ def _hits(
                     match=line.match,
                     after=line.after,
                 )
-    seen |= here
+    seen.texts |= here
+
+
+class _Seen:
+    """What was searched of a run."""
+
+    def __init__(self) -> None:
+        self.texts: set[str] = set()
+        """Texts that had hits."""
+        self._given: tuple[Any, ...] = ()
+
+    def new(self, given: Any) -> Any:
+        """What a call was given, without the very messages that the one before it was given: None in their place."""
+        if not isinstance(given, tuple):
+            return given
+        before, self._given = {id(one) for one in self._given}, given or self._given
+        return tuple(None if id(one) in before else one for one in given)
 
 
 class _Line(NamedTuple):
