@@ -125,3 +125,11 @@ def test_documents_that_are_appended_are_followed(tmp_path: Path) -> None:
             file.write(json.dumps(one, indent=2) + "\n")
         follower.read()
         follower.check("after another document")
+
+
+def test_fields_of_spans_that_the_protocol_does_not_know_are_counted(tmp_path: Path) -> None:
+    strange = [{**one, "gale": 1} for one in spans()[:3]]
+    text = "".join(json.dumps(one) + "\n" for one in (request(*strange), *REQUESTS[3:]))
+    runs, _ = found(put(tmp_path / "lines.jsonl", text))
+    assert [run.ledger.fields for run in runs] == [(("span.gale", 3),), (), ()]
+    assert [read_run(SOURCE, run.ref).summary.ledger for run in runs] == [run.ledger for run in runs]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from math import inf
 from typing import Any
 
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.otlp.trace import Earliest, Trace
 from tracetui.model import PREVIEW, FirstError, Header, RunBody, Span, Status, Usage
 
@@ -34,6 +35,7 @@ def header_of(trace: Trace) -> Header:
         tags=trace.tags,
         source=(trace.source.value or trace.service.value or "")[:PREVIEW] or None,
         writer=trace.sdk,
+        fields=unknown_fields(trace.strange),
     )
 
 

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui.formats.fields import Fields
 from tracetui.formats.scalars import sequence
 
 NO_TRACE: Final = "no trace id"
@@ -36,6 +37,17 @@ _PLAIN: Final = frozenset(
     f"{kind}{end}" for kind in ("string", "bool", "double", "bytes") for end in ("Value", "_value")
 )
 """Kinds of values that are what they hold."""
+FIELDS: Final = Fields(
+    {
+        "span": (
+            "attributes droppedAttributesCount droppedEventsCount droppedLinksCount dropped_attributes_count "
+            "dropped_events_count dropped_links_count endTimeUnixNano end_time_unix_nano events flags kind links name "
+            "parentSpanId parent_span_id spanId span_id startTimeUnixNano start_time_unix_nano status traceId "
+            "traceState trace_id trace_state"
+        )
+    }
+)
+"""What the protocol knows of a span. Attributes may be called as anybody likes."""
 _DEPTH: Final = 48
 """Values within values are read so far; what is deeper stays as it is written."""
 

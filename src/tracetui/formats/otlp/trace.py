@@ -20,6 +20,7 @@ from tracetui.formats.otlp.lean import Lean
 from tracetui.formats.otlp.logs import event_of, whose
 from tracetui.formats.otlp.messages import Event, Side
 from tracetui.formats.otlp.records import (
+    FIELDS,
     LISTS,
     OTHERS,
     REQUEST,
@@ -115,6 +116,7 @@ class Trace(msgspec.Struct):
     """What stood around the latest span, and what that means: many spans share it."""
     full: bool = False
     """There was more around them."""
+    strange: dict[str, int] = {}
     spans: dict[str, Span] = {}
     problems: list[Problem] = []
 
@@ -138,6 +140,7 @@ class Trace(msgspec.Struct):
             early=dict(self.early),
             around=dict(self.around),
             latest={},
+            strange=dict(self.strange),
             spans={},
             problems=[],
         )
@@ -168,6 +171,7 @@ class Trace(msgspec.Struct):
 
     def take_span(self, told: Told, at: At, number: int, request: Any) -> None:
         """Take in one span; `number` is that of its line."""
+        FIELDS.count(self.strange, "span", told.span)
         read = Read(told.span)
         span = span_of(read, told, at, number, lean=self.lean)
         if self._is_other(span, crc32(_bytes(told.span))):
