@@ -6,7 +6,7 @@ from collections.abc import Hashable, Sequence
 from typing import Final
 
 from tracetui.store.statistics import Row
-from tracetui.text import Clean, cost, count, duration, tokens
+from tracetui.text import Clean, cost, count, duration, tokens, truncate_middle
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.masking import one_line
@@ -14,6 +14,8 @@ from tracetui.views.rows import Line, Piece, column, fill, fit
 
 _NAMES: Final = ("calls", "errors", "runs", "p50", "p95", "total", "tokens", "cost")
 _CELL: Final = 8
+_COST: Final = 11
+"""Cells of the last column: ``~$1234.56``."""
 _BAR_FROM: Final = 110
 _BAR: Final = 20
 
@@ -24,7 +26,9 @@ class StatisticRows:
     def __init__(self, rows: Sequence[Row], *, glyphs: Glyphs = UNICODE) -> None:
         self._rows, self._glyphs = rows, glyphs
         self._index = {row.name: i for i, row in enumerate(rows)}
-        self._most = max((row.total_ms or 0.0 for row in rows), default=0.0)
+        self.by_tokens = not any(row.total_ms for row in rows)
+        """Whether the bars are tokens: where the trace tells no times, as that of a coding agent's model calls."""
+        self._all = sum(self._size(row) or 0.0 for row in rows)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -38,6 +42,10 @@ class StatisticRows:
 
     def index(self, key: Hashable) -> int | None:
         return self._index.get(key) if isinstance(key, str) else None
+
+    def _size(self, row: Row) -> float | None:
+        """What the bar of a row is a share of all of."""
+        return row.usage.all_tokens if self.by_tokens else row.total_ms
 
     def selectable(self, index: int) -> bool:
         return True
@@ -60,27 +68,36 @@ class StatisticRows:
             (tokens(row.usage.all_tokens), "sec"),
             (cost(row.cost_usd, estimated=row.estimated_cost_usd is not None), "sec"),
         )
-        name = one_line(row.name, 200) if row.name else Clean("(the trace does not say)")
+        name = one_line(row.name, 200) if row.name else Clean("(not said)")
+        name = truncate_middle(name, _room(width) - 1)  # versions of a model differ at its end
         pieces = fill([Piece(name, "text bold" if row.errors else "text")], _room(width))
-        pieces += [column(text, _CELL, style, right=True) for text, style in cells[: _shown(width)]]
-        if width >= _BAR_FROM and self._most and row.total_ms is not None:
-            pieces += (Piece(Clean("  ")), *amount(row.total_ms, self._most, _BAR, "bar.model", glyphs=self._glyphs))
+        pieces += [
+            column(text, _size_of(i), style, right=True) for i, (text, style) in enumerate(cells[: _shown(width)])
+        ]
+        if width >= _BAR_FROM and self._all and (size := self._size(row)) is not None:
+            pieces += (Piece(Clean("  ")), *amount(size, self._all, _BAR, "bar.agent", glyphs=self._glyphs))
         return tuple(fit(pieces, width))
 
 
-def heading(width: int, what: str) -> Line:
-    """The names of the columns."""
+def heading(width: int, what: str, by_tokens: bool = False) -> Line:
+    """The names of the columns; the last is what the bars are."""
     pieces = fill([Piece(one_line(what, 20), "dim")], _room(width))
-    pieces += [column(Clean(name), _CELL, "dim", right=True) for name in _NAMES[: _shown(width)]]
+    pieces += [column(Clean(name), _size_of(i), "dim", right=True) for i, name in enumerate(_NAMES[: _shown(width)])]
+    if width >= _BAR_FROM:
+        pieces.append(Piece(Clean("  share of the tokens" if by_tokens else "  share of the time"), "dim"))
     return tuple(fit(pieces, width))
+
+
+def _size_of(column: int) -> int:
+    return _COST if column == len(_NAMES) - 1 else _CELL
 
 
 def _shown(width: int) -> int:
     """How many columns there is room for."""
-    return max(2, min(len(_NAMES), (width - 16) // _CELL))
+    return max(2, min(len(_NAMES), (width - 16 - _COST + _CELL) // _CELL))
 
 
 def _room(width: int) -> int:
     """Cells of the name."""
     bar = _BAR + 2 if width >= _BAR_FROM else 0
-    return max(8, width - _CELL * _shown(width) - bar)
+    return max(8, width - sum(map(_size_of, range(_shown(width)))) - bar)

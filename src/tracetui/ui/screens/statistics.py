@@ -61,7 +61,9 @@ class StatisticsScreen(SingleScreen):
         if rows.get(self.by):
             shown = StatisticRows(rows[self.by], glyphs=self.app.look.glyphs)
             key = None if self._moved else shown.key(0)
-            self.list.show(shown, key=key, title_right=self._tabs(), heading=lambda width: [heading(width, by)])
+            self.list.show(
+                shown, key=key, title_right=self._tabs(), heading=lambda width: [heading(width, by, shown.by_tokens)]
+            )
         else:
             words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"
             line: Line = (Piece(Clean(words), "dim"),)
