@@ -326,3 +326,9 @@ async def test_below_the_smallest_size_it_says_so_and_goes_on_where_it_was(opene
             await pilot.resize_terminal(80, 24)
             await until(pilot, lambda: "needed" not in text_of(app), what="the screen as before")
             await settle(pilot)
+
+
+async def test_the_title_of_the_list_counts_runs_and_no_headings(opened: Opener, samples: Path) -> None:
+    async with opened(samples, size=(120, 200)) as (app, _):
+        assert len(app.main.runs.rows) > len(app.store.runs) + len(app.store.problems)
+        assert f"/{len(app.store.runs) + len(app.store.problems)} " in text_of(app).splitlines()[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Collection, Hashable
 from functools import cached_property
 from itertools import islice
@@ -96,10 +97,18 @@ class RunRows:
     def prepare(self) -> None:
         """Find out ahead what takes a look at every row."""
         self.index("")
-        self.longest_name  # noqa: B018 - it is remembered
+        self.longest_name, self._headings  # noqa: B018 - they are remembered
 
     def __len__(self) -> int:
         return len(self._items)
+
+    def above(self, index: int) -> int:
+        """How many rows above this one are no headings of groups."""
+        return index - bisect_left(self._headings, index)
+
+    @cached_property
+    def _headings(self) -> list[int]:
+        return [i for i, item in enumerate(self._items) if isinstance(item, tuple)]
 
     def item(self, index: int) -> Item:
         """The run, the problem, or the (label, count) of a group heading."""

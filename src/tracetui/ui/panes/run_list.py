@@ -10,8 +10,10 @@ import msgspec
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
 from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.title import position
 from tracetui.views import runs
 from tracetui.views.arrange import Arrangement, Going, Item, Order, arrange, told_going
+from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -176,6 +178,15 @@ class RunList(LineView):
             return []
         return [item.ref for i in range(len(rows)) if isinstance(item := rows.item(i), RunSummary)]
 
+    def _position(self) -> Sequence[Piece]:
+        """Which runs are shown, of how many: headings of groups are none."""
+        rows = self.rows
+        if not isinstance(rows, runs.RunRows) or not len(rows):
+            return super()._position()
+        first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
+        dash = "-" if self.look.glyphs is ASCII else "–"
+        return position(first, last - first, rows.above(len(rows)), dash)
+
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
         lines = list(lines)
@@ -211,7 +222,7 @@ class RunList(LineView):
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
-        name = self.rows.longest_name if isinstance(self.rows, runs.RunRows) else 0
+        name = self.rows.long_name if isinstance(self.rows, runs.RunRows) else 0
         return [runs.heading(width, self.arrangement.all_columns, name=name)]
 
 
