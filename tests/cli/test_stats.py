@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import json
+import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 from tests.cli.run import Cli
+from tests.formats import opencode_build
 from tests.live.sessions import Session
 
 
@@ -58,3 +63,19 @@ def test_hostile_names_are_made_harmless(cli: Cli) -> None:
     session.answer(session.call("\x1b[31mBash\u202e"))
 
     assert not {"\x1b", "\u202e"} & set(cli("stats", "traces/made").text)
+
+
+def test_a_run_that_is_told_twice_counts_once(cli: Cli) -> None:
+    folder = Path("traces/opencode")
+    folder.mkdir()
+    case = opencode_build.CASES / "database" / "input" / "opencode.db"
+    shutil.copy(case, folder / "opencode.db")
+    alone = cli("stats", "traces/opencode", "--json").data
+    with closing(sqlite3.connect(f"{case.as_uri()}?immutable=1", uri=True)) as db:
+        (folder / "export.json").write_text(json.dumps(opencode_build.exported(db, "ses_a")))
+
+    assert cli("stats", "traces/opencode", "--json").data == alone
+    assert cli("stats", "traces/opencode/opencode.db", "traces/opencode/export.json", "--json").data == alone
+    assert cli("stats", "traces/opencode/export.json", "--json").data["runs"] == 1
+    copies = cli("ls", "traces/opencode", "-q", "is:copy", "--json").data["runs"]
+    assert [run["path"] for run in copies] == ["traces/opencode/export.json"]
