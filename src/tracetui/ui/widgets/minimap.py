@@ -14,14 +14,15 @@ NO_MARK: Final = Piece(Clean(" "))
 
 
 class Minimap:
-    """Remembers which of its cells stand for a marked row, until the rows or the page change."""
+    """Remembers what its cells stand for, until the rows or the page change."""
 
     def __init__(self) -> None:
-        self._ticks: tuple[tuple[int, int], dict[int, str]] | None = None
+        self._of = 0, 0
+        self._ticks: dict[int, str | None] = {}
 
     def forget(self) -> None:
         """The rows are others."""
-        self._ticks = None
+        self._ticks.clear()
 
     def cell(self, rows: Rows, index: int, top: int, page: int, glyphs: Glyphs) -> Piece:
         """What stands beside row `index`, where `top` is the first of `page` rows shown."""
@@ -30,16 +31,20 @@ class Minimap:
             mark = rows.mark(index)
             return Piece(glyphs.tick, mark) if mark else NO_MARK
         y = index - top
-        mark = self._marks(rows, page).get(y)
+        mark = self._mark(rows, y, page) if count <= MOST_TICKS else None
         if mark:
             return Piece(glyphs.tick, mark)
         start = y * count // page
         inside = top <= start < top + page or (y == page - 1 and top + page >= count)
         return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
 
-    def _marks(self, rows: Rows, page: int) -> dict[int, str]:
+    def _mark(self, rows: Rows, y: int, page: int) -> str | None:
+        """The mark of the last marked row that cell `y` of the page stands for."""
         count = len(rows)
-        if self._ticks is None or self._ticks[0] != (count, page):
-            marked = ((i, rows.mark(i)) for i in range(count)) if count <= MOST_TICKS else ()
-            self._ticks = (count, page), {i * page // count: mark for i, mark in marked if mark}
-        return self._ticks[1]
+        if self._of != (count, page):
+            self._of = count, page
+            self._ticks.clear()
+        if y not in self._ticks:
+            first, end = -(-y * count // page), -(-(y + 1) * count // page)
+            self._ticks[y] = next(filter(None, map(rows.mark, reversed(range(first, end)))), None)
+        return self._ticks[y]
