@@ -257,3 +257,18 @@ def test_torn_lines_of_otlp_are_told_of_the_file(tmp_path: Path) -> None:
     assert found.ledger.torn == before.ledger.torn + 1
     assert found.ledger.lost == before.ledger.lost + len(TORN)
     assert found.ledger.size == path.stat().st_size
+
+
+def test_other_fields_in_a_session_of_opencode_are_counted(tmp_path: Path) -> None:
+    path = largest(copied(tmp_path, "opencode/export"))
+    document = json.loads(path.read_bytes())
+    before = of_file(path).ledger
+    for message in document["messages"]:
+        message["info"]["gale"] = {"of": "the north"}
+        for part in message["parts"]:
+            part["gust"] = 1
+    put(path, encoded(document))
+    fields = dict(of_file(path).ledger.fields)
+    assert before.fields == ()
+    assert fields["user.gale"] == sum(message["info"]["role"] == "user" for message in document["messages"])
+    assert fields["text.gust"] == sum(part["type"] == "text" for one in document["messages"] for part in one["parts"])

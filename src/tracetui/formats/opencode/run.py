@@ -8,6 +8,7 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import folder_of, task_key
 from tracetui.formats.opencode.records import Info, Record, seconds, whole
 from tracetui.formats.opencode.session import Tree
@@ -67,7 +68,8 @@ def header_of_tree(tree: Tree, *, stale: bool) -> Header:
     told = tree.root.told
     last = told[-1] if told else None
     header = header_of(tree.root.info, told[:LEADING], last, stale=stale, original=tree.original)
-    return replace(header, size=tree.size)
+    fields = unknown_fields(*(told.strange for session in tree.sessions.values() for told in session.told))
+    return replace(header, size=tree.size, fields=fields)
 
 
 def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:

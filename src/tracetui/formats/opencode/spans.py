@@ -9,6 +9,8 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.formats.calls import argument, as_json
+from tracetui.formats.fields import Strange
+from tracetui.formats.opencode.known import strange_in
 from tracetui.formats.opencode.records import (
     At,
     Message,
@@ -66,6 +68,7 @@ class Told(msgspec.Struct, frozen=True):
     """What all of its steps used."""
     size: int = 0
     """Bytes of it and of its parts."""
+    strange: Strange = {}
 
     @property
     def runs(self) -> bool:
@@ -79,7 +82,7 @@ def tell(message: Message, session: tuple[Any, ...] = ()) -> Told:
     role = word(message.data.get("role")) or "message"
     if role in ("assistant", "user"):
         told = _response(message, session) if role == "assistant" else _asked(message, session)
-        return replace(told, size=size)
+        return replace(told, size=size, strange=strange_in(message))
     at = At(session, message.place, size=message.size)
     span = Span(id=message.id, name=role[:PREVIEW], operation=Operation.UNKNOWN, at=at, **_when(message))
     rows = (_row(part, message, at, message.id) for part in message.parts)
