@@ -12,7 +12,7 @@ from tests.formats import inspect_build as build
 from tracetui.live.load import Shared, read_run
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, Options, Outcome, grep
-from tracetui.live.surveying.jobs import statistics_job
+from tracetui.live.surveying.jobs import grep_job, statistics_job
 from tracetui.live.surveying.needle import Needle
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import Stat
@@ -70,6 +70,23 @@ def test_statistics_read_a_log_once(log: Path) -> None:
     for _ in statistics_job(listed).work(source):
         pass
     assert source.opened == 1
+
+
+def test_so_they_do_where_runs_of_two_logs_take_turns(log: Path) -> None:
+    other = log.with_name(f"other{log.suffix}")
+    other.write_bytes(log.read_bytes())
+    listed = [ref for pair in zip(refs(log), refs(other), strict=True) for ref in pair]
+    source = CountedSource()
+    for _ in statistics_job(listed).work(source):
+        pass
+    assert source.opened == 2
+
+    job, source = grep_job(listed, Needle("Rockall"), Options()), CountedSource()
+    steps = [*job.work(source)]
+    assert sum(step.done for step in steps) == job.total == 2
+    hits = [one for step in steps for one in step.new if isinstance(one, Hit)]
+    assert {hit.ref for hit in hits} == {ref for ref in listed if ref.key == "s7_epoch_1"}
+    assert source.opened <= 6
 
 
 def test_bodies_of_all_runs_read_a_log_once(log: Path) -> None:

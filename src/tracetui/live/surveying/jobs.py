@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from itertools import groupby, zip_longest
+from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
 from tracetui.diff.comparison import Comparison
@@ -26,11 +26,15 @@ GROWTH: Final = 1.5
 
 
 def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MOST_HITS) -> Job:
-    """Search these runs in this order; `Survey.new` holds each `Hit` and each `Problem`, `done` counts files."""
+    """Search these runs in this order, those of a file together.
+
+    `Survey.new` holds each `Hit` and each `Problem`, `done` counts files.
+    """
+    ordered = by_file(refs)
 
     def work(source: Source) -> Generator[Step, None, None]:
         hits = 0
-        for item in grep_runs(source, refs, needle, options):
+        for item in grep_runs(source, ordered, needle, options):
             if isinstance(item, Hit):
                 hits += 1
                 if hits > most:
@@ -41,7 +45,15 @@ def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: 
             else:
                 yield Step(() if item is None else (item,))
 
-    return Job("grep", sum(1 for _ in groupby(refs, key=lambda ref: ref.path)), work)
+    return Job("grep", len({ref.path for ref in refs}), work)
+
+
+def by_file(refs: Sequence[RunRef]) -> list[RunRef]:
+    """These runs, each file's where its first one is: a file of many is opened once for all that are read in turn."""
+    found: dict[str, list[RunRef]] = {}
+    for ref in refs:
+        found.setdefault(ref.path, []).append(ref)
+    return [ref for same in found.values() for ref in same]
 
 
 # ---- statistics
@@ -62,7 +74,7 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
         shared = Shared()
-        for ref in refs:
+        for ref in by_file(refs):
             run = yield from _read(source, ref, shared.of(ref))
             if run is not None:
                 for one in kept.values():
@@ -142,9 +154,9 @@ class _Sides:
 
     def work(self, source: Source) -> Generator[Step, None, None]:
         """Read both sides."""
-        shared = Shared()
+        sides = Shared(), Shared()
         for pair in zip_longest(*self._refs):
-            for ref, read in zip(pair, self._read, strict=True):
+            for ref, read, shared in zip(pair, self._read, sides, strict=True):
                 if ref is None:
                     continue
                 its = self._known.get(ref)
