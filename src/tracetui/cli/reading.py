@@ -202,11 +202,11 @@ def replay_address(source: Source, run: RunSummary, forced: Format | None) -> st
 def original_of(
     source: Source, run: RunSummary, forced: Format | None, places: Sequence[str] = ()
 ) -> RunSummary | None:
-    """The run that `run` replays, forks, retries, imitates or repeats: in its own folder, else below `places`.
+    """The run that `run` replays, forks, retries, imitates, copies or repeats: in its own folder, else below `places`.
 
     None if it names none and is the first of its task, or if none there is certainly meant.
     """
-    if run.repeats is None and not has_original(run):
+    if run.repeats is None and run.identity is None and not has_original(run):
         return None
     path = run.ref.path
     folder = path if path == STDIN else parent(run.replay_of_path or path)
