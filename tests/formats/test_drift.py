@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sqlite3
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -272,3 +273,20 @@ def test_other_fields_in_a_session_of_opencode_are_counted(tmp_path: Path) -> No
     assert before.fields == ()
     assert fields["user.gale"] == sum(message["info"]["role"] == "user" for message in document["messages"])
     assert fields["text.gust"] == sum(part["type"] == "text" for one in document["messages"] for part in one["parts"])
+
+
+def test_other_fields_in_events_of_inspect_are_counted(tmp_path: Path) -> None:
+    path = largest(copied(tmp_path, "inspect/document"))
+    document = json.loads(path.read_bytes())
+    sample = document["samples"][0]
+    for event in sample["events"]:
+        event["gale"] = 1
+        event["names"] = ["mist"]
+    put(path, encoded(document))
+    first, *others = told(path.parent)
+    kinds = Counter(event["event"] for event in sample["events"])
+    counted = dict(first.ledger.fields)
+    assert counted["model.gale"] == kinds["model"]
+    assert all(name.partition(".")[2] in ("gale", "names") for name in counted)
+    assert all(run.ledger.fields == () for run in others)
+    assert read_run(registry.load("inspect"), first.ref).summary.ledger == first.ledger

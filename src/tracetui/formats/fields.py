@@ -21,7 +21,7 @@ _SHAPES: Final = 4_096
 Strange = dict[str, int]
 """How often each unknown field was met, by ``KIND.FIELD``."""
 
-keys_of: Final[Callable[[bytes], Mapping[str, Any]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+keys_of: Final[Callable[[bytes | memoryview], Mapping[str, Any]]] = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 """The names of the fields of an object as it is written, without decoding what is in them."""
 
 

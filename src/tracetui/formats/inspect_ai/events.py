@@ -6,7 +6,9 @@ from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.fields import closed, keys_of
 from tracetui.formats.inspect_ai.fields import value_of
+from tracetui.formats.inspect_ai.known import KNOWN
 from tracetui.formats.inspect_ai.samples import Items
 from tracetui.formats.scalars import mapping
 
@@ -65,6 +67,8 @@ class Light(msgspec.Struct):
     events: msgspec.Raw = _NONE
     size: int | None = None
     """Bytes of the event, where they were counted; no field of it."""
+    names: tuple[str, ...] = ()
+    """Of all its fields, where some are not known; no field of it."""
 
     def value(self, name: str) -> Any:
         """The value of a field that stays undecoded."""
@@ -72,9 +76,10 @@ class Light(msgspec.Struct):
 
 
 _decoder: Final = msgspec.json.Decoder(Light)
+_closely: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(closed(Light, KNOWN))
 _changes: Final = msgspec.json.Decoder(list[Change])
 _RAW: Final = ("input", "result", "data", "changes", "events")
-_FIELDS: Final = tuple(name for name in Light.__struct_fields__ if name != "size")
+_FIELDS: Final = tuple(name for name in Light.__struct_fields__ if name not in ("size", "names"))
 
 
 def light_of(item: Any) -> Light:
@@ -82,7 +87,7 @@ def light_of(item: Any) -> Light:
     if isinstance(item, msgspec.Raw):
         view = memoryview(item)
         try:
-            light = _decoder.decode(view)
+            light = _decoded(view)
         except (ValueError, RecursionError):
             light = _from_value(value_of(item))
         light.size = len(view)
@@ -90,9 +95,20 @@ def light_of(item: Any) -> Light:
     return _from_value(item)
 
 
+def _decoded(view: memoryview) -> Light:
+    try:
+        found: Light = _closely.decode(view)
+        found.names = ()
+    except msgspec.ValidationError:
+        found = _decoder.decode(view)
+        found.names = tuple(keys_of(view))
+    return found
+
+
 def _from_value(value: Any) -> Light:
     given = mapping(value)
     light = Light(**{name: given[name] for name in _FIELDS if name in given and name not in _RAW})
+    light.names = () if given.keys() <= KNOWN else tuple(given)
     for name in _RAW:
         if name in given:
             setattr(light, name, given[name])

@@ -7,6 +7,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.inspect_ai.fields import (
     Record,
     error_type,
@@ -196,7 +197,7 @@ class Told:
         self.problems += weaver.problems
         if entry.attempt is not None and not any(_is_cause(one.error, self.header.error) for one in self.spans):
             self.spans.append(weaver.failure(self.header.error))
-        self.header = self._located(self.header)
+        self.header = replace(self._located(self.header), fields=unknown_fields(weaver.strange))
         missed = len(sample.attempts) - entry.attempts
         if entry.attempt is None and missed > 0:
             self._problem(f"{missed} failed attempts are not listed: the summary of the sample does not count them")

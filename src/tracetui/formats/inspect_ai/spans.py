@@ -13,9 +13,11 @@ import msgspec
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
+from tracetui.formats.fields import Strange
 from tracetui.formats.inspect_ai.events import Light, lights
 from tracetui.formats.inspect_ai.fields import items_of
 from tracetui.formats.inspect_ai.kinds import made, span_kind
+from tracetui.formats.inspect_ai.known import FIELDS
 from tracetui.formats.scalars import between, moment, word
 from tracetui.model import PREVIEW, Error, FirstError, Operation, Problem, Span, Status, StatusSource
 
@@ -57,11 +59,17 @@ class Weaver:
         self.problems: list[Problem] = []
         self.calls = 0
         """Calls of the model, which are the steps of a sample."""
+        self.strange: Strange = {}
+        """Fields that are not known."""
         self._check, self._attached, self._version, self._path = check, attached, version, path
 
     def weave(self, events: Sequence[Any], scope: Scope = _TOP) -> None:
         """Take in all events of a sample, and those within them."""
-        Strand(self, lights(list(events)), scope).weave()
+        found = lights(list(events))
+        for light in found:
+            if light.names:
+                FIELDS.count(self.strange, word(light.event) or "", light.names)
+        Strand(self, found, scope).weave()
 
     def add(self, light: Light, ident: str, parent: str | None, at: At) -> None:
         """One event."""
