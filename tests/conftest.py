@@ -23,6 +23,7 @@ for number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTSTP):
 
 settings.register_profile(
     "any-machine",
+    max_examples=50,
     deadline=None,
     derandomize="CI" in os.environ,  # what blocks somebody's change shall be a fault in it; the rest is found elsewhere
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.function_scoped_fixture],

@@ -6,7 +6,7 @@ import unicodedata
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.export.listing import listing, newest_first, triage
@@ -113,7 +113,6 @@ def build(header: Header, body: RunBody, spans: list[Span], bodies: list[Body]) 
     return builder.build()
 
 
-@settings(max_examples=60, deadline=None)
 @given(HEADERS, RUN_BODIES, st.lists(SPANS, max_size=4), st.lists(BODIES, min_size=1, max_size=2))
 def test_every_line_passed_the_gate(header: Header, body: RunBody, spans: list[Span], bodies: list[Body]) -> None:
     run = build(header, body, spans, bodies)

@@ -105,7 +105,7 @@ def test_what_is_no_model_call_has_no_command() -> None:
     assert curl(Span(id="1", name="gpt-4o", operation=Operation.CHAT), Body(), None) is None
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 @given(st.text())
 def test_no_text_ends_the_quotes(text: str) -> None:
     command = curl(*call("gpt-4o", text), None)

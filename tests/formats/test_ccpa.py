@@ -555,7 +555,7 @@ OTHERS = st.sampled_from(
 ENDS = st.sampled_from([end(), end("error"), end("max_tokens"), end("max_turns"), {"kind": "session_end"}, None])
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     records=st.lists(st.one_of(TURNS, TURNS, RESULTS, RESULTS, HOOKS, OTHERS), max_size=9),
     last=ENDS,
@@ -638,7 +638,6 @@ CONTENT = encoded(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     cuts=st.lists(st.integers(0, len(CONTENT)), max_size=8),
     tail=st.sampled_from([b"", b"{", b" x\n", b'{"kind":"?"}\n']),

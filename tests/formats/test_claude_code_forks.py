@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.test_claude_code import (
@@ -190,7 +190,6 @@ ACTS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(acts=ACTS, gone=st.sets(st.integers(0, 9), max_size=4))
 def test_each_response_counts_once_whatever_was_forked_and_is_gone(
     tmp_path_factory: pytest.TempPathFactory, acts: list[Any], gone: set[int]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.codex_build import (
@@ -437,7 +437,6 @@ def test_a_prompt_after_long_instructions_is_found(tmp_path: Path) -> None:
 WHOLE = next((CASES / "turns").rglob("*.jsonl")).read_bytes()
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     cuts=st.lists(st.integers(0, len(WHOLE)), max_size=8), tail=st.sampled_from([b"", b"{", b"\n", b'{"type":"?"}\n'])
 )

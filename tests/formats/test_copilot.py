@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.copilot_build import (
@@ -521,7 +521,6 @@ def histories(draw: st.DrawFn) -> list[Record]:
     ]
 
 
-@settings(max_examples=80, deadline=None)
 @given(records=histories())
 def test_counting_says_what_reading_says(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> None:
     path = written(tmp_path_factory.mktemp("count"), *records)
@@ -540,7 +539,6 @@ def test_a_session_as_it_should_be_is_regular() -> None:
     assert (tally.steps, tally.errors) == (3, 6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     records=histories(),
     cuts=st.lists(st.floats(0, 1), max_size=6),

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V1, V2, at, database, insert
@@ -411,7 +411,6 @@ STEPS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.dictionaries(RUN_IDS, RUNS), st.lists(STEPS, max_size=8))
 def test_counting_all_runs_at_once_equals_reading_each(
     runs: dict[str, dict[str, Any]], steps: list[dict[str, Any]]

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, database, insert
@@ -50,7 +50,6 @@ values = st.dictionaries(st.sampled_from("abcd"), st.integers(0, 9), max_size=3)
     steps=st.lists(st.tuples(st.integers(0, 6), st.integers(0, 9), values), max_size=8),
     asked=st.lists(st.integers(0, 7), min_size=1, max_size=6),
 )
-@settings(deadline=None, max_examples=60)
 def test_asked_in_any_order_a_fold_is_that_of_the_rows(
     tmp_path_factory: pytest.TempPathFactory, steps: list[Written], asked: list[int]
 ) -> None:

@@ -545,7 +545,7 @@ DOCUMENTS = {name: document(name) for name in ("items", "events", "lean", "faile
 PATHS = [(name, path) for name, one in DOCUMENTS.items() for path in paths(one)]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(where=st.sampled_from(PATHS), junk=json_values)
 def test_any_value_in_any_place_is_survived(tmp_path: Path, where: tuple[str, tuple[Any, ...]], junk: Any) -> None:
     name, path = where
@@ -558,7 +558,7 @@ def test_any_value_in_any_place_is_survived(tmp_path: Path, where: tuple[str, tu
             everything(run)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(where=st.sampled_from(PATHS))
 def test_every_value_of_the_source_reappears(tmp_path: Path, where: tuple[str, tuple[Any, ...]]) -> None:
     name, path = where
@@ -568,7 +568,6 @@ def test_every_value_of_the_source_reappears(tmp_path: Path, where: tuple[str, t
         assert mark in everything(opened(file))
 
 
-@settings(max_examples=60, deadline=None)
 @given(cut=st.floats(0, 1), name=st.sampled_from(["items", "events", "rows", "lean"]))
 def test_a_cut_file_is_a_problem_or_runs(tmp_path: Path, cut: float, name: str) -> None:
     data = next((CASES / name / "input").iterdir()).read_bytes()

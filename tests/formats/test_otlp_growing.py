@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.formats.test_otlp import CHAT, FORMAT, request, span, used
@@ -54,7 +54,6 @@ def grow(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-@settings(max_examples=40, deadline=None)
 @given(data=st.data())
 def test_a_count_that_goes_on_is_one_from_the_start(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject

@@ -60,7 +60,7 @@ TOP, CALL = (
 )
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(order=st.permutations(range(3)), old=st.booleans())
 def test_messages_in_logs_are_those_of_their_span_whichever_comes_first(
     tmp_path_factory: pytest.TempPathFactory, order: list[int], old: bool

@@ -27,7 +27,7 @@ def turn(role: str, text: str) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------- tokens
 
 
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 @given(order=st.permutations(range(4)))
 def test_agents_whose_models_say_nothing_count_the_outermost(
     tmp_path_factory: pytest.TempPathFactory, order: list[int]

@@ -380,7 +380,7 @@ def arrange(pairs: list[tuple[str, Any]], more: list[tuple[str, Any]], places: I
     return pairs
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(pairs=fields(), indent=st.sampled_from([None, 1, 2, 4]))
 def test_the_order_of_keys_changes_nothing(
     tmp_path_factory: pytest.TempPathFactory, pairs: list[tuple[str, Any]], indent: int | None

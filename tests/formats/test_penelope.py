@@ -390,7 +390,6 @@ def test_other_files_are_not_claimed(tmp_path: Path, document: Any) -> None:
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=50)
 def test_sniffing_survives_any_bytes(tmp_path_factory: pytest.TempPathFactory, data: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "sniffed.json"
     path.write_bytes(b'{"goal_achieved' + data + b'"turns_used":')
@@ -502,7 +501,7 @@ def _child(holder: Any, key: Any) -> Any:
 
 
 @given(mangled())
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 def test_any_type_anywhere_is_read_and_nothing_is_lost(
     tmp_path_factory: pytest.TempPathFactory, document: dict[str, Any]
 ) -> None:

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.hostile import ATTACKS
@@ -254,7 +254,6 @@ def tree(steps: list[tuple[int, str]]) -> tuple[list[Any], dict[str, str | None]
     return lines, parents
 
 
-@settings(max_examples=200, deadline=None)
 @given(steps=st.lists(st.tuples(st.sampled_from([0, 0, 0, 1, 2, 5, 9, 50]), st.sampled_from(KINDS)), max_size=40))
 def test_the_live_branch_is_that_of_the_last_entry(
     tmp_path_factory: pytest.TempPathFactory, steps: list[tuple[int, str]]

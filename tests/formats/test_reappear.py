@@ -65,7 +65,7 @@ def test_no_case_is_missing() -> None:
     assert {path.relative_to(HERE).as_posix().partition("/input/")[0] for path, _ in PLACES} == set(CASES)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(where=st.sampled_from(PLACES), mark=st.sampled_from(MARKS))
 def test_a_value_in_any_place_is_printed_exactly(tmp_path: Path, where: tuple[Path, Any], mark: Any) -> None:
     path, place = where

@@ -105,7 +105,7 @@ def found(folder: Path, pattern: str, options: Options = EVERYTHING, **how: bool
     return hits_of(grep(LocalSource(), [str(folder)], Needle(pattern, **how), options))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=20)
 @given(which=st.integers(0, 100_000), at=st.integers(0, 100_000), size=st.integers(1, 12))
 def test_a_search_of_the_samples_finds_what_the_values_hold(
     samples: Path, texts: Texts, which: int, at: int, size: int
@@ -149,7 +149,6 @@ CHARACTERS = st.text(st.sampled_from('ab\\"/\n\t é東😀<\x01\ufffdkKsſİ'), 
 VALUES = st.recursive(CHARACTERS, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(CHARACTERS, inner))
 
 
-@settings(max_examples=200, deadline=None)
 @given(value=VALUES, nested=st.integers(0, 2), ascii_only=st.booleans(), slashes=st.booleans(), data=st.data())
 def test_bytes_that_hold_it_are_never_passed_over(
     value: Any, nested: int, ascii_only: bool, slashes: bool, data: st.DataObject

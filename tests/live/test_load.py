@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.live.load import Reader, read_run
@@ -171,7 +171,6 @@ def test_following_keeps_no_bodies(tmp_path: Path) -> None:
 pieces = st.lists(st.sampled_from(["append", "torn", "rewrite", "cut", "remove", "read"]), min_size=1, max_size=12)
 
 
-@settings(max_examples=40, deadline=None)
 @given(pieces)
 def test_whatever_happens_to_a_file_the_reader_ends_at_what_is_there(
     tmp_path_factory: pytest.TempPathFactory, pieces: list[str]

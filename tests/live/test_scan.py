@@ -8,7 +8,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.errors import FormatError
@@ -108,7 +108,6 @@ def test_two_names_of_a_file_are_two_runs_but_one_file_named_twice_is_one(tmp_pa
     assert [one.kind for one in more] == ["listed", "listed", "ignored"]
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.sampled_from(["json", "jsonl", "db", "txt"]), st.binary(max_size=60))
 def test_any_bytes_are_a_problem_or_another_kind_of_file(
     tmp_path_factory: pytest.TempPathFactory, ending: str, data: bytes

@@ -86,7 +86,7 @@ def _shorter(data: bytes) -> list[bytes]:
         ("latticeflow/*.jsonl", "run.jsonl"),
     ],
 )
-@settings(max_examples=8, deadline=None)
+@settings(max_examples=8)
 @given(data=st.data())
 def test_a_file_is_followed_whatever_is_done_to_it(samples: Path, pattern: str, name: str, data: st.DataObject) -> None:
     contents = versions(samples, pattern)
@@ -127,7 +127,7 @@ def _write(path: Path, content: bytes, way: str) -> Iterator[None]:
     yield
 
 
-@settings(max_examples=5, deadline=None)
+@settings(max_examples=5)
 @given(data=st.data())
 def test_a_database_is_followed_whatever_is_done_to_it(samples: Path, data: st.DataObject) -> None:
     with TemporaryDirectory() as folder, closing(sqlite3.connect(Path(folder, "runs.db"))) as writer:

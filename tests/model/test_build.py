@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tracetui.model import Body, Error, Header, Operation, Problem, Run, RunBody, RunRef, Span, Status, Usage
@@ -68,7 +68,6 @@ def from_scratch(spans: Sequence[Span], problems: Sequence[Problem] = (), header
     return builder.build()
 
 
-@settings(max_examples=150, deadline=None)
 @given(chunks, st.booleans())
 def test_a_growing_run_is_the_run_built_from_scratch(chunks: list[list[Span] | str], by_start: bool) -> None:
     builder = RunBuilder(REF, lambda span: Body())
@@ -151,7 +150,6 @@ def test_what_is_counted_again_is_only_the_end(monkeypatch: Any) -> None:
 exchanges = st.lists(st.tuples(st.integers(0, 20), spans), max_size=8)
 
 
-@settings(max_examples=200, deadline=None)
 @given(st.lists(spans, min_size=3, max_size=12), exchanges)
 def test_exchanged_spans_count_as_if_they_had_always_been_there(
     counted: list[Span], exchanges: list[tuple[int, Span]]

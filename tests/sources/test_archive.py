@@ -139,7 +139,7 @@ def test_an_archive_without_its_list_is_read_from_the_members_themselves(tmp_pat
         Archive(file)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(st.data())
 def test_whatever_the_bytes_are_only_format_errors_are_raised(data: st.DataObject) -> None:
     whole = bytearray(archive({"a": TEXT[:300], "b": b"x"}, data.draw(st.sampled_from([STORED, DEFLATED, ZSTANDARD]))))

@@ -29,7 +29,7 @@ def read(recall: Recall, data: bytes, mtime: int, offset: int, size: int) -> byt
     return got + data[at : offset + size]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=300)
 @given(
     some.lists(
         some.tuples(

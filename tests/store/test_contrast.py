@@ -28,7 +28,6 @@ from tracetui.store.contrast import (
 CHAT, TOOL, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.NODE
 Call = tuple[str, dict[str, Any]]
 
-LARGE = settings(max_examples=50)
 """Whole runs take their time to be made."""
 
 
@@ -133,7 +132,7 @@ def test_one_of_two_weighs_less_than_ten_of_twenty() -> None:
     assert LEAST < one.weight < ten.weight
 
 
-@LARGE
+@settings(max_examples=20)
 @given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3), st.randoms())
 def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list[Run], chance: random.Random) -> None:
     left, right = side("a", a), side("b", b)
@@ -149,7 +148,7 @@ def test_the_order_of_runs_changes_nothing_but_the_example(a: list[Run], b: list
     assert len(found) <= MOST_FINDINGS
 
 
-@LARGE
+@settings(max_examples=20)
 @given(st.lists(runs(), min_size=1, max_size=3), st.lists(runs(), max_size=3))
 def test_counts_equal_a_plain_recount_and_examples_are_examples(a: list[Run], b: list[Run]) -> None:
     left, right = side("a", a), side("b", b)

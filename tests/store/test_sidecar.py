@@ -15,7 +15,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.shared import ROOT
@@ -219,7 +219,6 @@ def test_a_last_line_whose_end_an_editor_left_out_counts(folder: Path) -> None:
     assert (sidecar.of(RUN).verdict, sidecar.of(OTHER).verdict, sidecar.problems) == ("flaky", "real", ())
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 3), max_size=14))
 def test_two_instances_that_take_turns_agree_and_so_does_a_merge(
     tmp_path_factory: pytest.TempPathFactory, turns: list[int]

@@ -70,7 +70,7 @@ def test_it_is_told_what_was_taken_out() -> None:
     assert normalise("'a' after 30s, 5 > 4").replaced == (("quoted", "'a'"), ("time", "30s"), ("n", "5"), ("n", "4"))
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=500)
 @given(st.text() | TROUBLE | TROUBLE.map(lambda text: text * 40))
 def test_what_is_normalised_stays_as_it_is(text: str) -> None:
     once = normalise(text).text

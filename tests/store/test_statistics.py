@@ -16,7 +16,6 @@ from tracetui.store.statistics import By, Row, Statistics
 
 CHAT, TOOL, AGENT, NODE = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.INVOKE_AGENT, Operation.NODE
 
-LARGE = settings(max_examples=50)
 """Whole runs take their time to be made."""
 
 
@@ -37,7 +36,7 @@ def inherited(span: Span) -> bool:
     return "inherited" in span.note.split(" · ")
 
 
-@LARGE
+@settings(max_examples=20)
 @given(st.lists(runs(), max_size=3))
 def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
     found = of(By.TOOL, *whole)
@@ -60,7 +59,7 @@ def test_tools_equal_a_plain_recount(whole: list[Run]) -> None:
         assert row.total_ms == (pytest.approx(sum(outer)) if outer else None)
 
 
-@LARGE
+@settings(max_examples=20)
 @given(st.lists(runs(), max_size=3), st.sampled_from([By.OPERATION, By.AGENT, By.TOOL, By.NODE]))
 def test_no_token_is_counted_twice(whole: list[Run], by: By) -> None:
     told = 0

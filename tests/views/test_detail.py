@@ -256,7 +256,7 @@ RUN_BODIES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(runs(), BODIES, RUN_BODIES, st.integers(1, 200))
 def test_any_tab_of_anything_fits_any_width(run: Run, body: Body, run_body: RunBody, width: int) -> None:
     run = make_run(list(run.spans), body=run_body, started_at=run.summary.started_at, model="m\x1b", replay_of="\u202e")

@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -137,6 +137,7 @@ def test_keys_of_pairs_survive_when_more_is_known() -> None:
         assert after.index(before.key(i)) is not None or first.rows[i].b is None
 
 
+@settings(max_examples=30)
 @given(runs(), runs(), st.integers(20, 220), st.booleans())
 def test_any_two_runs_give_rows_that_fit(a: Run, b: Run, width: int, ascii_glyphs: bool) -> None:
     glyphs = ASCII if ascii_glyphs else UNICODE

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import HOSTILE, check_rows, texts
@@ -183,7 +183,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(JSON, st.integers(1, 200), st.data())
 def test_any_value_fits_any_width(value: Any, width: int, data: st.DataObject) -> None:
     rows = document(value, width=width)

@@ -212,7 +212,6 @@ def check_folds(rows: SpanRows, plain: SpanRows) -> None:
             assert plain.line(i, 70) == line
 
 
-@settings(max_examples=150, deadline=None)
 @given(repeating(), st.data(), st.integers(1, 200))
 def test_folding_hides_and_shows_without_losing_anything(run: Run, data: st.DataObject, width: int) -> None:
     rows = folded(run, unfolded=frozenset(data.draw(st.sets(st.sampled_from([span.id for span in run.spans])))))
@@ -220,7 +219,7 @@ def test_folding_hides_and_shows_without_losing_anything(run: Run, data: st.Data
     check_rows(rows, width)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=25)
 @given(runs(), st.integers(1, 200))
 def test_any_run_can_be_folded(run: Run, width: int) -> None:
     found = assess(run, lambda span: Body(input=span.name))
@@ -229,7 +228,6 @@ def test_any_run_can_be_folded(run: Run, width: int) -> None:
     check_folds(rows, SpanRows(run, tree=False, now=START + 1000))
 
 
-@settings(max_examples=80, deadline=None)
 @given(growths())
 def test_folds_of_a_run_that_grew_are_those_that_still_hold(chunks: list[list[Span]]) -> None:
     builder = RunBuilder(REF, body_of)

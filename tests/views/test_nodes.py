@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.views.build import make_run, make_span
@@ -183,7 +183,6 @@ def test_durations_of_totals(ms: float | None, shown: str) -> None:
     assert title(run_of([], duration_ms=ms)).split(" | ")[1] == shown
 
 
-@settings(max_examples=50)
 @given(
     st.lists(st.tuples(st.text(max_size=8), st.text(max_size=40)), max_size=6), st.sampled_from(["RunLog", "Workflow"])
 )

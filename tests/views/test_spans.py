@@ -314,7 +314,7 @@ def test_ascii_rows_hold_no_other_signs() -> None:
     assert text_of_line(rows.header(200)).isascii()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30)
 @given(runs(), st.integers(1, 200), st.booleans(), st.data())
 def test_any_run_fits_any_width(run: Run, width: int, tree: bool, data: st.DataObject) -> None:
     folded = frozenset(data.draw(st.sets(st.sampled_from([span.id for span in run.spans] or ["0"]))))
@@ -373,7 +373,6 @@ def all_of(rows: SpanRows) -> list[object]:
     return told
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     growths(),
     st.booleans(),
