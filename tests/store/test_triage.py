@@ -52,6 +52,13 @@ def test_runs_are_grouped_by_what_made_them_fail() -> None:
     assert group.id.startswith("F-")
 
 
+def test_a_run_that_is_told_twice_failed_once() -> None:
+    told, copy = run("1", identity="i", duration_ms=100.0), run("2", identity="i", duration_ms=100.0)
+    (group,) = groups([copy, told])
+    assert (keys(group), group.wasted_ms) == (["1"], 100.0)
+    assert groups([run("1", None, identity="i"), copy]) == []  # the telling that counts says that it went well
+
+
 def test_what_no_run_says_is_not_known() -> None:
     (group,) = groups([run("1", started_at=None, agent=None)])
 

@@ -8,7 +8,7 @@ from math import fsum
 import msgspec
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.store.relations import Relations
+from tracetui.store.relations import Relations, copies_of
 from tracetui.store.signature import Key, Signature, names_of, signature_of
 
 
@@ -37,9 +37,12 @@ class Group(msgspec.Struct, frozen=True):
 def groups(runs: Iterable[RunSummary]) -> list[Group]:
     """The failed runs by signature, the biggest waste first: in time, then tokens, then number.
 
-    The order of `runs` does not matter. Of runs whose deep pass is still to come, the signature may change.
+    The order of `runs` does not matter. Of runs whose deep pass is still to come, the signature may change. A run that is
+    told several times failed once.
     """
-    known = list(runs)
+    told = list(runs)
+    copies = copies_of(told)
+    known = [run for run in told if run.ref not in copies]
     alike: dict[Key, list[tuple[RunSummary, Signature]]] = {}
     for run in known:
         signature = signature_of(run)
