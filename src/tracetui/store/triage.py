@@ -37,8 +37,8 @@ class Group(msgspec.Struct, frozen=True):
 def groups(runs: Iterable[RunSummary]) -> list[Group]:
     """The failed runs by signature, the biggest waste first: in time, then tokens, then number.
 
-    The order of `runs` does not matter. Of runs whose deep pass is still to come, the signature may change. A run that is
-    told several times failed once.
+    The order of `runs` does not matter. Of runs whose deep pass is still to come, the signature may change. A run that
+    is told several times failed once.
     """
     told = list(runs)
     copies = copies_of(told)
