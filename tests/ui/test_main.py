@@ -332,3 +332,16 @@ async def test_the_title_of_the_list_counts_runs_and_no_headings(opened: Opener,
     async with opened(samples, size=(120, 200)) as (app, _):
         assert len(app.main.runs.rows) > len(app.store.runs) + len(app.store.problems)
         assert f"/{len(app.store.runs) + len(app.store.problems)} " in text_of(app).splitlines()[2]
+
+
+async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, samples: Path, tmp_path: Path) -> None:
+    async with opened(tmp_path) as (app, _):
+        assert text_of(app).splitlines()[-1].split()[:4] == ["q", "quit", "?", "help"]
+    async with opened(samples / "latticeflow" / "trip.json") as (app, pilot):
+        told = text_of(app).splitlines()[-1]
+        assert "open" in told
+        assert not {"triage", "verdict"} & set(told.split())  # a call inside failed: `e` goes there
+        await press(pilot, "enter", "3")
+        assert text_of(app).splitlines()[-1].split()[2:7] == [">", "next", "tab", "yy", "copy"]
+    async with opened(samples, size=(200, 60)) as (app, _):
+        assert {"triage", "error", "verdict"} <= set(text_of(app).splitlines()[-1].split())

@@ -28,7 +28,7 @@ from tracetui.ui.panes.detail import Detail, Sought
 from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
 from tracetui.ui.panes.steps import Steps
-from tracetui.ui.widgets.frame import footer, header, sentence
+from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
 from tracetui.ui.widgets.prompt import FILTER
@@ -302,7 +302,8 @@ class MainScreen(JudgingScreen):
         said = self.said or self.live.sentence(width)
         self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps, width))
         commands = self.comparing.offered(self.live.worded(app.commands), self.ref)
-        self.show_footer(*footer(commands, self.pane, width, self.level, bool(self.runs.arrangement.all_columns)))
+        columns, nowhere = bool(self.runs.arrangement.all_columns), idle(self.store, self.summary)
+        self.show_footer(*footer(commands, self.pane, width, self.level, columns, nowhere))
 
     def _classify(self) -> None:
         size = self.app.size

@@ -12,7 +12,7 @@ from tracetui.live.mail import Watching
 from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
 from tracetui.text import Clean
-from tracetui.ui.commands import RUNS, Command, of_pane, shown
+from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, Command, of_pane, shown
 from tracetui.views.arrange import total_tokens
 from tracetui.views.glyphs import Glyphs, status_glyph
 from tracetui.views.headline import cost_of
@@ -254,10 +254,34 @@ def _key(key: str, word: str) -> list[Piece]:
     return [Piece(Clean(key), "key bold"), Piece(Clean(f" {word}"), "sec")]
 
 
-def footer(commands: Sequence[Command], pane: str, width: int, level: int, all_columns: bool) -> tuple[Line, Line]:
-    """The most useful keys here, and how many more there are."""
-    commands = of_pane(pane, commands)
-    hinted = sorted((c for c in commands if c.hint), key=lambda c: c.hint)
+_HERE: Final = {DETAIL: ("open", "next-tab", "copy", "search", "zoom"), FACTS: ("open", "copy", "search", "zoom")}
+"""What is most useful in a pane that is read, first."""
+_OF_FAILURES: Final = frozenset({"next-error", "triage", "failures", "contrast"})
+_ALWAYS: Final = frozenset({"quit", "help"})
+
+
+def idle(store: Store, run: RunSummary | None) -> frozenset[str]:
+    """Commands that lead nowhere now, of those that would be hinted: `run` is what is shown."""
+    if not store.runs and not store.problems:
+        return frozenset(command.id for command in COMMANDS) - _ALWAYS
+    found = frozenset[str]() if store.overview.failed else _OF_FAILURES
+    if run is not None and run.errors:
+        found -= {"next-error"}
+    return found if run is not None and run.status is Status.ERROR else found | {"real"}
+
+
+def footer(
+    commands: Sequence[Command],
+    pane: str,
+    width: int,
+    level: int,
+    all_columns: bool,
+    idle: frozenset[str] = frozenset(),
+) -> tuple[Line, Line]:
+    """The most useful keys here, and how many more there are; those that are `idle` are not told."""
+    commands, here = of_pane(pane, commands), _HERE.get(pane, ())
+    hinted = [c for c in commands if c.hint and c.id not in idle]
+    hinted.sort(key=lambda c: here.index(c.id) - len(here) if c.id in here else c.hint)
     if pane == RUNS and not level:
         hinted = [c for c in hinted if c.id != "back"]
     room = width - 24
