@@ -130,12 +130,15 @@ class RunList(LineView):
         return back
 
     def _position(self) -> Sequence[Piece]:
-        """How many runs appeared above, instead of which rows are shown."""
+        """How many runs appeared above, else which are shown, of how many: headings of groups are none."""
         rows = self.rows
         if self._above:
             self._above = {ref for ref in self._above if (at := rows.index(ref)) is not None and at < self.top}
         if not self._above:
-            return super()._position()
+            if not isinstance(rows, runs.RunRows) or not len(rows):
+                return super()._position()
+            first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
+            return position(first, last - first, rows.above(len(rows)), "-" if self.look.glyphs is ASCII else "–")
         words = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
         return (words, Piece(Clean("g"), "key bold"))
 
@@ -177,15 +180,6 @@ class RunList(LineView):
         if not isinstance(rows, runs.RunRows):
             return []
         return [item.ref for i in range(len(rows)) if isinstance(item := rows.item(i), RunSummary)]
-
-    def _position(self) -> Sequence[Piece]:
-        """Which runs are shown, of how many: headings of groups are none."""
-        rows = self.rows
-        if not isinstance(rows, runs.RunRows) or not len(rows):
-            return super()._position()
-        first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
-        dash = "-" if self.look.glyphs is ASCII else "–"
-        return position(first, last - first, rows.above(len(rows)), dash)
 
     def nothing(self, lines: Iterable[Line]) -> None:
         """Say why there is nothing to show."""
