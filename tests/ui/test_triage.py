@@ -280,3 +280,27 @@ async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> 
         assert "No run failed here" in text_of(app)
         await press(pilot, "v", "r", "enter", "e", "a", "escape")
         assert isinstance(app.screen, TriageScreen | type(app.main))
+
+
+async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "T")
+        screen, surveying = app.screen, app.main.surveying
+        assert isinstance(screen, TriageScreen)
+        await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
+        several = next(group for group in screen.queue.groups if len(group.runs) > 1)
+        screen.queue.move_to_key(several.signature.key)
+        await until(pilot, lambda: surveying.is_told_apart(several.runs), what="all that they share")
+        assert surveying.comparing(several.runs) == ""
+
+        surveying._told_apart.clear()  # as if somebody had left before
+        surveying.stop()
+        assert "comparing" in surveying.comparing(several.runs)
+        screen.show_cause()
+        await until(pilot, lambda: surveying.is_told_apart(several.runs), what="all that they share, found out anew")
+
+
+async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, samples: Path) -> None:
+    async with opened(samples) as (app, pilot):
+        await press(pilot, "T", "l", "j", "a", *"ask Ana", "enter", "t", *"slow", "enter")
+        assert "#slow  ask Ana" in text_of(app)

@@ -43,20 +43,22 @@ def cause_rows(
     example: RunSummary | None,
     told: Judgement,
     shared: Contrast | None,
+    going_on: str = "",
     *,
     width: int,
     now: float,
     zone: tzinfo = UTC,
     glyphs: Glyphs = UNICODE,
 ) -> ListRows:
-    """The rows of the pane; `shared` is None while nobody knows what its runs share.
+    """The rows of the pane; `shared` is None while nobody knows what its runs share, and `going_on` says how far that
+    is found out.
 
     The key of a row that leads somewhere is an `Example`.
     """
     lines: list[Line] = [*_headline(group, width), *_numbers(group, width, now, zone), *_judged(told, width)]
     lines += _normalised(example, width)
     keys: list[Hashable] = list(range(len(lines)))
-    for line, key in _shared(shared, width, glyphs):
+    for line, key in _shared(shared, width, glyphs, going_on):
         keys.append(key if key is not None else len(lines))
         lines.append(line)
     return ListRows(lines, keys=keys)
@@ -144,17 +146,21 @@ def _bar(width: int) -> int:
     return max(0, min(MOST_BAR, (width // 2 - 2 * (_COUNTS + 2)) // 2))
 
 
-def _shared(shared: Contrast | None, width: int, glyphs: Glyphs) -> list[tuple[Line, Example | None]]:
+def _shared(
+    shared: Contrast | None, width: int, glyphs: Glyphs, going_on: str = ""
+) -> list[tuple[Line, Example | None]]:
     head = fill([Piece(Clean("Shared by these runs"), "text bold")], max(8, width - 2 * (_bar(width) + _COUNTS + 2)))
     others = "  the others" if _bar(width) > 1 else "  others"
     columns = [Piece(Clean("  these".ljust(_bar(width) + _COUNTS + 2)), "dim"), Piece(Clean(others), "dim")]
     rows: list[tuple[Line, Example | None]] = [((), None), ((*head, *columns), None)]
     if shared is None:
         return [*rows, ((Piece(Clean("comparing with the runs that did not fail …"), "dim"),), None)]
-    if not shared.findings:
+    if not shared.findings and not going_on:
         rows.append(((Piece(Clean("nothing that the others lack"), "dim"),), None))
     found = enumerate(shared.findings)
     rows += [(finding_line(one, width, glyphs), Example(i, *one.example)) for i, one in found]
+    if going_on:
+        rows.append(((Piece(one_line(going_on, 80), "status.running"),), None))
     if shared.note:
         rows.append(((Piece(one_line(shared.note, 200), "dim"),), None))
     return rows

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
 from tracetui.model import RunRef, RunSummary
-from tracetui.text import Clean, truncate
+from tracetui.text import Clean, truncate, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
 from tracetui.views.masking import clean, one_line
 from tracetui.views.naming import called, short_id
 from tracetui.views.rows import Line, Piece, fit, width_of
+
+_LEAST_PATH: Final = 12
+"""Cells that the path of a value, and the name of a step, have at least: what was found has the rest."""
 
 
 class Hit(Protocol):
@@ -102,10 +105,11 @@ class HitRows:
 
     def _hit(self, hit: Hit, width: int) -> Line:
         step = f"{hit.step}" if hit.step is not None else ""
+        path = truncate_middle(one_line(hit.path, 120), max(_LEAST_PATH, width * 3 // 8))  # both ends tell something
         head: Line = (
             Piece(Clean(f"{step:>6} "), "dim"),
-            Piece(one_line(hit.name or "run", 24), "text"),
-            Piece(Clean(f" {one_line(hit.path, 60)}  "), "dim"),
+            Piece(truncate(one_line(hit.name or "run", 40), max(_LEAST_PATH, width // 5)), "text"),
+            Piece(Clean(f" {path}  "), "dim"),
         )
         room = max(0, width - width_of(head) - len(hit.match))
         before = one_line(hit.before, 200)

@@ -126,6 +126,7 @@ class QueueRows:
             Piece(Clean(f"   {self._glyphs.error} "), "status.error"),
             column(short_id(run.id, 9), 10, "sec"),
             Piece(one_line(run.agent or run.name, 40), "text"),
+            *_said(told),
             Piece(Clean(f"  {one_line(run.label or run.prompt, 120)}"), "dim"),
         ]
         age = max(0.0, self._now - moment(run))
@@ -134,6 +135,12 @@ class QueueRows:
             column(text.age(age), 6, "dim", right=True),
         ]
         return tuple(fit([*fill(words, max(8, width - _TAIL + 1)), *tail], width))
+
+
+def _said(told: Judgement) -> list[Piece]:
+    """Tags and note of a run."""
+    words = [Piece(Clean(f"  #{one_line(tag, 40)}"), "accent") for tag in told.tags]
+    return [*words, Piece(Clean(f"  {one_line(told.note, 60)}"), "sec")] if told.note else words
 
 
 _TAIL: Final = 19

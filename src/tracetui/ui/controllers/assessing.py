@@ -57,6 +57,8 @@ class Assessing:
         while len(self._known) > OPEN_RUNS:  # other screens open runs too: what is shown here stays known
             del self._known[next(ref for ref in self._known if run is None or ref != run.summary.ref)]
         if run is None or run.summary.ref not in mail.assessments:
+            if run is not None and self._asked is not None and self._asked.summary.ref in mail.assessments:
+                self.of(run)  # another screen asked for its run before this one was done
             return
         self.shown(run)
         screen.facts.show_run(run)

@@ -61,6 +61,10 @@ class Surveying:
         self.contrasts: dict[Sequence[RunRef], Contrast] = {}
         """What runs share that others lack, as far as it is known, by the runs."""
         self._contrast: tuple[Sequence[RunRef], Job] | None = None
+        self._job: Job | None = None
+        """What is being done, or was done last."""
+        self._told_apart: set[Sequence[RunRef]] = set()
+        """The runs of which all is known that they share."""
 
     def take(self, mail: Mail) -> None:
         """Take in what was found out."""
@@ -72,6 +76,27 @@ class Surveying:
             self.search.take(survey)
         if self._contrast is not None and survey.job is self._contrast[1]:
             self.contrasts[self._contrast[0]] = survey.result
+            if survey.finished:
+                self._told_apart.add(self._contrast[0])
+
+    def is_told_apart(self, refs: Sequence[RunRef]) -> bool:
+        """Whether all is known that runs share; else what is known of it may change."""
+        return tuple(refs) in self._told_apart
+
+    def is_asked(self, refs: Sequence[RunRef]) -> bool:
+        """Whether that is known, or being found out."""
+        return self.is_told_apart(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
+
+    def comparing(self, refs: Sequence[RunRef]) -> str:
+        """How far the comparison of these runs is, in words; nothing once it has ended."""
+        survey = self.latest
+        if self.is_told_apart(refs):
+            return ""
+        if survey is None or self._contrast is None or self._contrast != (tuple(refs), survey.job):
+            return "comparing …"
+        if survey.lost:
+            return f"compared no further: {survey.lost}"
+        return f"comparing, {grouped(survey.done)} of {grouped(survey.total)} runs read"
 
     def contrast(self, refs: Sequence[RunRef]) -> Job:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
@@ -86,8 +111,13 @@ class Surveying:
 
     def ask(self, job: Job) -> None:
         """Do a job in place of the one before."""
-        self.latest = None
+        self.latest, self._job = None, job
         self._screen.app.engine.survey(job)
+
+    def stop(self) -> None:
+        """Nobody waits for the job any more."""
+        self.latest = self._job = None
+        self._screen.app.engine.stop_survey()
 
     # ---- commands
 
@@ -160,9 +190,8 @@ class Surveying:
         """Open the list of what these runs share that others lack; `of` says in words which they are."""
         from tracetui.ui.screens.contrast import ContrastScreen
 
-        known = self.contrasts.get(tuple(refs))
         self._screen.app.push_screen(ContrastScreen(tuple(refs), of, self._screen.app.commands))
-        if known is None:
+        if not self.is_told_apart(refs):
             self.contrast(refs)
 
     def count(self, refs: Sequence[RunRef], of: str) -> None:

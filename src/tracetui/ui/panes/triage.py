@@ -84,13 +84,20 @@ class Cause(LineView):
         self._subject: Hashable = None
 
     def show_cause(
-        self, group: Group, example: RunSummary | None, told: Judgement, shared: Contrast | None, *, now: float
+        self,
+        group: Group,
+        example: RunSummary | None,
+        told: Judgement,
+        shared: Contrast | None,
+        going_on: str,
+        *,
+        now: float,
     ) -> None:
-        """Show what is known of a signature."""
+        """Show what is known of a signature; `going_on` says how far its runs are compared, if that goes on."""
         same, self._subject = group.signature.key == self._subject, group.signature.key
         width = max(20, self.outer_size.width - 2)
         zone, glyphs = self.look.zone, self.look.glyphs
-        rows = cause_rows(group, example, told, shared, width=width, now=now, zone=zone, glyphs=glyphs)
+        rows = cause_rows(group, example, told, shared, going_on, width=width, now=now, zone=zone, glyphs=glyphs)
         self.show(rows, title=(Piece(clean(group.id), "sec"),), keep=same)
 
     def nothing(self) -> None:

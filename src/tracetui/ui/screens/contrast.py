@@ -60,7 +60,7 @@ class ContrastScreen(SingleScreen):
         return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
 
     def leave(self) -> None:
-        self.app.engine.stop_survey()
+        self.app.main.surveying.stop()
         super().leave()
 
     def path(self) -> tuple[Line, Line]:
@@ -69,7 +69,8 @@ class ContrastScreen(SingleScreen):
     def summary(self) -> Line:
         known, survey = self._known, self._survey
         found = len(known.findings) if known is not None else 0
-        words = f"{grouped(found)} thing{'s' if found != 1 else ''} seen more often in these runs than in the others"
+        things = f"{grouped(found)} thing{'s' if found != 1 else ''}" if found else "nothing"
+        words = f"{things} seen more often in these runs than in the others"
         pieces = [Piece(Clean(words), "text bold")]
         if known is None or (survey is not None and not survey.finished):
             done = f"  ·  reading, {grouped(survey.done)} of {grouped(survey.total)}" if survey is not None else ""

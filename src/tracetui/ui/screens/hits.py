@@ -88,7 +88,7 @@ class HitsScreen(SingleScreen):
         self.app.main.surveying.search_for(words)
 
     def leave(self) -> None:
-        self.app.engine.stop_survey()
+        self.app.main.surveying.stop()
         super().leave()
 
     def path(self) -> tuple[Line, Line]:

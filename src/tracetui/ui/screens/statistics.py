@@ -98,7 +98,7 @@ class StatisticsScreen(SingleScreen):
             self.app.main.filtering.ask_for(self.by.value, name)
 
     def leave(self) -> None:
-        self.app.engine.stop_survey()
+        self.app.main.surveying.stop()
         super().leave()
 
     def path(self) -> tuple[Line, Line]:

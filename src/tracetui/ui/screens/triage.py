@@ -125,9 +125,10 @@ class TriageScreen(JudgingScreen):
             self.cause.nothing()
             self.failure.nothing()
         else:
-            example, shared = self.app.store.runs.get(ref), self.app.main.surveying.contrasts.get(group.runs)
-            self.cause.show_cause(group, example, self.told(group), shared, now=self.app.clock())
-            if shared is None:
+            example, surveying = self.app.store.runs.get(ref), self.app.main.surveying
+            shared, going_on = surveying.contrasts.get(group.runs), surveying.comparing(group.runs)
+            self.cause.show_cause(group, example, self.told(group), shared, going_on, now=self.app.clock())
+            if not surveying.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)
             self.show_failure()
@@ -141,7 +142,7 @@ class TriageScreen(JudgingScreen):
 
     def _compare(self) -> None:
         group, surveying = self.queue.group, self.app.main.surveying
-        if self.app.screen is self and group is not None and group.runs not in surveying.contrasts:
+        if self.app.screen is self and group is not None and not surveying.is_asked(group.runs):
             surveying.contrast(group.runs)
 
     def show_failure(self) -> None:
