@@ -26,7 +26,7 @@ from tracetui.formats import tail
 from tracetui.formats.claude_code.originals import HERE
 from tracetui.live.scan import scan
 from tracetui.model import COPIED, RunRef
-from tracetui.sources.base import Stat
+from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalFile
 from tracetui.testing.growth import Follower
 
@@ -172,7 +172,7 @@ def test_sessions_of_today_are_not_compared_with_all_others(tmp_path: Path, monk
     opened: list[str] = []
     other = LocalFile.other
 
-    def noted(self: LocalFile, path: str, stat: Stat | None = None) -> LocalFile:
+    def noted(self: LocalFile, path: str, stat: Stat | None = None) -> File:
         opened.append(path)
         return other(self, path, stat)
 

@@ -15,8 +15,8 @@ from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.lister import Lister
 from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.traffic import Traffic
-from tracetui.sources.base import Entry, Folder, LinkLost, Stat
-from tracetui.sources.local import LocalFile, LocalSource
+from tracetui.sources.base import Entry, File, Folder, LinkLost, Stat
+from tracetui.sources.local import LocalSource
 
 
 class Gated(LocalSource):
@@ -34,7 +34,7 @@ class Gated(LocalSource):
         assert self.gate.wait(PATIENCE)
         yield from super().walk(root)
 
-    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+    def open(self, path: str, stat: Stat | None = None) -> File:
         if self.cut_off:
             self.refused.set()
             raise LinkLost

@@ -15,7 +15,7 @@ from tests.formats.inspect_build import DEFLATED, STORED, ZSTANDARD, archive
 from tracetui.errors import FormatError
 from tracetui.sources import archive as archives
 from tracetui.sources.archive import Archive
-from tracetui.sources.base import Stat
+from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalFile, LocalSource
 
 TEXT = b'{"tide": "high"}' * 1000
@@ -23,7 +23,7 @@ _LISTED_SIZE = 24
 """Where an entry of the list has the size of its member."""
 
 
-def opened(folder: Path, data: bytes) -> LocalFile:
+def opened(folder: Path, data: bytes) -> File:
     path = folder / "some.zip"
     path.write_bytes(data)
     return LocalSource().open(str(path))

@@ -23,9 +23,9 @@ from tracetui.live.following.tail import Tail
 from tracetui.live.scan import scan
 from tracetui.live.watching.watch import Watch
 from tracetui.model.event import SpanChanged
-from tracetui.sources.base import LinkLost, Source, Stat
+from tracetui.sources.base import File, LinkLost, Source, Stat
 from tracetui.sources.channel import STDERR_KEPT
-from tracetui.sources.local import LocalFile, LocalSource
+from tracetui.sources.local import LocalSource
 from tracetui.sources.places import source_for
 from tracetui.sources.recall import Recall
 from tracetui.sources.ssh import CONNECT_SECONDS
@@ -151,7 +151,7 @@ class Elsewhere(LocalSource):
     def local_path(self, path: str) -> str | None:
         return None
 
-    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+    def open(self, path: str, stat: Stat | None = None) -> File:
         if self.down:
             raise LinkLost("timed out")
         return super().open(path, stat)

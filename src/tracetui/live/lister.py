@@ -71,6 +71,8 @@ class Lister:
         """Files that are listed, of formats whose runs may be in several files."""
         self._forks: dict[str, tuple[str | None, str | None]] = {}
         """Those of them that hold forks, and the original that each names: id and path."""
+        self._parts: dict[str, str] = {}
+        """Files that are parts of another file's run, and that file."""
         self._events = events
 
     def rescan(self) -> None:
@@ -229,8 +231,8 @@ class Lister:
         """Deliver what these files are now; they have not changed for `still` seconds."""
         found: list[Found] = []
         also: list[str] = []
-        """Main files of runs of which another file changed, other files of runs whose main file has come, and forks of
-        what came or went."""
+        """Main files of runs of which another file changed, other files of runs whose main file has come or gone, and
+        forks of what did."""
         for change in changes:
             if self._traffic.stopped:
                 return
@@ -246,6 +248,8 @@ class Lister:
                 is_main = self._is_main(one)
                 also += [one.part_of] if one.part_of else self._parts_of(one) if is_main else ()
                 also += self._forks_near(one) if is_main or change.entry is None else ()
+                if change.entry is None:
+                    also += [part for part, main in self._parts.items() if main == change.path]
         if also:
             self._look_again((Change(path, self._entry(path)) for path in dict.fromkeys(also)), still)
         if found:
@@ -261,6 +265,9 @@ class Lister:
         is_new = is_main and found.path not in self._alone
         (self._alone.add if is_main else self._alone.discard)(found.path)
         self._forks.pop(found.path, None)
+        self._parts.pop(found.path, None)
+        if found.part_of:
+            self._parts[found.path] = found.part_of
         for run in found.runs if is_main else ():
             if run.relation == "fork":
                 self._forks[found.path] = run.replay_of, run.replay_of_path

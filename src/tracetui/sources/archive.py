@@ -221,14 +221,21 @@ def _deflated(packed: bytes, member: Member) -> bytes:
 
 
 def _zstandard(packed: bytes, member: Member) -> bytes:
-    """Of one frame or several, one after the other."""
+    try:
+        return unpack_zstandard(packed, member.size + 1)  # no more than it claims
+    except FormatError as fault:
+        raise FormatError(fault.reason, member.name) from fault
+
+
+def unpack_zstandard(packed: bytes, most: int) -> bytes:
+    """The first `most` bytes of what is packed in one frame or several, one after the other. Raises `FormatError`."""
     from zstandard import ZstdDecompressor, ZstdError  # 10 ms, and most archives are packed in another way
 
     try:
         with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
-            return b"".join(_pieces(stream.read, member.size + 1))  # no more than it claims
+            return b"".join(_pieces(stream.read, most))
     except ZstdError as fault:
-        raise FormatError(f"broken: cannot be unpacked ({fault})", member.name) from fault
+        raise FormatError(f"broken: cannot be unpacked ({fault})") from fault
 
 
 _METHODS: Final[dict[int, Callable[[bytes, Member], bytes]]] = {

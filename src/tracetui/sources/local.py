@@ -18,12 +18,14 @@ from tracetui.sources.base import (
     SQLITE_MAGIC,
     Closing,
     Entry,
+    File,
     Folder,
     Stat,
     beside,
     left_out,
     reason_of,
 )
+from tracetui.sources.packed import unpacked
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -112,10 +114,10 @@ class LocalFile(Closing):
         except (OSError, ValueError):
             return Folder()
 
-    def other(self, path: str, stat: Stat | None = None) -> LocalFile:
+    def other(self, path: str, stat: Stat | None = None) -> File:
         if stat is not None:
             self._newest = max(self._newest, stat.mtime)
-        return LocalFile(beside(self.path, path, os.path.dirname, os.path.join)[0], stat)
+        return unpacked(LocalFile(beside(self.path, path, os.path.dirname, os.path.join)[0], stat))
 
     @property
     def tables(self) -> frozenset[str]:
@@ -154,8 +156,8 @@ class LocalFile(Closing):
 class LocalSource:
     """The file system; see `tracetui.sources.base.Source`."""
 
-    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
-        return LocalFile(path, stat)
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return unpacked(LocalFile(path, stat))
 
     def is_file(self, path: str) -> bool:
         return os.path.isfile(path)

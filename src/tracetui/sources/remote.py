@@ -7,9 +7,21 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, Final
 
-from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, Closing, Entry, Folder, LinkLost, Stat, beside, reason_of
+from tracetui.sources.base import (
+    HEAD_SIZE,
+    SQLITE_MAGIC,
+    Closing,
+    Entry,
+    File,
+    Folder,
+    LinkLost,
+    Stat,
+    beside,
+    reason_of,
+)
 from tracetui.sources.folders import AT_ONCE, Folders, answer
 from tracetui.sources.mirror import Copy, Mirror
+from tracetui.sources.packed import unpacked
 from tracetui.sources.recall import EDGE, Recall
 from tracetui.sources.sftp import Attributes, Client
 from tracetui.sources.ssh import Host, Link, join, parent, path_there
@@ -112,11 +124,11 @@ class RemoteFile(Closing):
         except (OSError, ValueError):
             return Folder()
 
-    def other(self, path: str, stat: Stat | None = None) -> RemoteFile:
+    def other(self, path: str, stat: Stat | None = None) -> File:
         at = beside(self.path, path, parent, join)[0]
         if stat is not None:
             self._others.append((at, stat.mtime))
-        return RemoteFile(self._source, at, stat)
+        return unpacked(RemoteFile(self._source, at, stat))
 
     @property
     def tables(self) -> frozenset[str]:
@@ -240,8 +252,8 @@ class SshSource:
     def local_path(self, path: str) -> str | None:
         return None
 
-    def open(self, path: str, stat: Stat | None = None) -> RemoteFile:
-        return RemoteFile(self, path, stat)
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return unpacked(RemoteFile(self, path, stat))
 
     def list(self, path: str) -> Folder:
         client = self.client()

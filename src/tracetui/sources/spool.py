@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import BinaryIO, Final
 
-from tracetui.sources.base import Entry, Folder, Stat
+from tracetui.sources.base import Entry, File, Folder, Stat
 from tracetui.sources.local import LocalFile, LocalSource
 
 STDIN: Final = "-"
@@ -32,7 +32,7 @@ class Spool(LocalSource):
     ) -> None:
         shutil.rmtree(self._folder, ignore_errors=True)
 
-    def open(self, path: str, stat: Stat | None = None) -> LocalFile:
+    def open(self, path: str, stat: Stat | None = None) -> File:
         return LocalFile(path, stat, self._copy) if path == STDIN else super().open(path, stat)
 
     def is_file(self, path: str) -> bool:

@@ -1,14 +1,8 @@
-"""Threads that make one run: a fork begins with the history of another, an agent's thread is below what spawned it.
-
-Each thread is in a file of its own, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``. A thread's id tells
-when it began (UUID version 7), and so in which folder its file is.
-"""
+"""Threads that make one run: a fork begins with the history of another, an agent's thread is below what spawned it."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +10,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import START, Chunk
 from tracetui.formats.codex.copies import Copies, copies_of
+from tracetui.formats.codex.find import LISTED, PACKED, find
 from tracetui.formats.codex.records import META, At, record_of
 from tracetui.formats.codex.run import body_of_run, header_of
 from tracetui.formats.codex.session import Session
@@ -26,13 +21,10 @@ from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import child, moment, string, whole
 from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on, waiting
 from tracetui.model import INHERITED, Header, Operation, RunBody, Span
-from tracetui.sources.base import MOVING_SECONDS, Entry, File
+from tracetui.sources.base import MOVING_SECONDS, File
 
 DEPTH: Final = 16
 """Forks of forks, and agents of agents, are followed so far."""
-_LISTED: Final = "codex.folders"
-"""In the memo of a file, while it is read: what is in the folders around it."""
-_UUID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
 class Part(msgspec.Struct, frozen=True):
@@ -77,42 +69,7 @@ class Reading(msgspec.Struct, frozen=True):
         return [self.own, *(part.place for part in self.parts.values() if part.place is not None)]
 
 
-# ---- where threads are
-
-
-def find(file: File, thread: str) -> str | None:
-    """Path of a thread's file, relative to the folder of `file`; None if there is none."""
-    if _UUID.fullmatch(thread) is None:
-        return None
-    ends = f"-{thread}.jsonl"
-    known: dict[str, list[Entry]] = file.memo.setdefault(_LISTED, {})
-    for folder in _folders(thread):
-        if folder not in known:
-            known[folder] = file.folder(folder).entries
-        for entry in known[folder]:
-            if entry.path.endswith(ends) and entry.stat is not None:
-                name = re.split(r"[/\\]", entry.path)[-1]
-                if name.startswith("rollout-"):
-                    return f"{folder}/{name}" if folder else name
-    return None
-
-
-def _folders(thread: str) -> Iterator[str]:
-    """Where the file of a thread may be: beside that of another, in the folder of its day, among what was put away."""
-    yield ""
-    found = _UUID.fullmatch(thread)
-    try:
-        began = datetime.fromtimestamp(int(found[1] + found[2], 16) / 1000, UTC) if found else None
-    except (ValueError, OverflowError, OSError):
-        began = None
-    for days in (0, -1, 1) if began is not None and began.year < 9999 else ():  # the folder is that of the local day
-        assert began is not None
-        day = (began + timedelta(days)).strftime("%Y/%m/%d")
-        yield f"../{day[8:]}"  # the way over the folders above is not known to somebody who stands in them
-        yield f"../../{day[5:]}"
-        yield f"../../../{day}"
-        yield f"../sessions/{day}"
-    yield "../../../../archived_sessions"
+# ---- which are told below others
 
 
 def _first(file: File) -> bytes:
@@ -125,8 +82,12 @@ def _first(file: File) -> bytes:
 
 
 def whole_of(file: File) -> str | None:
-    """Path of the file of the thread below which that of `file` is told; None where it stands for itself."""
-    return _above(file, ()) or None
+    """Path of the file of the thread below which that of `file` is told; None where it stands for itself.
+
+    What was packed and is there unpacked as well is told by that.
+    """
+    twin = file.sibling(file.name) if file.path.endswith(PACKED) else None
+    return twin or _above(file, ()) or None
 
 
 def _above(file: File, seen: tuple[str, ...]) -> str | None:
@@ -198,7 +159,7 @@ def _spawned_on(line: Line) -> list[str]:
 
 def read_all(file: File, reading: Reading | None) -> Chunk:
     """What came since `reading` in the file of a run and in those of its agents."""
-    file.memo.pop(_LISTED, None)
+    file.memo.pop(LISTED, None)
     again = False
     if reading is not None and reading.own.offset == 0 and reading.own.stat != file.stat:
         reading, again = None, True  # the first line, which says how the run begins, may be there only now

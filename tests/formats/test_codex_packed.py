@@ -1,0 +1,163 @@
+"""Codex packs rollouts that nobody went on with for long: they are read as if they were not packed."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+import zstandard
+
+from tests.formats.test_codex_threads import read
+from tests.live.test_lister import Gated, collect, listing
+from tests.shared import ROOT, needs_shared, sample, settled
+from tracetui.cli import main
+from tracetui.live.load import Reader
+from tracetui.live.scan import scan
+from tracetui.live.surveying.grep import Hit, grep
+from tracetui.live.surveying.needle import Needle
+from tracetui.model import RunSummary
+from tracetui.sources import packed
+from tracetui.sources.base import File
+from tracetui.sources.local import LocalSource
+
+CASES = ROOT / "tests" / "formats" / "codex"
+SOURCE = LocalSource()
+
+
+def pack(path: Path, *, frames: int = 1) -> Path:
+    """The file packed, and gone."""
+    data, target = path.read_bytes(), path.with_name(path.name + ".zst")
+    size = len(data) // frames + 1
+    target.write_bytes(b"".join(zstandard.compress(data[i : i + size]) for i in range(0, len(data), size)))
+    stat = path.stat()
+    os.utime(target, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+    path.unlink()
+    return target
+
+
+def told(folder: Path, *, deep: bool = True) -> dict[str, tuple[object, ...]]:
+    """What is listed, by id."""
+    runs = [run for found in scan(SOURCE, [str(folder)], deep=deep) for run in found.runs]
+    assert len({run.id for run in runs}) == len(runs)
+    return {run.id: _facts(run) for run in runs}
+
+
+def _facts(run: RunSummary) -> tuple[object, ...]:
+    counts = run.steps, run.spans, run.llm_calls, run.errors, run.usage, run.first_error, run.problems, run.ledger
+    return run.name, run.status, run.started_at, run.prompt, run.parent, run.replay_of, run.model, counts
+
+
+def same(folder: Path, target: Path) -> None:
+    """All rollouts of a folder are read packed as they are, thread by thread."""
+    folder = settled(folder, target)
+    quick, deep = told(folder, deep=False), told(folder)
+    paths = sorted(folder.rglob("rollout-*.jsonl"))
+    bodies = {path.name: [_body(path, span.id) for span in read(path).spans] for path in paths}
+    assert paths
+    for number, path in enumerate(paths):
+        pack(path, frames=1 + number % 3)
+    assert (told(folder, deep=False), told(folder)) == (quick, deep)
+    for path in sorted(folder.rglob("*.zst")):
+        found = read(path)
+        assert [_body(path, span.id) for span in found.spans] == bodies[path.name.removesuffix(".zst")]
+
+
+def _body(path: Path, span: str) -> object:
+    run = read(path)
+    found = run.span(span)
+    assert found is not None
+    return run.load(found).raw
+
+
+@pytest.mark.parametrize("case", ["turns", "threads", "old"])
+def test_packed_rollouts_are_read_as_they_were(tmp_path: Path, case: str) -> None:
+    same(CASES / case / "input", tmp_path / "there")
+
+
+@needs_shared
+def test_real_rollouts_are_read_as_they_were(tmp_path: Path) -> None:
+    folder = settled(sample("codex", "generated-0.169.0"), tmp_path / "there")
+    before = told(folder)
+    for path in sorted(folder.rglob("rollout-*.jsonl")):
+        pack(path)
+    assert told(folder) == before
+
+
+def test_a_rollout_that_is_there_twice_is_listed_once(tmp_path: Path) -> None:
+    folder = settled(CASES / "threads" / "input", tmp_path / "there")
+    before = told(folder)
+    for path in sorted(folder.rglob("rollout-*.jsonl")):
+        kept = shutil.copy(path, path.with_suffix(".kept"))
+        pack(path)
+        os.rename(kept, path)
+    assert told(folder) == before
+    found = {one.path: one for one in scan(SOURCE, [str(folder)], deep=False)}
+    assert all(found[path].part_of for path in found if path.endswith(".zst"))
+
+
+def test_words_in_a_packed_rollout_are_found(tmp_path: Path) -> None:
+    folder = settled(CASES / "turns" / "input", tmp_path / "there")
+    needle = Needle("orchard", ignore_case=True)
+    before = [(hit.ref.path, hit.span) for hit in grep(SOURCE, [str(folder)], needle) if isinstance(hit, Hit)]
+    for path in sorted(folder.rglob("rollout-*.jsonl")):
+        pack(path)
+    after = [(hit.ref.path, hit.span) for hit in grep(SOURCE, [str(folder)], needle) if isinstance(hit, Hit)]
+    assert before
+    assert [(path.removesuffix(".zst"), span) for path, span in after] == before
+
+
+@pytest.mark.parametrize(
+    ("data", "reason"),
+    [
+        (b"(\xb5/\xfdnot a frame at all", "broken: cannot be unpacked"),
+        (b'{"type": "session_meta"}', "broken: it is not packed as its name says"),
+        (zstandard.compress(bytes(64 << 20)), "not read: it becomes more than"),
+    ],
+)
+def test_what_cannot_be_unpacked_is_a_problem(
+    tmp_path: Path, data: bytes, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "rollout-2026-03-02T09-15-00-019cadd4-5620-7001-8000-000000000001.jsonl.zst"
+    path.write_bytes(data)
+    os.utime(path, (1_760_000_000, 1_760_000_000))
+    (found,) = scan(SOURCE, [str(path)], deep=True)
+    assert found.kind == "problem"
+    assert found.problems[0].reason.startswith(reason)
+    main(["doctor", str(tmp_path), "--json"])
+    (file,) = json.loads(capsys.readouterr().out)["files"]
+    assert (file["class"], file["problems"][0]["reason"].startswith(reason)) == ("problem", True)
+
+
+def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = settled(CASES / "turns" / "input", tmp_path / "there")
+    path = pack(next(folder.rglob("rollout-*.jsonl")))
+    (found,) = scan(SOURCE, [str(path)], deep=True)
+    *_, run = Reader(SOURCE, found.runs[0].ref).steps()
+    unpacked: list[str] = []
+    unpack = packed._unpack
+
+    def noted(file: File) -> bytes:
+        unpacked.append(file.path)
+        return unpack(file)
+
+    monkeypatch.setattr(packed, "_unpack", noted)
+    assert all(run.load(span).raw for span in run.spans)
+    assert len(unpacked) == 1
+
+
+def test_a_rollout_that_is_packed_while_it_is_listed_stays(tmp_path: Path) -> None:
+    folder = settled(CASES / "turns" / "input", tmp_path / "there")
+    path = next(folder.rglob("rollout-*.jsonl"))
+    data, target = path.read_bytes(), path.with_name(path.name + ".zst")
+    with listing(folder, Gated()) as (_, mailbox):
+        collect(mailbox, lambda mail: any(run.deep for found in mail.found for run in found.runs))
+        (tmp_path / "packed").write_bytes(zstandard.compress(data))
+        (tmp_path / "packed").rename(target)
+        collect(mailbox, lambda mail: any(found.part_of == str(path) for found in mail.found))
+        path.unlink()
+        collect(mailbox, lambda mail: any(found.runs and found.path == str(target) for found in mail.found))
