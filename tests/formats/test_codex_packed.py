@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import zstandard
 
+from tests.formats.codex_build import encoded, message, meta
 from tests.formats.test_codex_threads import read
 from tests.live.test_lister import Gated, collect, listing
 from tests.shared import ROOT, needs_shared, sample, settled
@@ -114,8 +115,9 @@ def test_words_in_a_packed_rollout_are_found(tmp_path: Path) -> None:
     [
         (b"(\xb5/\xfdnot a frame at all", "broken: cannot be unpacked"),
         (b'{"type": "session_meta"}', "broken: it is not packed as its name says"),
-        (zstandard.compress(bytes(64 << 20)), "not read: it becomes more than"),
+        (zstandard.compress(encoded([meta()]) + b" " * (64 << 20)), "not read: it becomes more than"),
     ],
+    ids=["broken", "plain", "bomb"],
 )
 def test_what_cannot_be_unpacked_is_a_problem(
     tmp_path: Path, data: bytes, reason: str, capsys: pytest.CaptureFixture[str]
@@ -131,11 +133,25 @@ def test_what_cannot_be_unpacked_is_a_problem(
     assert (file["class"], file["problems"][0]["reason"].startswith(reason)) == ("problem", True)
 
 
+def test_of_a_packed_file_that_is_no_trace_only_the_beginning_is_unpacked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lines = "".join(
+        json.dumps({"move": number, "score": f"{number * 7919 % 1000}"}) + "\n" for number in range(200_000)
+    )
+    (tmp_path / "games.jsonl.zst").write_bytes(zstandard.compress(lines.encode()))
+    monkeypatch.setattr(packed, "_unpack", lambda file: pytest.fail("all of it is unpacked"))
+    (found,) = scan(SOURCE, [str(tmp_path)], deep=True)
+    assert found.kind == "ignored"
+
+
 def test_a_packed_rollout_is_unpacked_once_for_the_bodies_of_its_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = settled(CASES / "turns" / "input", tmp_path / "there")
-    path = pack(next(folder.rglob("rollout-*.jsonl")))
+    path = next(folder.rglob("rollout-*.jsonl"))
+    path.write_bytes(path.read_bytes() + encoded([message("assistant", "long " * 20_000)]))
+    path = pack(path)
     (found,) = scan(SOURCE, [str(path)], deep=True)
     *_, run = Reader(SOURCE, found.runs[0].ref).steps()
     unpacked: list[str] = []

@@ -24,7 +24,7 @@ def why(file: File) -> str:
     probe = _PROBES.get(ending)
     if probe is None:
         return "no format claims it"
-    if not file.stat.size:
+    if not file.head:
         raise FormatError("empty file", "byte 0")
     probe(file)
     return "readable, but no format claims it"

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _SUFFIX: Final = ".zst"
 _NAME: Final = ".jsonl" + _SUFFIX
+_BEGIN: Final = 1 << 20
+"""Packed bytes in which the beginning of what they hold is."""
+MAX_UNPACKED: Final = 512 << 20
+"""Bytes that a file may become."""
+MAX_RATIO: Final = 2_000
+"""So many times as large as it is packed a file may become: text never does."""
 _LEAST: Final = 4 << 20
 """Bytes that any packed file may become."""
 _KEPT: Final = "unpacked"
@@ -33,11 +39,12 @@ class Unpacked(Closing):
     The size in its `stat` is that of what it holds.
     """
 
-    __slots__ = ("_data", "_file")
+    __slots__ = ("_data", "_file", "_head")
 
     def __init__(self, file: File) -> None:
         self._file = file
         self._data: bytes | None = None
+        self._head: bytes | None = None
 
     @property
     def path(self) -> str:
@@ -61,10 +68,14 @@ class Unpacked(Closing):
 
     @property
     def head(self) -> bytes:
-        return self._all()[:HEAD_SIZE]
+        if self._data is None and self._head is None:  # most files are looked at and are nothing to us
+            packed = self._file.read(0, _BEGIN)
+            self._head = _unpacked(packed, HEAD_SIZE)
+        return self._head if self._data is None and self._head is not None else self._all()[:HEAD_SIZE]
 
     def read(self, offset: int, size: int) -> bytes:
-        return self._all()[offset : offset + size]
+        found = self.head if offset + size <= len(self.head) else self._all()
+        return found[offset : offset + size]
 
     def read_all(self) -> bytes:
         return self._all()
@@ -86,7 +97,7 @@ class Unpacked(Closing):
         raise OSError("a packed file is no database")
 
     def close(self) -> None:
-        self._data = None
+        self._data = self._head = None
         self._file.close()
 
     def _all(self) -> bytes:
@@ -103,20 +114,23 @@ class Unpacked(Closing):
 
 
 def _unpack(file: File) -> bytes:
-    from tracetui.errors import FormatError
-    from tracetui.sources.archive import MAX_MEMBER, MAX_RATIO, unpack_zstandard  # few files are packed
-
     size = file.stat.size
-    most = min(MAX_MEMBER, max(_LEAST, MAX_RATIO * size))
+    most = min(MAX_UNPACKED, max(_LEAST, MAX_RATIO * size))
     if size > most:
-        raise OSError(f"not read: {size} bytes, more than {MAX_MEMBER >> 20} MiB")
-    packed = file.read_all()
-    if packed and not packed.startswith(_MAGIC):
-        raise OSError("broken: it is not packed as its name says")
-    try:
-        data = unpack_zstandard(packed, most + 1)
-    except FormatError as fault:
-        raise OSError(fault.reason) from fault
+        raise OSError(f"not read: {size} bytes, more than {most >> 20} MiB")
+    data = _unpacked(file.read_all(), most + 1)
     if len(data) > most:
         raise OSError(f"not read: it becomes more than {most >> 20} MiB, too much for a file of {size} bytes")
     return data
+
+
+def _unpacked(packed: bytes, most: int) -> bytes:
+    from tracetui.errors import FormatError
+    from tracetui.sources.archive import unpack_zstandard  # few files are packed
+
+    if packed and not packed.startswith(_MAGIC):
+        raise OSError("broken: it is not packed as its name says")
+    try:
+        return unpack_zstandard(packed, most)
+    except FormatError as fault:
+        raise OSError(fault.reason) from fault

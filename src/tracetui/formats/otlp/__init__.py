@@ -26,7 +26,7 @@ from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.sources.base import File
+from tracetui.sources.base import HEAD_SIZE, File
 
 _SPANS: Final = re.compile(rb'"resource(?:S|_s)pans"')
 POSSIBLE: Final = 40
@@ -44,7 +44,7 @@ class Otlp:
     def sniff(self, file: File) -> int:
         head = file.head
         if not _SPANS.search(head):
-            return POSSIBLE if file.stat.size > len(head) and _begins_with(head, OTHERS) else NO
+            return POSSIBLE if len(head) == HEAD_SIZE and _begins_with(head, OTHERS) else NO
         if _begins_with(head, REQUEST):
             return CERTAIN
         claimed = any(_SPANS.search(data) and _is_request(data) for data in head.split(b"\n", _LOOK)[:_LOOK])
