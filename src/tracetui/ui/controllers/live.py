@@ -166,8 +166,11 @@ class Live:
         return [one._replace(title=word, hint=2) if one.id == "follow" else one for one in commands]
 
     def _preload(self) -> None:
-        """Load what the first comparison takes, so that it is on the screen at once. In a thread of its own."""
+        """Load what the first comparison and the first filter take, so that they are on the screen at once. In a thread
+        of its own.
+        """
         import tracetui.live.comparing.differ
+        import tracetui.ui.controllers.filtering
         import tracetui.ui.screens.diff  # noqa: F401
 
         self._preloaded = True

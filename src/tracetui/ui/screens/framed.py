@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Final
 
@@ -60,7 +60,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self._footer = LineBar(id="footer")
 
     @property
-    def doers(self) -> Sequence[object]:
+    def doers(self) -> Iterable[object]:
         """Who has the methods ``do_<action>`` of the commands."""
         raise NotImplementedError
 

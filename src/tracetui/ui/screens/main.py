@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -81,8 +81,9 @@ class MainScreen(JudgingScreen):
         self._middle = Box(id="middle")
 
     @property
-    def doers(self) -> tuple[object, ...]:
-        return self.actions, self.comparing, self.judging, self.filtering, self.surveying, self.taking
+    def doers(self) -> Iterator[object]:
+        yield from (self.actions, self.comparing, self.judging, self.surveying, self.taking)
+        yield self.filtering  # the last: to ask for it is to load it
 
     @cached_property
     def filtering(self) -> Filtering:
@@ -295,8 +296,7 @@ class MainScreen(JudgingScreen):
 
     def refresh_frame(self) -> None:
         """Header, sentence and footer as of now."""
-        width = self.size.width or self.app.size.width
-        app = self.app
+        app, width = self.app, self.size.width or self.app.size.width
         run, vitals = self.summary if self.level else None, self.live.vitals()
         self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
         said = self.said or self.live.sentence(width)
