@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.formats.test_otlp import FORMAT, request
+from tests.formats.test_otlp import FORMAT, request, span
 from tests.formats.test_otlp_growing import of, spans
+from tracetui.cli import main
 from tracetui.formats.decode import decode
 from tracetui.formats.otlp import documents
 from tracetui.live.load import Reader, Shared, read_run
@@ -133,3 +134,13 @@ def test_fields_of_spans_that_the_protocol_does_not_know_are_counted(tmp_path: P
     runs, _ = found(put(tmp_path / "lines.jsonl", text))
     assert [run.ledger.fields for run in runs] == [(("span.gale", 3),), (), ()]
     assert [read_run(SOURCE, run.ref).summary.ledger for run in runs] == [run.ledger for run in runs]
+
+
+def test_the_traces_of_a_conversation_are_found_by_its_id(tmp_path: Path) -> None:
+    names = ({"gen_ai.conversation.id": "talk-7"}, {"session.id": "talk-7"}, {"thread": "talk-7"})
+    made = [request(of(trace, span(1, None, 0, 90, attributes=told))) for trace, told in enumerate(names, 1)]
+    path = put(tmp_path / "lines.jsonl", "".join(json.dumps(one) + "\n" for one in made))
+    runs, _ = found(path)
+    assert [run.tags for run in runs] == [("talk-7",), ("talk-7",), ()]
+    code = main(["ls", str(path), "--query", "tag:talk-7", "--json"])
+    assert code == 0

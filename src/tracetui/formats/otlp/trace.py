@@ -11,7 +11,7 @@ import msgspec
 import orjson
 
 from tracetui.formats.counting import Irregular
-from tracetui.formats.labels import tags_in, task_key
+from tracetui.formats.labels import task_key
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp import messages
@@ -34,7 +34,7 @@ from tracetui.formats.otlp.records import (
     without,
 )
 from tracetui.formats.otlp.spans import Read, span_of
-from tracetui.formats.otlp.words import AGENTS, decoded, first, given_to, made_by
+from tracetui.formats.otlp.words import AGENTS, first, given_to, made_by, tags_of
 from tracetui.formats.scalars import version, word
 from tracetui.model import PREVIEW, FirstError, Operation, Problem, Span, Status, Usage
 from tracetui.model.tally import CONTAINERS
@@ -290,7 +290,7 @@ class Trace(msgspec.Struct):
     def _begin(self, read: Read, span: Span) -> None:
         """Take it for the span at the top."""
         self.root = self.root.or_this(read.start, span)
-        self.tags = _tags(read.kept)
+        self.tags = tags_of(read.kept)
         given = given_to(read.kept)
         asked = messages.question_of(read.given) if given is None else given[1]
         self.task = None if asked is None else task_key(span.name, _bytes(asked))
@@ -364,13 +364,6 @@ class Trace(msgspec.Struct):
             reason = f"more than {MOST} different resources and scopes: the others are not shown"
             self.problems.append(Problem(self.path, "resources", reason))
         return fields
-
-
-def _tags(kept: dict[str, Any]) -> tuple[str, ...]:
-    """The tags of a trace, as each convention names them."""
-    return tags_in(
-        *({"tags": decoded(kept.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
-    )
 
 
 def _asked(read: Read) -> Any:

@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 
 from tracetui.formats.decode import decode_value
+from tracetui.formats.labels import LENGTH, tags_in
 from tracetui.formats.otlp.records import whole
 from tracetui.formats.scalars import number, word
 from tracetui.model import PREVIEW, Operation, Usage
@@ -72,6 +73,7 @@ MODELS: Final = (
     "model_name",
 )
 AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.workflow.name")
+_CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
 INPUTS: Final = (
     "gen_ai.tool.call.arguments",
     "tool_arguments",
@@ -169,6 +171,13 @@ def first(kept: Attributes, names: tuple[str, ...]) -> str | None:
         if name in kept and (found := word(kept[name])) is not None:
             return found
     return None
+
+
+def tags_of(kept: Attributes) -> tuple[str, ...]:
+    """The tags of a trace, as each convention names them, and the conversation or session that it is of."""
+    lists = ({"tags": decoded(kept.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
+    found, conversation = tags_in(*lists), first(kept, _CONVERSATIONS)
+    return found if conversation is None else (*found, conversation[:LENGTH])
 
 
 def operation_of(kept: Attributes, name: str) -> Operation:
