@@ -345,3 +345,4 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
         assert text_of(app).splitlines()[-1].split()[2:7] == [">", "next", "tab", "yy", "copy"]
     async with opened(samples, size=(200, 60)) as (app, _):
         assert {"triage", "error", "verdict"} <= set(text_of(app).splitlines()[-1].split())
+        assert "nothing could be read" not in text_of(app)

@@ -12,6 +12,7 @@ from tracetui.store.loops import Candidate, Loop, candidates
 from tracetui.store.statistics import Estimate, estimate_of
 from tracetui.views.limits import Doomed, Trajectory, doomed, trajectories
 from tracetui.views.loops import confirm
+from tracetui.views.work import Work, work_of
 
 MOST_CALLS: Final = 5_000
 """Calls whose bodies are compared."""
@@ -30,6 +31,8 @@ class Assessment(msgspec.Struct, frozen=True, eq=False):
     """Calls that may repeat others, but were not compared: there were too many."""
     estimate: Estimate | None = None
     """What the run costs by public prices, where its trace does not say it."""
+    work: Work | None = None
+    """Where its work went."""
 
     @property
     def told_doom(self) -> Doomed | None:
@@ -60,7 +63,8 @@ def assess(
         most_calls -= compared
         left_out += count - compared
         loops += found or ()
-    return Assessment(run, tuple(loops), tuple(trajectories(run)), doomed(run, loops), left_out, estimate_of(run))
+    doom = doomed(run, loops)
+    return Assessment(run, tuple(loops), tuple(trajectories(run)), doom, left_out, estimate_of(run), work_of(run))
 
 
 def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | None:

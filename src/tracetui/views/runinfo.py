@@ -68,10 +68,16 @@ def run_rows(
     """The *run* tab: everything that the trace says about the run, what came of it, and what of it did not add up."""
     sheet = Sheet("run", width, opened=opened, glyphs=glyphs)
     _status(sheet, run)
-    _origin(sheet, run.summary, now, zone)
+    _times(sheet, run.summary, now, zone)
     usage(sheet, run.summary.usage)
     _cost(sheet, run.summary.usage, assessment)
     _counts(sheet, run.summary)
+    if assessment is not None and assessment.work is not None:
+        from tracetui.views.work import work  # somebody has assessed: it is loaded
+
+        work(sheet, assessment.work)
+    sheet.blank()
+    _origin(sheet, run.summary)
     totals(sheet, run.body.totals)
     if run.summary.deep:
         sheet.prose("read", ledger_words(run.summary.ledger, glyphs=glyphs), "sec")
@@ -133,12 +139,16 @@ def status_pieces(status: Status, word: str | None, glyphs: Glyphs) -> list[Piec
     return pieces
 
 
-def _origin(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:
+def _times(sheet: Sheet, run: RunSummary, now: float | None, zone: tzinfo) -> None:
     unsaid = sheet.glyphs.unsaid
     started = moment(run, now=now, zone=zone)
     sheet.fact("started", Piece(started or unsaid, "sec" if started else "dim"))
     took = unsaid if run.duration_ms is None else duration(run.duration_ms)
     sheet.fact("time", Piece(took, "sec"))
+
+
+def _origin(sheet: Sheet, run: RunSummary) -> None:
+    unsaid = sheet.glyphs.unsaid
     for label, text in (("id", run.id), ("name", run.name), ("agent", run.agent), ("model", run.model)):
         sheet.fact(label, Piece(clean(text, 500) if text else unsaid, "sec" if text else "dim"))
     for label, text in (("source", run.source), ("tags", ", ".join(run.tags))):

@@ -169,20 +169,16 @@ class Sheet:
 
 def _flow(pieces: Line, room: int) -> list[Line]:
     """Pieces in as many rows as they need; what two blanks don't part stays together, and only words are broken."""
-    if width_of(pieces) <= room:
-        return [pieces]
     rows: list[list[Piece]] = [[]]
     for clump in _clumps(pieces):
-        if rows[-1] and width_of((*rows[-1], *clump)) - _blanks_at_end(clump) > room:
+        if rows[-1] and width_of((*rows[-1], *_ended(clump))) > room:
             rows.append([])
-        if not rows[-1]:
             clump[0] = clump[0]._replace(text=Clean(clump[0].text.lstrip()))
-        if len(clump) == 1 and width_of(tuple(clump)) > room and not rows[-1]:
-            parts = [[clump[0]._replace(text=part)] for part in wrap(clump[0].text, room)]
-            rows[-1:] = parts
+        if len(clump) == 1 and not rows[-1] and width_of(_ended(clump)) > room:
+            rows[-1:] = [[clump[0]._replace(text=part)] for part in wrap(clump[0].text, room)]
         else:
             rows[-1] += clump
-    return [tuple(row) for row in rows]
+    return [_ended(row) for row in rows]
 
 
 def _clumps(pieces: Line) -> list[list[Piece]]:
@@ -196,6 +192,6 @@ def _clumps(pieces: Line) -> list[list[Piece]]:
     return clumps
 
 
-def _blanks_at_end(pieces: Sequence[Piece]) -> int:
-    text = pieces[-1].text
-    return len(text) - len(text.rstrip())
+def _ended(row: Sequence[Piece]) -> Line:
+    """Without blanks at the end."""
+    return (*row[:-1], row[-1]._replace(text=Clean(row[-1].text.rstrip()))) if row else ()

@@ -180,11 +180,11 @@ def sentence(
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
+    elif store.problems and not progress.stage:
+        pieces += [Piece(Clean("nothing could be read"), "status.warn bold")]
     if vitals.standing[State.STALLED]:
         words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
-    elif store.problems and not progress.stage:
-        pieces += [Piece(Clean("nothing could be read"), "status.warn bold")]
     if store.problems:
         word = "file" if len(store.problems) == 1 else "files"
         gap = Piece(Clean("   " if pieces else ""))
