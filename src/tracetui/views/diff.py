@@ -302,6 +302,7 @@ def sentence(diff: Diff, glyphs: Glyphs, width: int) -> Line:
     apart = len(diff.independent)
     facts = [f"{diff.downstream} downstream"] if diff.downstream else []
     facts += [f"{apart} independent"] if apart else []
+    facts += ["nothing ignored"] if diff.strict and diff.complete else []
     if diff.decision is not None:
         pieces.append(Piece(Clean("  ·  "), "dim"))
         pieces += _decision(diff, diff.decision)
@@ -360,7 +361,7 @@ def summary(diff: Diff) -> Line:
         if value is not None:
             pieces += [Piece(Clean(f"Δ {name} {_signed(value, written)}"), "sec"), Piece(Clean(" · "), "dim")]
     if aside := sum(bool(row.noise) for row in diff.rows) if diff.strict else 0:
-        pieces += [Piece(Clean(f"{grouped(aside)} of it usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
+        pieces += [Piece(Clean(f"{grouped(aside)} usually ignored"), "dim"), Piece(Clean(" · "), "dim")]
     if diff.ignored:
         told = f"{grouped(sum(diff.ignored.values()))} ignored"
         pieces += [Piece(Clean(told), "dim"), Piece(Clean(" · "), "dim")]

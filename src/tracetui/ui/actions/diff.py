@@ -33,8 +33,7 @@ class DiffActions(CommonActions):
     def do_divergent(self, argument: str) -> None:
         step = int(argument)
         if not self._screen.walk(step):
-            words = "no more steps that differ" if step > 0 else "no earlier step that differs"
-            self._screen.say(words, "status.warn")
+            self._screen.say(self._screen.walked_out[step < 0], "status.warn")
 
     # ---- in and out
 

@@ -203,7 +203,7 @@ class Comparing:
         screen = self._screen
         run, span = screen.steps.run, screen.steps.span
         if run is None or span is None or span.operation is not Operation.CHAT:
-            screen.say("c compares contexts: go to a model call first (]m)", "status.warn")
+            screen.say("c compares contexts: go to a model call first (]m or [m)", "status.warn")
             return
         before = previous_call(run, run.index[span.id])
         if before is None:

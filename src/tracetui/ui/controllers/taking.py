@@ -210,7 +210,7 @@ def _fork(run: Run, span: Span) -> str | None:
 
 
 _FORMS: Final = {
-    "curl": _Form(_curl, "the curl command", "only a model call can be sent again: go to one (]m)"),
+    "curl": _Form(_curl, "the curl command", "only a model call can be sent again: go to one (]m or [m)"),
     "fixture": _Form(_fixture, "the fixture"),
     "test": _Form(_test, "the test stub"),
     "fork": _Form(_fork, "the code", "this format has no code that goes on from a step"),

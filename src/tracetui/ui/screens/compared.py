@@ -19,6 +19,8 @@ class ComparedScreen(FramedScreen):
     """Whoever inherits knows what is compared."""
 
     AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
+    walked_out: tuple[str, str] = "no more steps that differ", "no earlier step that differs"
+    """What is said where there is nothing more to walk to, forwards and backwards."""
 
     def __init__(self, commands: Sequence[Command], views: dict[str, LineView], change: Change) -> None:
         super().__init__(commands, views)

@@ -24,6 +24,8 @@ from tracetui.views.rows import Line, Piece
 class ContextScreen(ComparedScreen):
     """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
 
+    walked_out = "no later call of this agent", "no earlier call of this agent"
+
     def __init__(self, ask: Calls, run: Run, commands: Sequence[Command]) -> None:
         change = Change()
         super().__init__(commands, {CHANGE: change}, change)
