@@ -102,6 +102,7 @@ async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str =
     """Wait for a state of the screen, never for a time."""
     end = time.monotonic() + PATIENCE
     while not condition():
+        assert pilot.app._exception is None, "the app has crashed; what follows tells why"
         assert time.monotonic() < end, f"{what} did not come about"
         await pilot.pause(0.005)
 
