@@ -48,7 +48,7 @@ class TriageScreen(JudgingScreen):
         self.actions, self.judging = TriageActions(self), Judging(self)
         self.front = QUEUE
         self._grouped = -1
-        self._total = 0
+        self._total = self._started = 0
         self._group_after = 0.0
         self._cursor: Hashable = None
         self._rest: Timer | None = None
@@ -98,7 +98,8 @@ class TriageScreen(JudgingScreen):
         app = self.app
         self._grouped = app.store.revision
         runs, words = app.main.filtering.found(), app.main.runs.arrangement.words
-        self._total, found = len(runs), groups(runs)
+        self._total, self._started = len(runs), sum(run.parent is not None for run in runs)
+        found = groups(runs)
         if found:
             self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
         else:
@@ -207,7 +208,9 @@ class TriageScreen(JudgingScreen):
             Piece(Clean("triage"), "text bold"),
         )
         failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
-        right = (Piece(Clean(f"{grouped(failed)} failed of {grouped(self._total)} runs"), "sec"),)
+        told = f"{grouped(failed)} failed of {grouped(self._total)} runs"
+        told += f" ({grouped(self._started)} started by others)" if self._started else ""
+        right = (Piece(Clean(told), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
         commands = app.main.comparing.offered(self.commands, self.queue.run)
