@@ -76,7 +76,7 @@ def _memory(folder: Path, *, deep: bool) -> float:
     gc.collect()
     tracemalloc.start()
     store = Store()
-    store.apply(scan(source, [str(folder)], deep=deep), 0.0)
+    store.apply(scan(source, [str(folder)], deep=deep), time.time())
     gc.collect()
     size, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
