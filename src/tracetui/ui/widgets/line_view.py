@@ -344,15 +344,12 @@ class LineView(LineWidget, can_focus=True):
         self.refresh_changed()
 
     def on_focus(self) -> None:
-        self._refocused()
-
-    def on_blur(self) -> None:
-        self._refocused()
-
-    def _refocused(self) -> None:
         self._strips.clear()
         self.redraw_title()
         self._repaint(self.position)
+
+    def on_blur(self) -> None:
+        LineView.on_focus(self)
 
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1 - len(self.heading)
