@@ -478,6 +478,6 @@ def test_what_a_model_replied_is_not_pushed_out_by_its_name() -> None:
     called = make_span("2", "send_message_to_the_target", Operation.EXECUTE_TOOL, 1, 1000, preview="Hello?", step=2)
     rows = SpanRows(make_run([asked, called]), tree=False)
     assert "◆ claude-sonnet-4-5 I read the test." in texts(rows, 55)[0]
-    assert "◆ claud…et-4-5 I read the tes…" in texts(rows, 40)[0]
-    assert '■ send_…target "Hello?"' in texts(rows, 40)[1]
+    assert "◆ claude-…net-4-5 I read the …" in texts(rows, 40)[0]
+    assert '■ send_me…_target "Hello?"' in texts(rows, 40)[1]
     assert "■ send_message_to_the_target" in texts(rows, 55)[1]

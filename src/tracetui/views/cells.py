@@ -20,7 +20,7 @@ _PROSE: Final = re.compile(r"[\w][^\"'{}\[\]=:/\\|;$<>`]*")
 
 _DATED: Final = re.compile(r"[-@]20\d\d-?\d\d-?\d\d(?!\d)")
 """The date in the name of a model's version."""
-_NAME_SHARE, _NAME_LEAST = 0.45, 12
+_NAME_SHARE, _NAME_LEAST = 0.45, 15
 """What a name takes of its cell where what was said would be cut, and the least."""
 
 

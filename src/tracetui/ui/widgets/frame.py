@@ -234,7 +234,7 @@ def _run_facts(run: RunSummary, opened: Opened, state: State) -> Iterator[Line]:
     facts = [
         clean(run.model or "", 40),
         steps,
-        f"{text.tokens(total_tokens(run))} tok",
+        f"{text.tokens(total)} tok" if (total := total_tokens(run)) is not None else "",
         *cost_of(run, opened.assessment),
     ]
     if opened.run is not None and opened.run.problems:
