@@ -128,7 +128,8 @@ def test_who_does_not_wait_hears_all_the_same(tmp_path: Path, monkeypatch: pytes
 
 def test_network_file_systems_are_polled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mounts = tmp_path / "mounts"
-    mounts.write_text(f"host:/x {tmp_path.resolve()} nfs4 rw 0 0\n")
+    there = str(tmp_path.resolve()).replace(" ", "\\040")
+    mounts.write_text(f"host:/x {there} nfs4 rw 0 0\n")
     monkeypatch.setattr(notify, "_MOUNTS", str(mounts))
     watch = Watch(LocalSource(), [str(tmp_path / "traces")])
 
