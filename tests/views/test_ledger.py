@@ -36,7 +36,8 @@ def test_for_few_cells_less_is_named_and_nothing_cut() -> None:
     some = "unknown kinds 3 (rain ×4 …) · torn lines 1 · writer versions 3 and 2 more"
     assert ledger_words(ledger, width=110) == f"understood 99.2 % of bytes · {some}"
     least = "understood 99.2 % of bytes · unknown kinds 3 · torn lines 1 · 3 writer versions"
-    assert ledger_words(ledger, width=80) == ledger_words(ledger, width=1) == least
+    assert ledger_words(ledger, width=80) == least
+    assert ledger_words(ledger, width=1) == least.replace(" of bytes", "")
 
 
 def test_names_of_kinds_and_versions_are_clean_and_short() -> None:
@@ -65,3 +66,6 @@ def test_unknown_fields_are_named_after_unknown_kinds() -> None:
     told = "understood 99.2 % of bytes · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41, user.old ×2)"
     assert ledger_words(ledger) == told
     assert ledger_words(ledger, width=80) == "understood 99.2 % of bytes · unknown kinds 1 · unknown fields 2"
+    assert ledger_words(ledger, width=90) == (
+        "understood 99.2 % · unknown kinds 1 (rain ×4) · unknown fields 2 (user.newThing ×41 …)"
+    )

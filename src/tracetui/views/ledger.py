@@ -14,6 +14,8 @@ from tracetui.views.masking import one_line
 _NAMED: Final = 3
 """Kinds and versions that are named."""
 _NAME: Final = 40
+_BYTES: Final = " of bytes"
+"""Of what the share is told; left out where there is no room."""
 
 
 def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None = None) -> Clean:
@@ -22,15 +24,15 @@ def ledger_words(ledger: Ledger, *, glyphs: Glyphs = UNICODE, width: int | None 
     What there is none of is left out, but for the first. For so many cells fewer kinds, fields and versions are named.
     """
     words = Clean("")
-    for most in (_NAMED, 2, 1, 0):
-        words = _ledger_words(ledger, glyphs, most)
+    for most, of_what in ((_NAMED, _BYTES), (2, _BYTES), (1, _BYTES), (1, ""), (0, _BYTES), (0, "")):
+        words = _ledger_words(ledger, glyphs, most, of_what)
         if width is None or cells(words) <= width:
             break
     return words
 
 
-def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int) -> Clean:
-    words = [f"understood {share(ledger.share, glyphs)} of bytes"]
+def _ledger_words(ledger: Ledger, glyphs: Glyphs, most: int, of_what: str) -> Clean:
+    words = [f"understood {share(ledger.share, glyphs)}{of_what}"]
     for what, counted in (("kinds", ledger.kinds), ("fields", ledger.fields)):
         if counted:
             named = f" ({_commonest(counted, glyphs, most)})" if most else ""
