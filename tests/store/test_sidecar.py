@@ -356,8 +356,10 @@ import resource, sys
 from pathlib import Path
 from tests.store.build import make_summary
 from tracetui.errors import NotWritten
+from tracetui.store import journal
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
+journal.LOCK_SECONDS = 60.0  # who holds it may have to wait for the processor
 name, folder, times, size = sys.argv[1:]
 if int(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(size), int(size)))
