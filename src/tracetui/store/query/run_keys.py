@@ -91,7 +91,7 @@ _NAMES: Final[tuple[RunKey, ...]] = (
     Key("source", Kind.NAME, told("source"), "where the trace says that it comes from", facet=True),
     Key(
         "relation", Kind.NAME, lambda context: context.relation,
-        "what it is to its original: replay, fork, retry, student, repeat",
+        "what it is to its original: replay, fork, retry, student, copy, repeat",
     ),
 )  # fmt: skip
 _TEXTS: Final[tuple[RunKey, ...]] = (
