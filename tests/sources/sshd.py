@@ -51,6 +51,8 @@ class Sshd:
         for self.port in _ports():
             if self._serves():
                 break
+        else:
+            raise AssertionError(f"sshd listens nowhere: {self.log()}")
         self.trust((self.folder / "host_key.pub").read_text())
         self.connect_to(self.port)
         self._wrap()
@@ -246,9 +248,8 @@ def until(holds: object, why: str) -> None:
 
 def _ports() -> Iterator[int]:
     """Ports that no system gives away by itself: other tests take them only on purpose, and begin elsewhere."""
-    for number in range(1000):
+    for number in range(20):
         yield 20_000 + (7 * os.getpid() + number) % 10_000
-    raise AssertionError("sshd listens nowhere")
 
 
 def _below(pid: int) -> list[int]:
