@@ -169,10 +169,10 @@ def _places_for(text: str, args: argparse.Namespace) -> list[str]:
     """Where a run is looked for that was named by its id."""
     try:
         return roots(args)
-    except UsageError:
+    except UsageError as error:
         if os.sep in text:
             raise NothingReadable(f"there is no file {text}") from None
-        raise
+        raise UsageError(f"there is no file or folder {text}; to look for a run of that id, {error}") from None
 
 
 def in_folder(source: Source, text: str) -> tuple[str, str]:

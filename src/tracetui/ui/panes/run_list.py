@@ -216,7 +216,7 @@ class RunList(LineView):
         return (Piece(Clean(f"{shown}"), "sec"), Piece(Clean(f"/{total} shown"), "dim"))
 
     def _heading_for(self, width: int) -> list[Line]:
-        name = self.rows.long_name if isinstance(self.rows, runs.RunRows) else 0
+        name = self.rows.longest_name if isinstance(self.rows, runs.RunRows) else 0
         return [runs.heading(width, self.arrangement.all_columns, name=name)]
 
 
