@@ -10,6 +10,7 @@ from textual import on
 from textual.app import App, ComposeResult
 from textual.geometry import Region
 from textual.pilot import Pilot
+from textual.strip import Strip
 
 from tracetui.text import Clean, truncate
 from tracetui.ui.theme import PALETTES, Look
@@ -185,6 +186,23 @@ async def test_only_what_is_seen_is_drawn() -> None:
         app.view.action_edge(True)
         await pilot.pause()
         assert set(rows.drawn) <= {*range(11), *range(9_989, 10_000)}
+
+
+async def test_what_a_layout_has_painted_is_not_painted_once_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with shown(Letters(numbers(100))) as (app, pilot):
+        painted: list[Region] = []
+        render = LineView.render_lines
+
+        def lines(view: LineView, crop: Region) -> list[Strip]:
+            painted.append(crop)
+            return render(view, crop)
+
+        monkeypatch.setattr(LineView, "render_lines", lines)
+        app.view.styles.height = 6
+        await pilot.pause()
+        await pilot.pause()
+        assert app.view.outer_size.height == 6
+        assert [region.height for region in painted] == [6]
 
 
 async def test_the_minimap_ticks_marked_rows_at_their_place() -> None:
