@@ -199,9 +199,9 @@ async def test_what_a_layout_has_painted_is_not_painted_once_more(monkeypatch: p
 
         monkeypatch.setattr(LineView, "render_lines", lines)
         app.view.styles.height = 6
+        while app.view.outer_size.height != 6:
+            await pilot.pause()
         await pilot.pause()
-        await pilot.pause()
-        assert app.view.outer_size.height == 6
         assert [region.height for region in painted] == [6]
 
 
