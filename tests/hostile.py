@@ -37,6 +37,7 @@ _FOR_PEOPLE: Final = frozenset(
 ).union(("prompt", "result", "stderr", "stdout", "summary", "text", "thinking", "title"))
 Spare = Callable[[str, str], bool]
 """Whether a string stays as it is: itself, and the name that it has."""
+_KIND: Final = re.compile(r"[a-z_.-]*")
 _WORDS: Final = re.compile(r"[A-Za-z0-9_.:+-]{1,40}")
 _PLAIN: Final = frozenset(
     ("type", "role", "status", "schema_version", "kind", "format", "event", "step_type", "schema")
@@ -76,6 +77,21 @@ def write_cases(folder: Path) -> dict[str, list[Path]]:
                     os.utime(path, (LONG_AGO, LONG_AGO))
             found.setdefault(name, []).append(root)
     return found
+
+
+def prefix(folder: Path, attack: str) -> None:
+    """Put `attack` before every text of the JSON below `folder`, so that ids that were equal still are.
+
+    Times stay, and lower-case words, which a format may go by.
+    """
+    for path in folder.rglob("*"):
+        records, document = hostile.parse(path.read_bytes()) if path.is_file() else ([], False)
+        for where, key in hostile.places(records):
+            value = where[key]
+            if isinstance(value, str) and not _is_word(value, str(key)) and not _KIND.fullmatch(value):
+                where[key] = attack + value
+        if records:
+            path.write_bytes(hostile.dumps(records, document))
 
 
 def _attack_file(path: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from contextlib import closing
 from pathlib import Path
 from random import Random
 
@@ -32,15 +31,13 @@ from tests.formats.copilot_build import (
     used,
     user,
 )
-from tests.hostile import ATTACKS
-from tests.live.replay import Replay, until_equal
+from tests.live.replay import grown
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.copilot import Copilot
 from tracetui.formats.copilot.count import count
 from tracetui.formats.counting import regular
-from tracetui.live.following.tail import Tail
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, grep, grep_runs
 from tracetui.live.surveying.needle import Needle
@@ -64,11 +61,10 @@ from tracetui.model import (
 from tracetui.model.tally import summary_of
 from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
-from tracetui.testing import Growing, hostile
+from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
 from tracetui.testing.normal import plain
 from tracetui.testing.reading import MTIME
-from tracetui.text import clean
 
 CASES = Path(__file__).parent / "copilot"
 FORMAT = Copilot()
@@ -468,21 +464,6 @@ def test_what_else_is_in_the_folder_of_a_session_is_passed_over(tmp_path: Path) 
     assert [(bool(one.problems), bool(one.reason)) for one in rest] == [(False, True)] * len(rest)
 
 
-@pytest.mark.parametrize("attack", ATTACKS)
-def test_hostile_text_anywhere_is_only_text(tmp_path: Path, attack: str) -> None:
-    records, _ = hostile.parse(file_of("agents").read_bytes())
-    for where, key in hostile.places(records):
-        if isinstance(where[key], str) and key not in ("type", "timestamp", "toolCallId", "id", "agentId", "apiCallId"):
-            where[key] = f"{attack}{where[key]}{attack}"
-    run = told(tmp_path, *records)
-    assert len(run.spans) >= 30
-    for span in run.spans:
-        body = run.load(span)
-        shown = clean(f"{span.name} {span.preview} {span.note} {span.error} {body.input} {body.output}", 10_000)
-        assert not any(ord(one) < 32 or 0x7F <= ord(one) < 0xA0 for one in shown if one != "\n")
-    assert len(run.summary.prompt) <= 120
-
-
 # ----------------------------------------------------------------------------------------------------- ways to the same
 
 
@@ -559,39 +540,11 @@ def test_torn_and_in_bursts_is_read_as_at_once(
     assert [plain(span) for span in growing.run().spans] == [plain(span) for span in read(path).spans]
 
 
-def grown(source: Path, folder: Path, seed: int) -> None:
-    """Append what the files of `source` hold to files of the same names, torn and in bursts, and look between."""
-    random = Random(seed)
-    left = {path: path.read_bytes() for path in sorted(source.rglob("*.jsonl"))}
-    tail, replay = Tail(SOURCE, [str(folder)], from_start=True), Replay()
-    with closing(tail):
-        while left:
-            path = random.choice(list(left))
-            size = random.choice((1, 300, 4_000, 40_000))
-            if random.random() < 0.5:  # a burst of whole lines
-                size = left[path].find(b"\n", min(size, len(left[path]) - 1)) + 1 or len(left[path])
-            target = folder / path.relative_to(source)
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("ab") as stream:
-                stream.write(left[path][:size])
-            left[path] = left[path][size:]
-            if not left[path]:
-                del left[path]
-            replay.take(tail.events(0.0))
-        until_equal(tail, replay, str(folder))
-
-
 @pytest.mark.parametrize("seed", range(2))
 @pytest.mark.parametrize("name", ["agents", "live", "old"])
 def test_sessions_are_followed(tmp_path: Path, name: str, seed: int) -> None:
-    grown(CASES / name / "input", tmp_path, seed)
-
-
-@needs_shared
-@pytest.mark.shared
-@pytest.mark.parametrize("seed", range(2))
-def test_real_sessions_are_followed(tmp_path: Path, seed: int) -> None:
-    grown(sample("copilot-cli", "generated-1.0.102"), tmp_path, seed)
+    source = CASES / name / "input"
+    grown(source, tmp_path, seed, {path: path.read_bytes() for path in source.rglob("*.jsonl")})
 
 
 @pytest.mark.parametrize("text", ["7 of 9", "spring", "the whetstone is gone", "lint.sh", "**Looking**", "pears.csv"])

@@ -5,6 +5,9 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterable
+from contextlib import closing
+from pathlib import Path
+from random import Random
 from typing import Any
 
 from tests.shared import PATIENCE
@@ -110,3 +113,33 @@ def until_equal(
         if time.monotonic() > deadline:
             assert seen(replay.known()) == expected
         replay.take(tail.events(0.05))
+
+
+def grown(
+    source: Path,
+    folder: Path,
+    seed: int,
+    left: dict[Path, bytes],
+    may: Callable[[Path, dict[Path, bytes]], bool] = lambda path, left: True,
+    seen: Callable[[dict[str, Any]], dict[str, Any]] = lambda known: known,
+) -> None:
+    """Append what is `left` of files of `source` to files of the same names in `folder`, torn and in bursts.
+
+    `may` says whether one of them may be written to already. What is told meanwhile comes to what is `seen` on disk.
+    """
+    random, replay = Random(seed), Replay()
+    with closing(Tail(LocalSource(), [str(folder)], from_start=True)) as tail:
+        while left:
+            path = random.choice([path for path in sorted(left) if may(path, left)])
+            size = random.choice((1, 300, 4_000, 40_000))
+            if random.random() < 0.5:  # a burst of whole lines
+                size = left[path].find(b"\n", min(size, len(left[path]) - 1)) + 1 or len(left[path])
+            target = folder / path.relative_to(source)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("ab") as stream:
+                stream.write(left[path][:size])
+            left[path] = left[path][size:]
+            if not left[path]:
+                del left[path]
+            replay.take(tail.events(0.0))
+        until_equal(tail, replay, str(folder), seen)
