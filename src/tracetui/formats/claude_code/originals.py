@@ -89,7 +89,7 @@ def elsewhere(file: File, facts: Facts, known: Elsewhere = NOWHERE) -> Elsewhere
     """What of the session in `file` other sessions tell that were there before; `known` is what was found earlier."""
     if not _may_hold_copies(facts):
         return NOWHERE
-    sessions = {(entry.path.rpartition("/")[2], _much(entry)): entry for entry in _sessions(file)}
+    sessions = {(_name(entry), _much(entry)): entry for entry in _sessions(file)}
     listed = frozenset(sessions)
     names, new = {name for name, _ in listed}, [sessions[one] for one in listed - known.listed]
     again = {entry.path for entry in new}
@@ -110,10 +110,12 @@ def _may_hold_copies(facts: Facts) -> bool:
 
 
 def _sessions(file: File) -> list[Entry]:
-    """The other sessions of the folder, the latest first."""
-    entries = [one for one in file.folder().entries if one.skipped is None and one.path.endswith(".jsonl")]
-    entries.sort(key=lambda one: one.stat.mtime_ns if one.stat is not None else 0, reverse=True)
-    return [one for one in entries[:_MOST] if one.path.rpartition("/")[2] != file.name]
+    """The other sessions of the folder; of very many the latest."""
+    found = [one for one in file.folder().entries if one.skipped is None and one.path.endswith(".jsonl")]
+    if len(found) > _MOST:
+        found.sort(key=lambda one: one.stat.mtime_ns if one.stat is not None else 0, reverse=True)
+    own = file.path
+    return [one for one in found[:_MOST] if one.path != own]
 
 
 def _much(entry: Entry) -> int:
@@ -125,11 +127,11 @@ def _holders(file: File, facts: Facts, among: Iterable[Entry]) -> Iterator[Holde
     uuid = facts.uuid or ""
     needle = b'"' + uuid.encode("utf-8", "replace") + b'"'
     for entry in among:
-        name = entry.path.rpartition("/")[2]
+        if not facts.is_fork and _FIRST.get(_version(entry), uuid) != uuid:
+            continue
         try:
-            with file.other(name) as other:
-                holds = needle in other.head if facts.is_fork else _first_of(other, entry) == uuid
-                if holds:
+            with file.other(_name(entry)) as other:
+                if needle in other.head if facts.is_fork else _first_of(other, entry) == uuid:
                     yield _holder(other, entry.path)
         except OSError:
             continue
@@ -169,19 +171,24 @@ _FIRST: Final[dict[tuple[Any, ...], str | None]] = {}
 """The first record of sessions, by the version of the file: in a folder of old ones each is asked by all others."""
 
 
+def _version(entry: Entry) -> tuple[Any, ...]:
+    stat = entry.stat
+    return (entry.path,) if stat is None else (entry.path, stat.inode, stat.size, stat.mtime_ns)
+
+
 def _first_of(file: File, entry: Entry) -> str | None:
     """The id of the first record of a conversation."""
-    stat = entry.stat
-    key = (entry.path, stat.inode, stat.size, stat.mtime_ns) if stat is not None else None
-    if key is not None and key in _FIRST:
-        return _FIRST[key]
     records = (record_on(data) or {} for data in file.head.split(b"\n") if data)
     found = next((uuid for record in records if (uuid := text(record.get("uuid"))) is not None), None)
-    if key is not None:
+    if entry.stat is not None:
         if len(_FIRST) >= _REMEMBERED:
             _FIRST.clear()
-        _FIRST[key] = found
+        _FIRST[_version(entry)] = found
     return found
+
+
+def _name(entry: Entry) -> str:
+    return re.split(r"[/\\]", entry.path)[-1]
 
 
 def ids_of(kind: str | None, uuid: str | None, time: str | None, response: str | None) -> tuple[str | None, str | None]:
