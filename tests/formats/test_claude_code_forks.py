@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -303,3 +304,27 @@ def test_what_an_agent_was_given_along_counts_once_however_little_is_read_at_a_t
     follower.read()
     follower.check("after the session came")
     assert read(main).summary.usage == right
+
+
+def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Path) -> None:
+    shutil.copytree(CASES / "agents" / "input", tmp_path / "input")
+    main = session(tmp_path)
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(main)))
+    follower.read()
+    before = read(main)
+    plan = main.with_suffix("") / "workflows" / "wf_nest.json"
+    plan.parent.mkdir()
+    row = {"type": "workflow_agent", "agentId": "ant01", "label": "dig", "phaseTitle": "Map", "state": "done"}
+    plan.write_text(json.dumps({"runId": "wf_nest", "workflowProgress": [{"type": "workflow_phase"}, 7, row]}))
+    run = read(main)
+    ant = run.span("agent:ant01")
+    assert ant is not None
+    assert ant.preview == "Map: dig"
+    assert run.load(ant).attributes["workflow"] == row
+    follower.read()
+    follower.check("after its plan came")
+    assert [(one.id, one.preview) for one in run.spans if one.id != ant.id] == [
+        (one.id, one.preview) for one in before.spans if one.id != ant.id
+    ]
+    plan.write_text("[")
+    assert read(main).spans == before.spans

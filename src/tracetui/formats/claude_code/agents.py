@@ -11,7 +11,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.claude_code.records import At, Record
 from tracetui.formats.decode import decode
-from tracetui.formats.scalars import mapping, moment, text
+from tracetui.formats.scalars import mapping, moment, sequence, text
 from tracetui.model import PREVIEW, Operation, Span, StatusSource
 from tracetui.sources.base import Entry, File, Stat
 
@@ -19,6 +19,7 @@ _NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
 _BELOW: Final = re.compile(r"(?:^|/)([^/]+)/subagents/(?:[^/]+/){0,4}[^/]+\.jsonl$")
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _META_LIMIT: Final = 1 << 16
+_PLAN_LIMIT: Final = 4 << 20
 DEPTH: Final = 3
 """Folders below ``subagents`` that are looked into."""
 
@@ -33,6 +34,8 @@ class Part(NamedTuple):
     """Of the file that tells what it was started by."""
     workflow: str | None
     """The workflow that started it."""
+    plan: Stat | None = None
+    """Of the file that tells what that workflow had in mind."""
 
 
 class Meta(msgspec.Struct, frozen=True):
@@ -61,7 +64,12 @@ def agent_span(agent: str, task: str, record: Record, part: str, meta: Meta | No
 def parts_of(file: File, session: str = "") -> list[Part]:
     """The files of sub-agents that belong to the session in `file`, or to another one of its folder."""
     stem = session or file.name.removesuffix(".jsonl")
-    return sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
+    found = sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
+    if not any(part.workflow for part in found):
+        return found
+    plans = {re.split(r"[/\\]", one.path)[-1]: one for one in file.folder(f"{stem}/workflows").entries}
+    told = {name: one.stat for name, one in plans.items() if one.skipped is None}
+    return [part._replace(plan=told.get(f"{part.workflow}.json")) for part in found]
 
 
 def _in_folder(file: File, folder: str, depth: int) -> Iterator[Part]:
@@ -88,17 +96,34 @@ def beside(file: File, agents: Sequence[str]) -> Iterator[Part]:
 
 
 def meta_of(file: File, part: Part) -> tuple[Meta, Record, bytes]:
-    """What the file beside that of a sub-agent says: told, all of it, and its bytes."""
-    if part.meta is None:
-        return Meta(), {}, b""
-    try:
-        with file.other(part.path.removesuffix(".jsonl") + ".meta.json", part.meta) as other:
-            data = other.read(0, _META_LIMIT)
-        found = mapping(decode(data)[0])
-    except (FormatError, OSError):
-        return Meta(), {}, b""
+    """What the file beside that of a sub-agent says: told, all of it, and its bytes; and the plan of its workflow."""
+    found, data = _beside(file, part.path.removesuffix(".jsonl") + ".meta.json", part.meta, _META_LIMIT)
     kind, task, call = (text(found.get(name)) for name in ("agentType", "description", "toolUseId"))
+    if (row := _planned(file, part)) and (label := text(row.get("label"))) is not None:
+        phase = text(row.get("phaseTitle"))
+        task, found = task or (label if phase is None else f"{phase}: {label}"), found | {"workflow": row}
     return Meta((kind or "")[:PREVIEW], (task or "")[:PREVIEW], call), found, data
+
+
+def _planned(file: File, part: Part) -> Record:
+    """What the plan of a workflow says of one of its agents."""
+    if part.plan is None:
+        return {}
+    path = f"{part.path.partition('/subagents/')[0]}/workflows/{part.workflow}.json"
+    rows = map(mapping, sequence(_beside(file, path, part.plan, _PLAN_LIMIT)[0].get("workflowProgress")))
+    return next((row for row in rows if row.get("agentId") == part.agent), {})
+
+
+def _beside(file: File, path: str, stat: Stat | None, limit: int) -> tuple[Record, bytes]:
+    """The object that is in a small file, and its bytes; nothing where there is none."""
+    if stat is None or stat.size > limit:
+        return {}, b""
+    try:
+        with file.other(path, stat) as other:
+            data = other.read(0, limit)
+        return mapping(decode(data)[0]), data
+    except (FormatError, OSError):
+        return {}, b""
 
 
 def session_of(file: File, record: Record) -> str | None:

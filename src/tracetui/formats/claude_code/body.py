@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from tracetui.formats.claude_code.agents import Part, meta_of
+from tracetui.formats.claude_code.agents import Part, meta_of, parts_of
 from tracetui.formats.claude_code.records import (
     At,
     Record,
@@ -157,11 +157,12 @@ def _made_up(file: File, span: Span) -> Body:
         return Body(attributes=attributes)
     raw = b""
     if at.part:
-        meta = at.part.removesuffix(".jsonl") + ".meta.json"
-        stat = next(
-            (one.stat for one in file.folder(at.part.rpartition("/")[0]).entries if one.path.endswith(meta)), None
-        )
-        _, told, raw = meta_of(file, Part(at.part, "", None, stat, None))
+        part = next((one for one in parts_of(file, at.part.partition("/")[0]) if one.path == at.part), None)
+        if part is None:  # in the folder of the session itself
+            meta, beside = at.part.removesuffix(".jsonl") + ".meta.json", file.folder().entries
+            stat = next((one.stat for one in beside if one.path.endswith(meta)), None)
+            part = Part(at.part, "", None, stat, None)
+        _, told, raw = meta_of(file, part)
         attributes |= {"file": at.part} | told
     links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
     return Body(attributes=attributes, links=links, raw=raw)

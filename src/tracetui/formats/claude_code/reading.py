@@ -118,7 +118,8 @@ class _Parts:
                 self.met.append(span)
                 self.held[part.path] = Held(part, meta, None, span)
             elif before.part != part:
-                meta = before.meta if before.part.meta == part.meta else meta_of(self.file, part)[0]
+                same = (before.part.meta, before.part.plan) == (part.meta, part.plan)
+                meta = before.meta if same else meta_of(self.file, part)[0]
                 self.held[part.path] = replace(before, part=part, meta=meta)
         return self.held.keys() <= {part.path for part in parts}
 
