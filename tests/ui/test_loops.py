@@ -229,7 +229,9 @@ async def test_loops_fold_in_the_triage_as_in_the_steps(opened: Opener, samples:
         await until(pilot, lambda: shown() == rows, what="the loop as one row")
         assert FOLDED in text_of(app)
 
-        await press(pilot, "3", "g", *["j"] * [str(key) for key in rows].index(str(loop_key(app))), "l")
+        await press(pilot, "3", "g", *["j"] * [str(key) for key in rows].index(str(loop_key(app))))
+        screen.show_cause()  # as when it is found out what the runs share
+        await press(pilot, "l")
         assert len(shown()) == len(rows) + 3
         await press(pilot, "h")
         assert shown() == rows

@@ -147,12 +147,14 @@ class TriageScreen(JudgingScreen):
             surveying.contrast(group.runs)
 
     def show_failure(self) -> None:
-        """Show the steps of the run under the cursor, up to its failure; now if it is kept, else when it is read."""
+        """Show the steps of the run under the cursor, at first its failure; now if it is kept, else when it is read."""
         ref = self.queue.run
         run = self.app.store.opened(ref) if ref is not None else None
         if run is not None:
-            error = run.summary.first_error
-            self.failure.show_run(run, now=self.app.clock(), span=error.span if error is not None else None)
+            before, error = self.failure.run, run.summary.first_error
+            there = before is not None and before.summary.ref == ref  # the cursor stays where somebody put it
+            span = error.span if error is not None and not there else None
+            self.failure.show_run(run, now=self.app.clock(), span=span)
             self._fold_loops()
 
     def _fold_loops(self) -> None:
