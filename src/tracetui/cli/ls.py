@@ -19,7 +19,6 @@ from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store import prices
 from tracetui.store.relations import Relations
-from tracetui.store.statistics import estimate_of
 
 HELP = "list every run, and what could not be read"
 EXAMPLES = """\
@@ -112,6 +111,9 @@ def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef,
             continue
         run = read_run(source, summary.ref, shared.of(summary.ref))
         problems += [problem for problem in run.problems if problem not in told]
-        if priced and (estimate := estimate_of(run)) is not None:
-            estimates[summary.ref] = estimate.usd
+        if priced:
+            from tracetui.store.statistics import estimate_of
+
+            if (estimate := estimate_of(run)) is not None:
+                estimates[summary.ref] = estimate.usd
     return problems, estimates
