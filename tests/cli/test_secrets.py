@@ -69,15 +69,19 @@ def test_tail_tells_no_secret(secrets: Path, capsysbinary: pytest.CaptureFixture
     assert MASK in said["text"]
 
 
-@pytest.mark.parametrize("pattern", ["[a-z]{3}", CANARY, "sk-|AKIA|hf_|@db"])
-def test_grep_tells_no_secret(cli: Cli, secrets: Path, pattern: str) -> None:  # noqa: F811
-    exact = cli("grep", "-m", "100", "-e", pattern, str(secrets), "--json").text
-    assert CANARY in exact
-    for way in ([], ["--json", "--redact"], ["-l"], ["-c"]):
-        result = cli("grep", "-m", "100", "-e", pattern, str(secrets), *way)
-        assert result.status == 0
-        assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), way
-        assert CANARY not in result.err.replace(f"{CANARY!r}", ""), way
+def test_grep_tells_no_secret(cli: Cli, secrets: Path) -> None:  # noqa: F811
+    for pattern, *ways in (
+        ("[a-z]{3}", [], ["--json", "--redact"]),
+        (CANARY, [], ["--json", "--redact"], ["-l"], ["-c"]),
+        ("sk-|AKIA|hf_|@db", [], ["--json", "--redact"]),
+    ):
+        search = "grep", "-m", "100", "-e", pattern, str(secrets)
+        assert CANARY in cli(*search, "--json").text
+        for way in ways:
+            result = cli(*search, *way)
+            assert result.status == 0
+            assert CANARY not in result.text.replace(f'"pattern":"{CANARY}"', ""), way
+            assert CANARY not in result.err.replace(f"{CANARY!r}", ""), way
 
 
 @pytest.fixture

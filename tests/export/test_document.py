@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from html.parser import HTMLParser
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -59,9 +60,9 @@ def test_no_secret_leaves_by_any_way(cli: Cli, secrets: Path) -> None:
 
     ways = [("ls", str(secrets)), ("ls", str(secrets), "--json", "--redact")]
     ways += [("export", str(secrets), "--as", form) for form in FORMS]
-    for one in addresses:
+    for one, form in zip(addresses, cycle(FORMS), strict=False):
         ways += [("show", one), ("show", one, "--json", "--redact"), ("show", one, "--raw", "--redact")]
-        ways += [("export", one, "--as", form) for form in FORMS] + [("export", one, "--full")]
+        ways += [("export", one, "--as", form), ("export", one, "--full")]
     for other in addresses[1:4]:
         ways += [("diff", addresses[0], other), ("diff", addresses[0], other, "--json", "--redact")]
         ways += [("export", "--diff", addresses[0], other, "--as", form) for form in FORMS]

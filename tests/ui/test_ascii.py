@@ -10,7 +10,7 @@ import pytest
 from tests.ui.conftest import Opener, press, settle, text_of, until
 
 
-@pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
 async def test_with_ascii_glyphs_english_traces_show_ascii_only(
     opened: Opener, samples: Path, size: tuple[int, int]
 ) -> None:

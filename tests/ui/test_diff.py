@@ -508,7 +508,7 @@ def attack(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.usefixtures("gate_holds")
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
 async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: Path, size: tuple[int, int]) -> None:
     async with opened(attack, size=size) as (app, pilot):
         refs = sorted(app.store.runs, key=lambda ref: os.path.basename(ref.path).encode("utf-8", "surrogatepass"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
+from itertools import cycle
 from pathlib import Path
 
 import pytest
@@ -101,7 +102,7 @@ async def see_everything(app: TraceApp, pilot: Pilot[int]) -> None:
 
 
 @behind_the_gate
-@pytest.mark.parametrize("size", [(80, 24), (200, 60)])
+@pytest.mark.parametrize("size", [(80, 24), (160, 40)])
 async def test_every_pane_of_hostile_runs(opened: Opener, attack: Path, size: tuple[int, int]) -> None:
     async with opened(attack, size=size) as (app, pilot):
         assert_harmless(app)
@@ -138,8 +139,7 @@ async def test_every_pane_of_hostile_cases(opened: Opener, attacked: dict[str, l
 
 
 @behind_the_gate
-@pytest.mark.parametrize("palette", PALETTES)
-@pytest.mark.parametrize("ascii_glyphs", [False, True])
+@pytest.mark.parametrize(("palette", "ascii_glyphs"), zip(PALETTES, cycle([False, True])))
 async def test_every_theme(opened: Opener, attack: Path, palette: str, ascii_glyphs: bool) -> None:
     async with opened(attack, palette=palette, ascii_glyphs=ascii_glyphs) as (app, pilot):
         for ref in twins(app):
@@ -154,7 +154,7 @@ async def test_every_theme(opened: Opener, attack: Path, palette: str, ascii_gly
 
 @behind_the_gate
 async def test_the_list_sorted_grouped_and_filtered(opened: Opener, attack: Path) -> None:
-    async with opened(attack, size=(200, 40)) as (app, pilot):
+    async with opened(attack, size=(160, 40)) as (app, pilot):
         for key in (",", ",", ",", ",", ";", "b", "b", "b", "b", "W", ">", ">", "!", "!"):
             await press(pilot, key)
             assert_harmless(app)

@@ -114,11 +114,10 @@ async def test_every_key_of_every_pane_is_taken(
 
     monkeypatch.setattr(FramedScreen, "perform", note)
     folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
-    async with opened(folder, size=(160, 50)) as (app, pilot):
+    async with opened(folder, size=(120, 30)) as (app, pilot):
         for command in of_pane(pane, app.commands):
             if command.id in LEAVES:
                 continue
-            await go_to(app, pilot, pane)
             for key in command.keys:
                 done.clear()
                 await go_to(app, pilot, pane)
