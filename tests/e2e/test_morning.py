@@ -101,13 +101,14 @@ def test_every_failure_is_judged_by_keys_and_still_is_the_next_day(
         assert terminal.wait_exit() == 0
 
 
-@pytest.mark.parametrize("name", ["triage.md", "triage.html", "triage.json"])
-def test_what_was_judged_is_in_the_triage_that_is_taken_along(samples: Path, tmp_path: Path, name: str) -> None:
-    state, target = tmp_path / "state", tmp_path / name
+def test_what_was_judged_is_in_the_triage_that_is_taken_along(samples: Path, tmp_path: Path) -> None:
+    state, names = tmp_path / "state", {"triage.md", "triage.html", "triage.json"}
     with opened(samples, state, (120, 40)) as terminal:
         count = judge_all(terminal)
-        terminal.type("x", "\x15", *str(target), "enter")
-        terminal.expect("wrote ")
+        for name in names:
+            target = tmp_path / name
+            terminal.type("x", "\x15", *str(target), "enter")
+            terminal.wait_until(lambda text, target=target: "wrote " in text and target.exists(), what=name)  # type: ignore[misc]
         terminal.type("q", "q")
         assert terminal.wait_exit() == 0
     told = subprocess.run(
@@ -119,8 +120,9 @@ def test_what_was_judged_is_in_the_triage_that_is_taken_along(samples: Path, tmp
     signatures = json.loads(told.stdout)["signatures"]
     assert len(signatures) == count
     assert {one["verdict"] for one in signatures} == set(VERDICTS.values())
-    assert stat.S_IMODE(target.stat().st_mode) == 0o600
-    page = target.read_text()
-    assert "ask Ana" in page
-    assert all(one["id"] in page for one in signatures)
-    assert [path.name for path in tmp_path.iterdir() if path.is_file()] == [name]  # nothing half written beside it
+    assert {path.name for path in tmp_path.iterdir() if path.is_file()} == names  # nothing half written beside them
+    for name in names:
+        assert stat.S_IMODE((tmp_path / name).stat().st_mode) == 0o600
+        page = (tmp_path / name).read_text()
+        assert "ask Ana" in page
+        assert all(one["id"] in page for one in signatures)

@@ -553,7 +553,7 @@ def test_rows_that_come_and_change_are_read_as_at_once(path: Path, tmp_path: Pat
             writer.execute(sql)
         for number, (sql, values) in enumerate(statements):
             writer.execute(sql, values)
-            if number % 3 == 0 or number == len(statements) - 1:
+            if number % 8 == 0 or number == len(statements) - 1:
                 for follower in followers:
                     follower.read()
                     follower.check(f"after {number + 1} of {len(statements)} statements")
