@@ -45,7 +45,10 @@ def test_every_fault_is_survived(tmp_path: Path, mode: str) -> None:
             verdict = _verdict(driver, truth, told, tmp_path / "report.json")
         finally:
             tail.send_signal(signal.SIGINT)
-            status = tail.wait(timeout=PATIENCE)
+            try:
+                status = tail.wait(timeout=PATIENCE)
+            finally:
+                tail.kill()
 
     assert verdict.startswith("19 of 19"), verdict
     assert status == 130
