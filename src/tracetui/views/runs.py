@@ -314,10 +314,10 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
         return (Piece(one_line(run.outcome, 200), style),)
     if run.status is Status.UNKNOWN and run.deep:
         said = run.status_word if run.status_source is StatusSource.EXPLICIT else None
-        words = Piece(one_line(said or "no end record", 60), "sec")
         if not run.prompt:
-            return (words,)
-        return (Piece(one_line(run.prompt, 200), "text"), Piece(Clean(" · "), "dim"), words)
+            return (Piece(one_line(said or "no end record", 60), "sec"),)
+        asked = Piece(one_line(run.prompt, 200), "text")
+        return (asked,) if said is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(said, 60), "sec"))
     return (Piece(one_line(run.prompt, 200), "dim"),)
 
 
