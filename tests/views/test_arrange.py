@@ -175,14 +175,14 @@ def test_what_a_dead_program_left_active_is_not_among_the_live() -> None:
 
 def test_sessions_of_one_folder_stand_together_whoever_wrote_them() -> None:
     runs = [
-        run("a", age=1, source="/work/one"),
-        run("b", age=2, source="/work/two"),
-        run("c", age=3, source="/work/one", ref=RunRef("other", "c.json")),
+        run("a", age=1, source="/home/me/one"),
+        run("b", age=2, source="/home/me/two"),
+        run("c", age=3, source="/home/me/one", ref=RunRef("other", "c.json")),
         run("d", age=4),
-        run("e", age=5, source="/work/two", ref=RunRef("other", "e.json")),
+        run("e", age=5, source="/home/me/two", ref=RunRef("other", "e.json")),
     ]
     shown = names(arrange(runs, [], Arrangement(group="source"), now=NOW))
-    assert shown == ["/work/one", "a", "c", "/work/two", "b", "e", "no source", "d"]
+    assert shown == ["/home/me/one", "a", "c", "/home/me/two", "b", "e", "no source", "d"]
 
 
 def test_an_order_that_is_kept_is_that_of_the_runs_and_of_the_arrangement() -> None:
