@@ -523,6 +523,14 @@ def test_a_score_of_several_values_is_several_metrics(tmp_path: Path) -> None:
     assert run.summary.outcome == "rubric depth 0.5 style I"
 
 
+def test_a_score_that_is_nested_very_deeply_is_read(tmp_path: Path) -> None:
+    value: Any = "C"
+    for _ in range(500):
+        value = [value]
+    run = read(log_of(tmp_path, sample("dover", scores={"rubric": {"value": value}})))
+    assert run.summary.outcome == ""
+
+
 @pytest.mark.parametrize(
     ("version", "given"), [("0.3.285", 140), ("0.3.184", 140), ("0.3.183.dev1+g1", 100), (None, 140), ("new", 140)]
 )

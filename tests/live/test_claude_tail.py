@@ -14,7 +14,8 @@ CASES = Path(__file__).parents[1] / "formats" / "claude_code"
 LONE = "newt9"
 """A sub-agent that no call is known of: it stands first in a run that is read afresh, else where it came."""
 
-FORKS = {"f1000000": "f0000000", "1b25fa54": "723b78ff"}
+FORKS = {"f1000000": "f0000000", "f2000000": "f0000000", "1b25fa54": "723b78ff"}
+"""Sessions that were forked, with their originals."""
 
 
 def followed(source: Path, folder: Path, seed: int) -> None:

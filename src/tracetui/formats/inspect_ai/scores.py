@@ -13,6 +13,8 @@ LETTERS: Final = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, None), "N": (0
 """Correct, incorrect, partial, no answer: Inspect's letters and what it counts them as."""
 _WORD: Final = 24
 """Characters of a score in a phrase."""
+_DEPTH: Final = 3
+"""How deep a value of several values is told in a phrase."""
 
 
 def scores_of(fields: dict[str, Any]) -> dict[str, Any]:
@@ -27,17 +29,19 @@ def outcome_of(scores: dict[str, Any]) -> str:
     return joined(f"{name[:_WORD]} {value}" for name, value in told if value)
 
 
-def value_words(value: Any) -> str:
-    """The value of a score in short."""
+def value_words(value: Any, depth: int = _DEPTH) -> str:
+    """The value of a score in short; what is nested deeper than `depth` is left out."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, str):
         return value[:_WORD]
     if (found := number(value)) is not None:
         return f"{found:.4g}"
+    if not depth or not isinstance(value, dict | list):
+        return ""
     if isinstance(value, dict):
-        return joined((f"{key} {value_words(item)}" for key, item in list(value.items())[:4]), " ")
-    return joined((value_words(item) for item in value[:4]), " ") if isinstance(value, list) else ""
+        return joined((f"{key} {value_words(item, depth - 1)}" for key, item in list(value.items())[:4]), " ")
+    return joined((value_words(item, depth - 1) for item in value[:4]), " ")
 
 
 def metrics_of(scores: dict[str, Any]) -> tuple[Metric, ...]:
