@@ -50,7 +50,7 @@ LINTS = {
 }
 WORDS = {
     "demo": "tracetui demo",
-    "test": "pytest -n auto --maxprocesses 4",
+    "test": "pytest -n auto --maxprocesses 4 --dist worksteal",
     "golden": "pytest tests/formats tests/cli tests/docs",
     "snapshots": "pytest tests/ui --snapshot-update",
     "screenshots": "python scripts/screenshots.py",
