@@ -197,11 +197,9 @@ class Surveying:
     def count(self, refs: Sequence[RunRef], of: str) -> None:
         """Open the statistics of these runs; `of` says in words which they are."""
         from tracetui.live.surveying.jobs import statistics_job
-        from tracetui.store.relations import copies_of
         from tracetui.ui.screens.statistics import StatisticsScreen
 
-        copies = copies_of(run for ref in refs if (run := self._screen.store.runs.get(ref)) is not None)
-        job = statistics_job([ref for ref in refs if ref not in copies])
+        job = statistics_job(refs)
         self._screen.app.push_screen(StatisticsScreen(job, of, self._screen.app.commands))
         self.ask(job)
 
