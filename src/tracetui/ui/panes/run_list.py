@@ -10,10 +10,8 @@ import msgspec
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, one_line
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.ui.widgets.title import position
 from tracetui.views import runs
 from tracetui.views.arrange import Arrangement, Going, Item, Order, arrange, told_going
-from tracetui.views.glyphs import ASCII
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -130,17 +128,22 @@ class RunList(LineView):
         return back
 
     def _position(self) -> Sequence[Piece]:
-        """How many runs appeared above, else which are shown, of how many: headings of groups are none."""
+        """How many runs appeared above, instead of which rows are shown."""
         rows = self.rows
         if self._above:
             self._above = {ref for ref in self._above if (at := rows.index(ref)) is not None and at < self.top}
         if not self._above:
-            if not isinstance(rows, runs.RunRows) or not len(rows):
-                return super()._position()
-            first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
-            return position(first, last - first, rows.above(len(rows)), "-" if self.look.glyphs is ASCII else "–")
+            return super()._position()
         words = Piece(Clean(f"{len(self._above)} new above {self.look.glyphs.above} "), "status.running bold")
         return (words, Piece(Clean("g"), "key bold"))
+
+    def _in_view(self) -> tuple[int, int, int]:
+        """Runs: headings of groups are none."""
+        rows = self.rows
+        if not isinstance(rows, runs.RunRows):
+            return super()._in_view()
+        first, last = rows.above(self.top), rows.above(min(len(rows), self.top + self.page))
+        return first, last - first, rows.above(len(rows))
 
     def tick(self, now: float) -> None:
         """Draw anew how long runs have lasted that are still going."""

@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import ClassVar, Final
 
 from rich.segment import Segment
-from textual import events
+from textual import events, on
 from textual.cache import LRUCache
 from textual.geometry import Region
 from textual.message import Message
@@ -285,10 +285,13 @@ class LineView(LineWidget, can_focus=True):
         return to_strip(line, width, self.look)
 
     def _position(self) -> Sequence[Piece]:
-        count = len(self.rows)
-        if not count or not self.rows.selectable(self.position):  # nothing, or only words that say why
+        if not len(self.rows) or not self.rows.selectable(self.position):  # nothing, or only words that say why
             return ()
-        return position(self.top, self.page, count, "-" if self.look.glyphs is ASCII else "–")
+        return position(*self._in_view(), "-" if self.look.glyphs is ASCII else "–")
+
+    def _in_view(self) -> tuple[int, int, int]:
+        """The first row that is shown, how many there is room for, of how many."""
+        return self.top, self.page, len(self.rows)
 
     def _row_strip(self, index: int, width: int) -> Strip:
         if index >= len(self.rows):
@@ -343,13 +346,12 @@ class LineView(LineWidget, can_focus=True):
         self._settle()
         self.refresh_changed()
 
-    def on_focus(self) -> None:
+    @on(events.Focus)
+    @on(events.Blur)
+    def _refocused(self) -> None:
         self._strips.clear()
         self.redraw_title()
         self._repaint(self.position)
-
-    def on_blur(self) -> None:
-        LineView.on_focus(self)
 
     def on_click(self, event: events.Click) -> None:
         index = self.top + event.y - 1 - len(self.heading)
