@@ -196,6 +196,50 @@ class File(AbstractContextManager["File"], Protocol):
         ...
 
 
+class View(Closing):
+    """Another view of a file: whatever a subclass does not say is as the file itself has it. See `File`."""
+
+    __slots__ = ("_file",)
+
+    def __init__(self, file: File) -> None:
+        self._file = file
+
+    @property
+    def path(self) -> str:
+        return self._file.path
+
+    @property
+    def name(self) -> str:
+        return self._file.name
+
+    @property
+    def moving(self) -> bool:
+        return self._file.moving
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        return self._file.memo
+
+    def sibling(self, name: str) -> str | None:
+        return self._file.sibling(name)
+
+    def folder(self, path: str = "") -> Folder:
+        return self._file.folder(path)
+
+    def other(self, path: str, stat: Stat | None = None) -> File:
+        return self._file.other(path, stat)
+
+    @property
+    def tables(self) -> frozenset[str]:
+        return self._file.tables
+
+    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+        return self._file.database(follow=follow)
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class Source(Protocol):
     """A place that holds files."""
 

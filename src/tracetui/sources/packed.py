@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from tracetui.sources.base import HEAD_SIZE, KEPT, Closing, File, Folder, Stat
+from tracetui.sources.base import HEAD_SIZE, KEPT, File, Stat, View
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -33,22 +33,18 @@ def unpacked(file: File) -> File:
     return Unpacked(file) if file.path.endswith(_NAME) else file
 
 
-class Unpacked(Closing):
+class Unpacked(View):
     """See `tracetui.sources.base.File`. All of it is unpacked on first use; what cannot be raises `OSError`.
 
     The size in its `stat` is that of what it holds.
     """
 
-    __slots__ = ("_data", "_file", "_head")
+    __slots__ = ("_data", "_head")
 
     def __init__(self, file: File) -> None:
-        self._file = file
+        super().__init__(file)
         self._data: bytes | None = None
         self._head: bytes | None = None
-
-    @property
-    def path(self) -> str:
-        return self._file.path
 
     @property
     def name(self) -> str:
@@ -57,14 +53,6 @@ class Unpacked(Closing):
     @property
     def stat(self) -> Stat:
         return msgspec.structs.replace(self._file.stat, size=len(self._all()))
-
-    @property
-    def moving(self) -> bool:
-        return self._file.moving
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        return self._file.memo
 
     @property
     def head(self) -> bytes:
@@ -80,15 +68,6 @@ class Unpacked(Closing):
     def read_all(self) -> bytes:
         return self._all()
 
-    def sibling(self, name: str) -> str | None:
-        return self._file.sibling(name)
-
-    def folder(self, path: str = "") -> Folder:
-        return self._file.folder(path)
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        return self._file.other(path, stat)
-
     @property
     def tables(self) -> frozenset[str]:
         return frozenset()
@@ -98,7 +77,7 @@ class Unpacked(Closing):
 
     def close(self) -> None:
         self._data = self._head = None
-        self._file.close()
+        super().close()
 
     def _all(self) -> bytes:
         if self._data is None:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from tracetui.sources.base import Closing, Entry, File, Folder, Source, Stat
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
+from tracetui.sources.base import Entry, File, Folder, Source, Stat, View
 
 
 class Prefix:
@@ -44,24 +40,24 @@ class Prefix:
         return file if self.size is None else _Beginning(file, self.size)
 
 
-class _Beginning(Closing):
+class _Beginning(View):
     """The first bytes of a file; see `tracetui.sources.base.File`."""
 
+    __slots__ = ("_memo", "_size")
+
     def __init__(self, file: File, size: int) -> None:
-        self._file = file
+        super().__init__(file)
         self._size = size
-        self.path = file.path
-        self.name = file.name
-        self.memo: dict[str, Any] = {}
+        self._memo: dict[str, Any] = {}
+
+    @property
+    def memo(self) -> dict[str, Any]:
+        return self._memo
 
     @property
     def stat(self) -> Stat:
         found = self._file.stat
         return msgspec.structs.replace(found, size=min(found.size, self._size))
-
-    @property
-    def moving(self) -> bool:
-        return self._file.moving
 
     @property
     def head(self) -> bytes:
@@ -72,22 +68,3 @@ class _Beginning(Closing):
 
     def read_all(self) -> bytes:
         return self.read(0, self._size)
-
-    def sibling(self, name: str) -> str | None:
-        return self._file.sibling(name)
-
-    def folder(self, path: str = "") -> Folder:
-        return self._file.folder(path)
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        return self._file.other(path, stat)
-
-    @property
-    def tables(self) -> frozenset[str]:
-        return self._file.tables
-
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
-        return self._file.database(follow=follow)
-
-    def close(self) -> None:
-        self._file.close()
