@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -15,7 +15,7 @@ from tracetui.cli.reading import found_in, only, source_of
 from tracetui.export.json import encode, ledger_value, problem_value
 from tracetui.formats import registry
 from tracetui.live.scan import Found
-from tracetui.model import Ledger
+from tracetui.model import Ledger, Problem
 from tracetui.sources.base import Source
 from tracetui.text import Clean, clean, one_line
 from tracetui.views.ledger import ledger_words
@@ -33,7 +33,9 @@ class Diagnosis(msgspec.Struct, frozen=True):
     """One file: what it turned out to be, and how surely each format claims it."""
 
     found: Found
-    scores: dict[str, int]
+    scores: dict[str, int] = {}
+    problems: Sequence[Problem] = ()
+    """Those of the file, and of formats that failed to say whether it is theirs."""
 
 
 class Total(msgspec.Struct):
@@ -65,15 +67,17 @@ def run(args: argparse.Namespace) -> int:
 
 def _diagnoses(source: Source, files: Iterable[Found]) -> Iterator[Diagnosis]:
     for found in sorted(files, key=lambda one: one.path):
-        yield Diagnosis(found, {} if found.skipped else _scores(source, found.path))
+        yield Diagnosis(found, problems=found.problems) if found.skipped else _diagnosis(source, found)
 
 
-def _scores(source: Source, path: str) -> dict[str, int]:
+def _diagnosis(source: Source, found: Found) -> Diagnosis:
     try:
-        with source.open(path) as file:
-            return registry.scores(file)
+        with source.open(found.path) as file:
+            scores, failures = registry.scores(file)
     except OSError:
-        return {}
+        return Diagnosis(found, problems=found.problems)
+    problems = dict.fromkeys((*found.problems, *(Problem(found.path, "", reason) for reason in failures)))
+    return Diagnosis(found, scores, tuple(problems))
 
 
 def _counted(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
@@ -101,7 +105,7 @@ def _value(one: Diagnosis) -> dict[str, Any]:
         "scores": one.scores,
         "runs": len(one.found.runs),
         "reason": one.found.reason or None,
-        "problems": [problem_value(problem) for problem in one.found.problems],
+        "problems": [problem_value(problem) for problem in one.problems],
         "ledger": None if one.found.kind == "ignored" else ledger_value(one.found.ledger),
     }
 
@@ -113,7 +117,7 @@ def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         runs = len(one.found.runs)
         what = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
         yield clean(f"{one.found.kind:<8} {one.found.path}  {what.get(one.found.kind, one.found.reason)}")
-        for problem in one.found.problems:
+        for problem in one.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)
     yield Clean(f"{words} = {total.counts.total()} files seen")

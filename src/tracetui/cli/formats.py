@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 from tracetui.cli.output import write_bytes, write_lines
 from tracetui.errors import PluginError
 from tracetui.export.json import encode
-from tracetui.formats import registry
+from tracetui.formats import homes, registry
 from tracetui.text import Clean, clean
 
 HELP = "list the formats that can be read, plug-ins included"
@@ -32,7 +34,8 @@ def run(args: argparse.Namespace) -> int:
 
 def _described(name: str) -> dict[str, Any]:
     try:
-        title, broken = registry.load(name).title, None
+        fmt = registry.load(name)
+        title, broken = fmt.title, homes.fault(fmt, os.environ, PurePath(os.path.expanduser("~")))
     except PluginError as error:
         title, broken = None, str(error)
     return {"name": name, "title": title, "origin": registry.origin(name), "broken": broken}

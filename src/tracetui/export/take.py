@@ -12,8 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from tracetui.export.json import encode, span_document
 from tracetui.export.values import compact
-from tracetui.formats import registry
-from tracetui.formats.base import Forking
+from tracetui.formats import guard, registry
 from tracetui.model import Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult, text_of
 from tracetui.model.masked import masked, masked_body, masked_span
 from tracetui.redact import Redactor
@@ -85,9 +84,8 @@ def pytest_stub(run: Run, position: int, redactor: Redactor | None) -> str:
 
 
 def fork(run: Run, position: int) -> str | None:
-    """Code that goes on from a step in a run of its own; None where the format knows none."""
-    form = registry.load(run.summary.ref.format)
-    return form.fork(run, run.spans[position]) if isinstance(form, Forking) else None
+    """Code that goes on from a step in a run of its own; None where the format knows none. Raises `FormatError`."""
+    return guard.fork(registry.load(run.summary.ref.format), run, run.spans[position])
 
 
 # ---- JSON

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
 import msgspec
 
-from tracetui.formats import registry
-from tracetui.formats.base import NO, Format, Homed
+from tracetui.errors import FormatError
+from tracetui.formats import guard, registry
+from tracetui.formats.base import NO, Format
 from tracetui.sources.base import Source
 from tracetui.text import Clean, grouped
 
@@ -41,28 +42,42 @@ class Home(msgspec.Struct, frozen=True):
 
 def variables() -> list[str]:
     """The environment variables that say where traces are, in the order of the formats; each once."""
-    homed = (one for one in registry.formats() if isinstance(one, Homed))
-    return list(dict.fromkeys(name for one in homed for name in one.home_variables))
+    return list(dict.fromkeys(name for one in registry.formats() for name in _variables(one)))
 
 
 def found(source: Source, environ: Mapping[str, str], home: PurePath) -> list[Home]:
     """The places in which a format finds a file of its own, in the order of the formats; each once."""
     there: dict[str, Home] = {}
     for candidate in registry.formats():
-        for path in map(str, _homes(candidate, environ, home)):
+        for path in map(str, _homes(candidate, environ, home)[0]):
             if path not in there and (source.is_folder(path) or source.is_file(path)):
                 one = _counted(source, candidate, path)
                 there.update({path: one} if one is not None else {})
     return list(there.values())
 
 
-def _homes(candidate: Format, environ: Mapping[str, str], home: PurePath) -> Iterator[PurePath]:
-    """What a format says; nothing where it says nothing. A plug-in that raises names no place."""
-    if isinstance(candidate, Homed):
-        try:
-            yield from candidate.homes(environ, home)
-        except Exception:  # a plug-in may fail in any way
-            return
+def fault(candidate: Format, environ: Mapping[str, str], home: PurePath) -> str | None:
+    """Why a format names no places; None for one that does, and for one whose program has none."""
+    try:
+        guard.home_variables(candidate)
+    except (FormatError, OSError) as error:
+        return guard.problem_of("", error).reason
+    return _homes(candidate, environ, home)[1]
+
+
+def _variables(candidate: Format) -> Sequence[str]:
+    try:
+        return guard.home_variables(candidate)
+    except (FormatError, OSError):  # `fault` says it
+        return ()
+
+
+def _homes(candidate: Format, environ: Mapping[str, str], home: PurePath) -> tuple[Sequence[PurePath], str | None]:
+    """The places that a format names; none, and the reason, for one that fails."""
+    try:
+        return guard.homes(candidate, environ, home), None
+    except (FormatError, OSError) as error:
+        return (), guard.problem_of("", error).reason
 
 
 def _counted(source: Source, candidate: Format, path: str) -> Home | None:

@@ -7,8 +7,9 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from tracetui.errors import PluginError, UsageError
-from tracetui.formats.base import CERTAIN, Format
+from tracetui.errors import FormatError, PluginError, UsageError
+from tracetui.formats import guard
+from tracetui.formats.base import CERTAIN, NO, Format
 from tracetui.sources.base import File
 
 if TYPE_CHECKING:
@@ -67,12 +68,17 @@ def load(name: str) -> Format:
     if plugin is None:
         raise UsageError(f"there is no format {name!r}; `tracetui formats` lists them")
     try:
-        made = plugin.load()()
-    except Exception as error:  # a plug-in may fail in any way; everything else must go on
-        raise PluginError(f"format {name!r} from {plugin.value} cannot be loaded: {error!r}") from error
-    if not isinstance(made, Format):
+        with guard.BOUNDARY:
+            made = plugin.load()()
+            is_format = isinstance(made, Format) and isinstance(made.title, str)
+            named = made.name if is_format else name
+    except (FormatError, OSError) as error:
+        raise PluginError(f"format {name!r} from {plugin.value} cannot be loaded: {error}") from error
+    if not is_format:
         raise PluginError(f"format {name!r} from {plugin.value} lacks part of the protocol")
-    return made
+    if named != name:
+        raise PluginError(f"format {name!r} from {plugin.value} calls itself {named!r}")
+    return made  # type: ignore[no-any-return]
 
 
 @cache
@@ -87,31 +93,45 @@ def formats() -> tuple[Format, ...]:
     return tuple(found)
 
 
-def scores(file: File) -> dict[str, int]:
-    """How surely each format claims `file`."""
-    return {candidate.name: score(candidate, file) for candidate in formats()}
+def scores(file: File) -> tuple[dict[str, int], list[str]]:
+    """How surely each format claims `file`, and a sentence for each that failed to say. Raises `OSError`."""
+    found: dict[str, int] = {}
+    failures: list[str] = []
+    for candidate in formats():
+        try:
+            found[candidate.name] = guard.sniff(candidate, file)
+        except FormatError as error:
+            failures.append(_failure(candidate, error))
+    return found, failures
 
 
 def detect(file: File, first: Format | None = None) -> Format | None:
     """The format that claims `file` most surely, None if none does. `first` is asked before the others.
 
     Formats are asked in the order that decides ties, and imported only when they are: one that is certain ends it.
-    Raises `OSError` if the file cannot be read.
+    Raises `OSError` if the file cannot be read, `FormatError` if none claims it and one failed to say whether it does.
     """
-    if first is not None and first.sniff(file) >= CERTAIN:
+    if first is not None and score(first, file) >= CERTAIN:
         return first
     best: Format | None = None
-    best_score = 0
+    best_score = NO
+    failure = ""
     for name in _lazy_names():
         try:
             candidate = load(name)
         except PluginError:
             continue
-        claim = score(candidate, file)
+        try:
+            claim = guard.sniff(candidate, file)
+        except FormatError as error:
+            failure = failure or _failure(candidate, error)
+            continue
         if claim >= CERTAIN:
             return candidate
         if claim > best_score:
             best, best_score = candidate, claim
+    if best is None and failure:
+        raise FormatError(failure)
     return best
 
 
@@ -121,10 +141,12 @@ def _lazy_names() -> Iterator[str]:
 
 
 def score(candidate: Format, file: File) -> int:
-    """How surely `candidate` claims `file`; a plug-in that raises claims nothing. Raises `OSError`."""
+    """How surely `candidate` claims `file`; one that fails claims nothing. Raises `OSError`."""
     try:
-        return candidate.sniff(file)
-    except OSError:
-        raise
-    except Exception:  # a plug-in may fail in any way (the conformance suite proves that ours do not)
-        return 0
+        return guard.sniff(candidate, file)
+    except FormatError:
+        return NO
+
+
+def _failure(candidate: Format, error: FormatError) -> str:
+    return f"format {candidate.name} cannot say whether the file is its own: {error}"

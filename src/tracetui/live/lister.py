@@ -13,8 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from typing import Any, Final
 
-from tracetui.formats import registry
-from tracetui.formats.base import Composed, Format
+from tracetui.errors import FormatError
+from tracetui.formats import guard, registry
+from tracetui.formats.base import Format, is_composed
 from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
 from tracetui.live.hot import Hot
 from tracetui.live.mail import Mailbox, Watching
@@ -285,14 +286,17 @@ class Lister:
     def _parts_of(self, main: Found) -> list[str]:
         """Files that stand for themselves in the list, though they are parts of the run of `main`."""
         fmt, parts = registry.load(main.format or ""), list[str]()
-        assert isinstance(fmt, Composed)
-        for folder in fmt.parts_in(main.path):
+        try:
+            folders = guard.part_folders(fmt, main.path)
+        except (OSError, FormatError):
+            return []  # listing the file has told it
+        for folder in folders:
             try:
                 beside = self._source.list(os.path.normpath(os.path.join(os.path.dirname(main.path), folder))).entries
                 for path in self._alone.intersection(entry.path for entry in beside) - {main.path}:
                     with self._source.open(path) as file:
-                        parts += [path] if fmt.whole_of(file) == main.path else []
-            except OSError:
+                        parts += [path] if guard.main_file(fmt, file) == main.path else []
+            except (OSError, FormatError):
                 continue  # gone or out of reach: that is told as a change of its own
         return parts
 
@@ -341,7 +345,7 @@ class Lister:
 @cache
 def _composed(name: str) -> bool:
     """Whether runs of that format may be in several files."""
-    return isinstance(registry.load(name), Composed)
+    return is_composed(registry.load(name))
 
 
 def _age(entry: Entry) -> float:

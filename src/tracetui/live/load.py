@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats import registry
+from tracetui.formats import guard, registry
 from tracetui.formats.base import START, Chunk, Format
+from tracetui.formats.guard import problem_of
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import FOLLOWED, KEPT, File, LinkLost, Source, reason_of
+from tracetui.sources.base import FOLLOWED, KEPT, File, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
@@ -74,18 +75,19 @@ class Reader:
                 if self._shares:
                     file.memo[KEPT] = self._kept
                 try:
-                    chunk = self._format.read(file, self.ref, self._cursor)
+                    chunk = guard.read(self._format, file, self.ref, self._cursor)
                 finally:  # also of a file that cannot be read it is to be known whether somebody writes to it
                     self._file = file.stat.mtime, file.moving
+            with guard.BOUNDARY:
+                changed = self._take(chunk)
         except LinkLost as lost:  # says nothing about the file: what was read stays
             self.lost = str(lost)
             return False
-        except Exception as error:  # a format may be a plug-in: one bad run must not end the program
+        except (OSError, FormatError) as error:  # one bad run must not end the program
             self.failure, self.more = problem_of(self.ref.path, error), False
             return before != (self._file, self.more, self.failure)
         self.failure = None
         self._cursor, self.more = chunk.cursor, not chunk.done
-        changed = self._take(chunk)
         return changed or before != (self._file, self.more, self.failure)
 
     def _take(self, chunk: Chunk) -> bool:
@@ -140,8 +142,8 @@ class Reader:
         try:
             with self._open() as file:
                 file.memo[KEPT] = self._kept
-                return self._format.body(file, self.ref, span)
-        except Exception as error:  # as in read()
+                return guard.body(self._format, file, self.ref, span)
+        except (OSError, FormatError) as error:  # as in read()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})
 
 
@@ -163,12 +165,3 @@ def read_run(source: Source, ref: RunRef, kept: dict[str, Any] | None = None) ->
     reader = Reader(source, ref, kept=kept)
     reader.catch_up()
     return reader.build()
-
-
-def problem_of(path: str, error: Exception) -> Problem:
-    """An exception from reading, as a value."""
-    if isinstance(error, FormatError):
-        return Problem(path, error.where, error.reason)
-    if isinstance(error, OSError):
-        return Problem(path, "", reason_of(error))
-    return Problem(path, "", f"{type(error).__name__}: {error}")

@@ -10,8 +10,8 @@ import time
 from collections import OrderedDict
 from typing import Final
 
-from tracetui.formats import registry
-from tracetui.formats.base import Composed
+from tracetui.errors import FormatError
+from tracetui.formats import guard, registry
 from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.assessor import at_once
 from tracetui.live.excerpt import read_excerpt
@@ -201,7 +201,10 @@ class Opener:
 
 def _parts(ref: RunRef, path: str | None) -> list[str]:
     """The folders on this machine in which other files of the run at `path` may be."""
-    fmt = registry.load(ref.format)
-    if path is None or not isinstance(fmt, Composed):
+    if path is None:
         return []
-    return [os.path.join(os.path.dirname(path), folder) for folder in fmt.parts_in(path)]
+    try:
+        folders = guard.part_folders(registry.load(ref.format), path)
+    except (OSError, FormatError):  # listing the file has told it
+        return []
+    return [os.path.join(os.path.dirname(path), folder) for folder in folders]

@@ -9,10 +9,10 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import registry
-from tracetui.formats.base import Format, is_composed
+from tracetui.formats import guard, registry
+from tracetui.formats.base import Format
+from tracetui.formats.guard import problem_of
 from tracetui.live import stray
-from tracetui.live.load import problem_of
 from tracetui.model import Ledger, Problem, RunSummary
 from tracetui.model.ledger import total
 from tracetui.sources.base import FOLLOWED, KEPT, Entry, File, LinkLost, Source
@@ -117,25 +117,27 @@ def look(
         reason = entry.skipped or ""
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
-    with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
-        if followed:
-            file.memo[FOLLOWED] = True
-        if kept is not None:
-            file.memo[KEPT] = kept
-        try:
+    chosen: Format | None = None
+    try:
+        with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
+            if followed:
+                file.memo[FOLLOWED] = True
+            if kept is not None:
+                file.memo[KEPT] = kept
             chosen = only or registry.detect(file, last)
             if chosen is None:
                 return _unclaimed(file), last
-            main = chosen.whole_of(file) if not named and is_composed(chosen) else None
+            main = None if named else guard.main_file(chosen, file)
             if main is not None and (not roots or _is_below(main, roots)):
                 return Found(
                     path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
                 ), chosen
             return _summarize(file, chosen, deep=deep, tell=tell), chosen
-        except LinkLost:
-            raise
-        except OSError as error:
-            return Found(path=entry.path, problems=(problem_of(entry.path, error),)), last
+    except LinkLost:
+        raise
+    except (OSError, FormatError) as error:
+        name = chosen.name if chosen is not None else None
+        return Found(path=entry.path, format=name, problems=(problem_of(entry.path, error),)), last
 
 
 def _is_below(path: str, roots: Collection[str]) -> bool:
@@ -149,7 +151,7 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
     problems: list[Problem] = []
     told, due = 0, FIRST_RUNS
     try:
-        for item in chosen.summarize(file, deep=deep):
+        for item in guard.summarize(chosen, file, deep=deep):
             if not isinstance(item, RunSummary):
                 problems.append(item)
                 continue
@@ -157,9 +159,10 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
             if tell is not None and len(runs) == due:
                 tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
                 told, due = due, due * 8
+        guard.part_folders(chosen, file.path)  # asked for later, by threads that can tell nobody that it fails
     except LinkLost:
         raise
-    except Exception as error:  # a format may be a plug-in: one bad file must not hide the good ones
+    except (OSError, FormatError) as error:  # one bad file must not hide the good ones, nor a bad run those before it
         problems.append(problem_of(file.path, error))
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
@@ -169,6 +172,7 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
 
 def _unclaimed(file: File) -> Found:
     try:
-        return Found(path=file.path, reason=stray.why(file))
+        with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
+            return Found(path=file.path, reason=stray.why(file))
     except FormatError as error:
         return Found(path=file.path, problems=(problem_of(file.path, error),))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -53,6 +55,7 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
         return self.mtime_ns / 1e9
 
 
+LONGEST_NAME: Final = 255
 HIDDEN: Final = "hidden"
 HIDDEN_FOLDER: Final = "hidden folder, not walked into"
 
@@ -84,7 +87,11 @@ def reason_of(error: Exception) -> str:
 def beside(
     path: str, relative: str, parent: Callable[[str], str], join: Callable[[str, str], str]
 ) -> tuple[str, list[str]]:
-    """The path that `relative` means from the folder of the file at `path`, and the folders on the way down to it."""
+    """The path that `relative` means from the folder of the file at `path`, and the folders on the way down to it.
+
+    Raises `OSError` for what no file can be called: a trace may have named it.
+    """
+    check_path(relative)
     at = parent(path)
     ways: list[str] = []
     for name in relative.split("/"):
@@ -94,6 +101,27 @@ def beside(
             at = join(at, name)
             ways.append(at)
     return at, ways
+
+
+def check_path(path: str) -> None:
+    """Raise `OSError` for a path that the system takes for no path at all: with a NUL, or a lone surrogate."""
+    try:
+        possible = b"\0" not in os.fsencode(path)
+    except ValueError:
+        possible = False
+    if not possible:
+        raise OSError(errno.EINVAL, "a name that no file can have")
+
+
+def is_file_name(name: str) -> bool:
+    """Whether a file may be called so. What a trace calls a run is asked before a path is made of it."""
+    if not 0 < len(name) <= LONGEST_NAME or name in (os.curdir, os.pardir) or "/" in name or "\\" in name:
+        return False
+    try:
+        check_path(name)
+    except OSError:
+        return False
+    return True
 
 
 def left_out(name: str) -> str | None:

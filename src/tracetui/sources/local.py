@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import stat as modes
 import time
@@ -22,6 +23,7 @@ from tracetui.sources.base import (
     Folder,
     Stat,
     beside,
+    check_path,
     left_out,
     reason_of,
 )
@@ -83,7 +85,10 @@ class LocalFile(Closing):
 
     def read(self, offset: int, size: int) -> bytes:
         fd = self._fd if self._fd >= 0 else self._open()
-        data = os.pread(fd, size, offset)
+        try:
+            data = os.pread(fd, size, offset)
+        except (MemoryError, OverflowError) as error:  # the size comes from the stat, or from the trace
+            raise OSError(errno.ENOMEM, "larger than memory") from error
         if len(data) == size or not data or (self._stat is not None and offset + len(data) >= self._stat.size):
             return data
         parts = [data]  # a short read is not yet the end
@@ -108,8 +113,8 @@ class LocalFile(Closing):
             return None
 
     def folder(self, path: str = "") -> Folder:
-        at, ways = beside(self.path, path, os.path.dirname, os.path.join)
         try:
+            at, ways = beside(self.path, path, os.path.dirname, os.path.join)
             return Folder() if any(map(os.path.islink, ways)) else LocalSource().list(at or os.curdir)
         except (OSError, ValueError):
             return Folder()
@@ -140,6 +145,7 @@ class LocalFile(Closing):
             self._fd = -1
 
     def _open(self) -> int:
+        check_path(self._at)
         fd = os.open(self._at, _FLAGS)
         if self._fresh:  # asking again would be a third of what opening costs
             self._fd, self._fresh = fd, False
@@ -172,6 +178,7 @@ class LocalSource:
         return path
 
     def list(self, path: str) -> Folder:
+        check_path(path)
         found = os.stat(path)
         if not modes.S_ISDIR(found.st_mode):
             return Folder([_named(path, found)], [])

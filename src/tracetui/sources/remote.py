@@ -115,8 +115,8 @@ class RemoteFile(Closing):
             return None
 
     def folder(self, path: str = "") -> Folder:
-        at, ways = beside(self.path, path, parent, join)
         try:
+            at, ways = beside(self.path, path, parent, join)
             real = all(self._source.client().look(path_there(way))().is_folder for way in ways)
             return self._source.list(at) if real else Folder()
         except LinkLost:

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
+from tracetui.sources.base import check_path
 from tracetui.sources.channel import Channel
 
 READ_SIZE: Final = 32_768
@@ -223,6 +224,7 @@ def _string(data: bytes) -> bytes:
 
 
 def _bytes(path: str) -> bytes:
+    check_path(path)
     return path.encode("utf-8", "surrogateescape")
 
 

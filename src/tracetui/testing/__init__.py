@@ -27,7 +27,8 @@ import msgspec
 from tracetui.errors import FormatError, PluginError
 from tracetui.formats import registry
 from tracetui.formats.base import CERTAIN, NO, Format
-from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, Unread
+from tracetui.formats.guard import check_fields
+from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Status, Unread
 from tracetui.model.ledger import kinds_of, size_of
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
@@ -205,8 +206,8 @@ def _check_stages(fmt: Format, path: str, quick: list[RunSummary], deep: list[Ru
     assert len({one.ref for one in deep}) == len(deep), f"{path}: two runs share an address"
     _same([one.ref for one in quick], [one.ref for one in deep], f"{path}: runs of both stages")
     for first, second in zip(quick, deep, strict=True):
-        _typed(first)
-        _typed(second)
+        check_fields(first)
+        check_fields(second)
         runs.append(run := read_run(fmt, second.ref))
         full = msgspec.structs.replace(run.summary, modified_at=second.modified_at)
         _same(plain(second), plain(full), f"{path}: summarize(deep=True) and the whole run")
@@ -265,23 +266,10 @@ def _exercise(fmt: Format, path: str) -> None:
         return
     for run in _check_stages(fmt, path, *stages)[:20]:
         for item in (run.summary, run.body, *run.spans, *run.problems):
-            _typed(item)
+            check_fields(item)
         for span in run.spans:
             with suppress(*ALLOWED):
-                _typed(run.load(span))
-
-
-def _typed(item: msgspec.Struct) -> None:
-    """The fields of a struct have the types that it declares, however the source was typed."""
-    if isinstance(item, Span):
-        item = msgspec.structs.replace(item, at=None)
-    try:
-        builtin = msgspec.to_builtins(item)
-    except RecursionError:  # a deep value, in a field that may hold anything
-        return
-    except (TypeError, ValueError, OverflowError) as error:
-        raise AssertionError(f"{type(item).__name__} holds what is no JSON value: {error}") from error
-    msgspec.convert(builtin, type(item))
+                check_fields(run.load(span))
 
 
 def _source_leaves(path: Path) -> Iterator[tuple[str, str | int | float]]:

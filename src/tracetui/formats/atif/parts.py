@@ -7,6 +7,7 @@ file: whoever meets one looks among the files around.
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Iterator
@@ -117,7 +118,7 @@ def _refers(file: File, path: str, target: str) -> bool:
     try:
         with file.other(path) as other:
             data = other.read_all()
-            if _name(target).encode() not in data or not any(hint in data for hint in _HINTS):
+            if os.fsencode(_name(target)) not in data or not any(hint in data for hint in _HINTS):
                 return False
             around = Folders(other)
             return any(around.find(ref, other.name) == target for ref in file_refs(document(data)[0]))

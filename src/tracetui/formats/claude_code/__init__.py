@@ -155,7 +155,7 @@ def _last(file: File) -> tuple[float | None, str | None]:
 
 def _tells(session: File, agent: str) -> bool:
     """Whether a session tells that it started that sub-agent."""
-    needle = f'"{agent}"'.encode()
+    needle = f'"{agent}"'.encode("utf-8", "surrogatepass")  # an id that is no text is in no file
     for line in lines(session, limit=MAX_LINE):
         if needle in line.data:
             result = child(record_on(line.data), "toolUseResult")

@@ -132,7 +132,7 @@ def _meta(file: File, about: bytes = b"parent_thread_id") -> dict[str, Any] | No
 
 def _spawns(file: File, thread: str) -> bool:
     """Whether a record of `file` says that it began that thread."""
-    name = thread.encode()
+    name = thread.encode("utf-8", "surrogatepass")
     position, rest = 0, b""
     try:
         while block := file.read(position, BLOCK):

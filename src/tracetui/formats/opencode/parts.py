@@ -12,7 +12,7 @@ from typing import Final
 
 from tracetui.formats.opencode.records import Record, record_of
 from tracetui.formats.scalars import word
-from tracetui.sources.base import File, Stat
+from tracetui.sources.base import File, Stat, is_file_name
 
 MOST: Final = 200
 """Files that are looked into, where the name of none is the one that is looked for."""
@@ -36,11 +36,6 @@ def listed_in(file: File, folder: str) -> dict[str, Stat]:
             found[f"{folder}/{name}" if folder else name] = entry.stat
     found.pop(file.name, None)
     return found
-
-
-def is_name(ident: str) -> bool:
-    """Whether an id may be the name of a file: no path leads out of the store."""
-    return 0 < len(ident) <= 200 and not re.search(r"[/\\\0]", ident) and ident not in (".", "..")
 
 
 def stem_of(path: str) -> str:
@@ -90,7 +85,7 @@ def _top(file: File, path: str) -> str:
 
 def _names(ident: str) -> list[str]:
     """What the file of a session may be called."""
-    return [f"{ident}.json", f"ses_{ident}.json"] if is_name(ident) else []
+    return [f"{ident}.json", f"ses_{ident}.json"] if is_file_name(ident) else []
 
 
 def _there(file: File, paths: Sequence[str]) -> str | None:
@@ -117,10 +112,10 @@ def _message_file(file: File, part: Record) -> tuple[str, str] | None:
     ident = word(part.get("messageID")) or "".join(folder)
     session = word(part.get("sessionID"))
     if session is not None:
-        sessions = [session] if is_name(session) else []
+        sessions = [session] if is_file_name(session) else []
     else:
         sessions = [re.split(r"[/\\]", path)[-1] for path in sorted(file.folder("../../message").folders)]
-    if is_name(ident):
+    if is_file_name(ident):
         for one in sessions:
             if (path := _there(file, [f"../../message/{one}/{ident}.json"])) is not None:
                 return one, path

@@ -16,7 +16,7 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk, Cursor
 from tracetui.formats.decode import top_names
 from tracetui.formats.opencode.body import body_of, changed
-from tracetui.formats.opencode.parts import is_name, kind_of, listed_in, stem_of
+from tracetui.formats.opencode.parts import kind_of, listed_in, stem_of
 from tracetui.formats.opencode.records import At, Info, Message, Part, Record, info_of, part_with, record_of
 from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
@@ -25,7 +25,7 @@ from tracetui.formats.scalars import child, word
 from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
-from tracetui.sources.base import File, Stat, reason_of
+from tracetui.sources.base import File, Stat, is_file_name, reason_of
 
 SURE: Final = 90
 MAYBE: Final = 40
@@ -108,7 +108,7 @@ class _Files:
         """The message in a file, with its parts."""
         data, rest = self.record(path)
         ident = word(data.get("id")) or stem_of(path)
-        paths = self.names(f"../../part/{ident}") if is_name(ident) and ident not in self._seen else []
+        paths = self.names(f"../../part/{ident}") if is_file_name(ident) and ident not in self._seen else []
         own = self._own(ident, path)
         return Message(own, data, tuple([self.part(one) for one in paths]), rest, (path,))
 
@@ -224,7 +224,9 @@ def _sessions(file: File, files: _Files, root: Info) -> dict[str, Session]:
     for info in queue:
         if info.id in found:
             continue
-        messages = [files.message(path) for path in files.names(f"../../message/{info.id}")] if is_name(info.id) else []
+        messages = (
+            [files.message(path) for path in files.names(f"../../message/{info.id}")] if is_file_name(info.id) else []
+        )
         messages.sort(key=lambda one: (_created(one), one.id))
         found[info.id] = Session(info, tuple([tell(one, info.place) for one in messages]))
         queue += [one for one in beside if one.parent == info.id and one.id not in above]

@@ -20,9 +20,10 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats import registry
-from tracetui.formats.base import Composed, Format
-from tracetui.live.load import Reader, problem_of
+from tracetui.formats import guard, registry
+from tracetui.formats.base import Format
+from tracetui.formats.guard import problem_of
+from tracetui.live.load import Reader
 from tracetui.live.scan import entries, look
 from tracetui.live.surveying.needle import Needle
 from tracetui.live.surveying.searched import Field, Keys, Kind, leaves, run_fields, span_fields
@@ -163,10 +164,11 @@ def _part_holds(
 ) -> Generator[Problem | None, None, bool]:
     """Whether another file of a run may hold the needle. `mains` is kept: the main file of each that does."""
     fmt = registry.load(ref.format)
-    if not isinstance(fmt, Composed):
+    try:
+        folders = [(folder, DEPTH) for folder in guard.part_folders(fmt, ref.path)]
+    except (OSError, FormatError):  # listing the file has told it
         return False
     with source.open(ref.path) as file:
-        folders = [(folder, DEPTH) for folder in fmt.parts_in(ref.path)]
         while folders:
             folder, depth = folders.pop()
             listed = file.folder(folder)
@@ -175,8 +177,13 @@ def _part_holds(
                 if entry.skipped is None and entry.path != ref.path and entry.path not in mains:
                     mains[entry.path] = ""
                     if (yield from _scan(source, entry.path, entry.stat, needle)):
-                        with source.open(entry.path) as part:
-                            mains[entry.path] = fmt.whole_of(part) or ""
+                        try:
+                            with source.open(entry.path) as part:
+                                mains[entry.path] = guard.main_file(fmt, part) or ""
+                        except LinkLost:
+                            raise
+                        except (OSError, FormatError) as error:
+                            yield problem_of(entry.path, error)
     return ref.path in mains.values()
 
 

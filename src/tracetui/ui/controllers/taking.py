@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from tracetui.errors import TracetuiError
 from tracetui.model import Run, RunRef, RunSummary, Span
 from tracetui.redact import masks
-from tracetui.sources.base import LinkLost
 from tracetui.text import size
 from tracetui.ui.commands import DETAIL
 
@@ -137,7 +136,7 @@ class Taking:
         def work() -> Callable[[], None]:
             try:
                 made = make()
-            except (TracetuiError, LinkLost) as error:
+            except (TracetuiError, OSError) as error:
                 words = str(error)
                 return lambda: screen.say(words, "status.error")
             return lambda: then(made)

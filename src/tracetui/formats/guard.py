@@ -1,0 +1,183 @@
+"""The boundary around formats: every call into one ends in a value of the right type, a `FormatError` or an `OSError`.
+
+A format may be a plug-in that raises anything, and a trace may be larger than memory or deeper than the stack. Nothing
+but this module calls the methods of `tracetui.formats.base` (tests/cli/test_guard.py checks the source), so a
+caller that handles these two exceptions handles everything; `problem_of` makes a `Problem` of either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import PurePath
+from types import TracebackType
+from typing import Any, Final, TypeVar
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import START, Chunk, Cursor, Forking, Format, Homed, is_composed
+from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
+from tracetui.sources.base import File, reason_of
+
+_OWN: Final = "tracetui.formats."
+_T = TypeVar("_T")
+
+
+class _Boundary:
+    """A context manager that turns every other exception into `FormatError`; only Ctrl-C passes."""
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if error is not None and not isinstance(error, (FormatError, OSError, KeyboardInterrupt, GeneratorExit)):
+            raise FormatError(_describe(error)) from error
+
+
+BOUNDARY: Final = _Boundary()
+
+
+# ---- the methods of a format
+
+
+def sniff(fmt: Format, file: File) -> int:
+    """`Format.sniff`."""
+    with BOUNDARY:
+        return _expect(int, fmt.sniff(file), "sniff")
+
+
+def summarize(fmt: Format, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
+    """`Format.summarize`; what it yielded before it failed is kept."""
+    with BOUNDARY:
+        for item in fmt.summarize(file, deep=deep):
+            _check_fields(fmt, _expect((RunSummary, Problem), item, "summarize"))
+            if isinstance(item, RunSummary) and item.ref.format != fmt.name:
+                raise TypeError(f"summarize returned a run of the format {item.ref.format!r}")
+            yield item
+
+
+def read(fmt: Format, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+    """`Format.read`."""
+    with BOUNDARY:
+        chunk = _expect(Chunk, fmt.read(file, ref, cursor), "read")
+        if not _is_built_in(type(fmt)):
+            _check_chunk(fmt, chunk)
+        return chunk
+
+
+def body(fmt: Format, file: File, ref: RunRef, span: Span) -> Body:
+    """`Format.body`."""
+    with BOUNDARY:
+        return _check_fields(fmt, _expect(Body, fmt.body(file, ref, span), "body"))
+
+
+def fork(fmt: Format, run: Run, span: Span) -> str | None:
+    """`Forking.fork`; None for a format without it."""
+    with BOUNDARY:
+        return _expect((str, type(None)), fmt.fork(run, span), "fork") if isinstance(fmt, Forking) else None
+
+
+def main_file(fmt: Format, file: File) -> str | None:
+    """`Composed.whole_of`: path of the main file of the run that `file` is a part of; None where there is no other."""
+    if not is_composed(fmt):
+        return None
+    with BOUNDARY:
+        return _expect((str, type(None)), fmt.whole_of(file), "whole_of")
+
+
+def part_folders(fmt: Format, path: str) -> Sequence[str]:
+    """`Composed.parts_in`; none for a format without it."""
+    if not is_composed(fmt):
+        return ()
+    with BOUNDARY:
+        return _expect_each(str, fmt.parts_in(path), "parts_in")
+
+
+def home_variables(fmt: Format) -> Sequence[str]:
+    """`Homed.home_variables`; none for a format without it."""
+    with BOUNDARY:
+        return _expect_each(str, fmt.home_variables, "home_variables") if isinstance(fmt, Homed) else ()
+
+
+def homes(fmt: Format, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+    """`Homed.homes`; none for a format without it."""
+    with BOUNDARY:
+        return _expect_each(PurePath, fmt.homes(environ, home), "homes") if isinstance(fmt, Homed) else ()
+
+
+# ---- exceptions as values
+
+
+def problem_of(path: str, error: BaseException) -> Problem:
+    """An exception from reading the file at `path`, as a value."""
+    if isinstance(error, FormatError):
+        return Problem(path, str(error.where), str(error.reason))
+    return Problem(path, "", _describe(error))
+
+
+def _describe(error: BaseException) -> str:
+    """What went wrong, in one sentence, whatever the exception is made of."""
+    if isinstance(error, MemoryError):
+        return "needs more memory than there is"
+    try:
+        return str(reason_of(error)) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+    except Exception:  # its text is made by the plug-in as well
+        return type(error).__name__
+
+
+# ---- types
+
+
+def _expect(kind: type[Any] | tuple[type[Any], ...], value: _T, method: str) -> _T:
+    if not isinstance(value, kind):
+        raise TypeError(f"{method} returned {type(value).__name__}")
+    return value
+
+
+def _expect_each(kind: type[_T], values: Iterable[_T], method: str) -> Sequence[_T]:
+    if isinstance(values, str):
+        raise TypeError(f"{method} returned one text")
+    return [_expect(kind, value, method) for value in values]
+
+
+def _check_chunk(fmt: Format, chunk: Chunk) -> None:
+    for span in chunk.spans:
+        _check_fields(fmt, _expect(Span, span, "read"))
+    for problem in chunk.problems:
+        _check_fields(fmt, _expect(Problem, problem, "read"))
+    for value, kind in ((chunk.header, Header), (chunk.body, RunBody)):
+        if value is not None:
+            _check_fields(fmt, _expect(kind, value, "read"))
+
+
+_S = TypeVar("_S", bound=msgspec.Struct)
+
+
+def _check_fields(fmt: Format, item: _S) -> _S:
+    """The item itself; of a plug-in its fields are checked (the conformance suite does that for the built-in ones)."""
+    if not _is_built_in(type(fmt)):
+        check_fields(item)
+    return item
+
+
+def check_fields(item: msgspec.Struct) -> None:
+    """Raise `TypeError` or `ValueError` unless each field has the type that the struct declares for it."""
+    if isinstance(item, Span):
+        item = msgspec.structs.replace(item, at=None)  # opaque
+    try:
+        builtin = msgspec.to_builtins(item)
+    except RecursionError:  # a deep value, in a field that may hold anything
+        return
+    except (TypeError, ValueError, OverflowError) as error:
+        raise TypeError(f"{type(item).__name__} holds what is no JSON value: {error}") from error
+    msgspec.convert(builtin, type(item))
+
+
+@cache
+def _is_built_in(kind: type) -> bool:
+    return kind.__module__.startswith(_OWN)
