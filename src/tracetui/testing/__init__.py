@@ -211,7 +211,7 @@ def _check_stages(fmt: Format, path: str, quick: list[RunSummary], deep: list[Ru
         runs.append(run := read_run(fmt, second.ref))
         full = msgspec.structs.replace(run.summary, modified_at=second.modified_at)
         _same(plain(second), plain(full), f"{path}: summarize(deep=True) and the whole run")
-        _check_quick(first, second, path)
+        check_quick(first, second, path)
     return runs
 
 
@@ -224,7 +224,7 @@ def _check_unread(run: Run) -> None:
     assert size is None or found.size <= size, f"{where}: {found.size} of {size} bytes are lost"
 
 
-def _check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
+def check_quick(quick: RunSummary, deep: RunSummary, path: str) -> None:
     """What the list stage fills is right; None, 0, an empty text and an unknown status mean *not known yet*."""
     for name in quick.__struct_fields__:
         value, right = getattr(quick, name), getattr(deep, name)
