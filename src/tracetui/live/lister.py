@@ -60,6 +60,8 @@ class Lister:
         self._hot = Hot(source)
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         """What formats want to know the next time of files that change again and again and hold many runs."""
+        self._shared: dict[str, Any] = {}
+        """What formats cache of neighboring files (`SHARED`)."""
         self._shallow: list[tuple[Entry, str]] = []
         """Files of which only the list stage was done, oldest first."""
         self._counted = 0
@@ -135,6 +137,7 @@ class Lister:
                 tell=self._tell,
                 named=named,
                 roots=self._roots,
+                shared=self._shared,
             )
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
@@ -164,7 +167,9 @@ class Lister:
         while self._shallow and len(batch) < BATCH and not self._over:
             entry, name = self._shallow[-1]
             try:
-                found, _ = look(self._source, entry, deep=True, only=registry.load(name), named=True)
+                found, _ = look(
+                    self._source, entry, deep=True, only=registry.load(name), named=True, shared=self._shared
+                )
             except LinkLost:
                 self._traffic.rest(RETRY_SECONDS)
                 break
@@ -316,6 +321,7 @@ class Lister:
                 followed=True,
                 named=named,
                 roots=self._roots,
+                shared=self._shared,
             )
             if kept:
                 self._kept[path] = kept

@@ -15,7 +15,7 @@ from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Ledger, Problem, RunSummary
 from tracetui.model.ledger import total
-from tracetui.sources.base import FOLLOWED, KEPT, Entry, File, LinkLost, Source
+from tracetui.sources.base import FOLLOWED, KEPT, SHARED, Entry, File, LinkLost, Source
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -62,9 +62,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
     """Every file below `roots`, in walking order. `only` forces one format instead of detection."""
     last: Format | None = None
-    roots = list(roots)
+    roots, shared = list(roots), dict[str, Any]()
     for entry in entries(source, roots):
-        found, last = look(source, entry, deep=deep, last=last, only=only, named=entry.path in roots, roots=roots)
+        named = entry.path in roots
+        found, last = look(source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared)
         yield found
 
 
@@ -105,13 +106,14 @@ def look(
     followed: bool = False,
     named: bool = False,
     roots: Collection[str] = (),
+    shared: dict[str, Any] | None = None,
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
     the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
     file that somebody `named` is nobody's part, nor is one whose main file is not below the `roots` that are listed.
-    Raises `LinkLost`.
+    `shared` is a dict that is the same for all files of a walk (`SHARED`). Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -122,6 +124,8 @@ def look(
             file.memo[FOLLOWED] = True
         if kept is not None:
             file.memo[KEPT] = kept
+        if shared is not None:
+            file.memo[SHARED] = shared
         try:
             chosen = only or registry.detect(file, last)
             if chosen is None:

@@ -35,6 +35,9 @@ KEPT: Final = "kept"
 """In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
 that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
 by one thread."""
+SHARED: Final = "shared"
+"""In the `memo` of a file that is looked at together with others: a dict that is the same for all of them, used by one
+thread at a time. Formats cache there what they know of neighboring files, and bound it."""
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
