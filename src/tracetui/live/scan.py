@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,9 +13,11 @@ from tracetui.formats import registry
 from tracetui.formats.base import Format, is_composed
 from tracetui.live import stray
 from tracetui.live.load import problem_of
-from tracetui.model import Ledger, Problem, RunSummary
+from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
+from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import FOLLOWED, KEPT, SHARED, Entry, File, LinkLost, Source
+from tracetui.sources.base import FOLLOWED, KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source
+from tracetui.sources.budget import Budget, BudgetedFile, is_spent
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -40,6 +42,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
     size: int = 0
     """Bytes of the file, where a format has claimed it."""
+    unread: bool = False
+    """The budget of the list stage ended before the file did: only the deep pass tells what is in it."""
 
     @property
     def kind(self) -> str:
@@ -107,19 +111,23 @@ def look(
     named: bool = False,
     roots: Collection[str] = (),
     shared: dict[str, Any] | None = None,
+    budget: Budget | None = None,
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
     the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
     file that somebody `named` is nobody's part, nor is one whose main file is not below the `roots` that are listed.
-    `shared` is a dict that is the same for all files of a walk (`SHARED`). Raises `LinkLost`.
+    `shared` is a dict that is the same for all files of a walk (`SHARED`). With a `budget` no more is read than
+    that, and `Found.unread` says if it did not do. Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
-    with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
+    opened = source.open(entry.path, None if deep else entry.stat)  # the walk was just now, or long ago
+    chosen: Format | None = None
+    with opened if budget is None else BudgetedFile(opened, budget) as file:
         if followed:
             file.memo[FOLLOWED] = True
         if kept is not None:
@@ -136,6 +144,8 @@ def look(
                     path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
                 ), chosen
             return _summarize(file, chosen, deep=deep, tell=tell), chosen
+        except BudgetSpent:
+            return _not_read_yet(file, chosen), chosen or last
         except LinkLost:
             raise
         except OSError as error:
@@ -161,14 +171,29 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
             if tell is not None and len(runs) == due:
                 tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
                 told, due = due, due * 8
+    except BudgetSpent:
+        pass  # what was summarized before stands
     except LinkLost:
         raise
     except Exception as error:  # a format may be a plug-in: one bad file must not hide the good ones
         problems.append(problem_of(file.path, error))
+    if is_spent(file):
+        return _not_read_yet(file, chosen, runs)
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
     size = file.stat.size
     return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
+
+
+def _not_read_yet(file: File, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
+    """What the list stage says of a file that its budget does not suffice for: `runs`, else one row without values."""
+    if chosen is None:
+        return Found(path=file.path, reason="not read yet", unread=True)
+    if not runs:
+        header = Header(id=file.name.partition(".")[0], name=file.name)
+        ref = RunRef(chosen.name, file.path)
+        runs = [summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)]
+    return Found(path=file.path, format=chosen.name, runs=tuple(runs), size=file.stat.size, unread=True)
 
 
 def _unclaimed(file: File) -> Found:

@@ -29,6 +29,15 @@ class LinkLost(OSError):
     """
 
 
+class BudgetSpent(BaseException):
+    """The list stage has read as much of a file as it may; the deep pass reads the rest.
+
+    No `Exception`, so that no format takes it for a fault of the file.
+    """
+
+
+BUDGET: Final = "budget"
+"""In the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
 FOLLOWED: Final = "followed"
 """Set in the `memo` of a file that is being watched: a live database is then read in place, not from a copy."""
 KEPT: Final = "kept"
