@@ -17,7 +17,8 @@ from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
 from tracetui.sources.base import FOLLOWED, KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source
-from tracetui.sources.budget import Budget, BudgetedFile, is_spent
+from tracetui.sources.budget import Budget, is_spent
+from tracetui.sources.budgeted import BudgetedFile
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -143,9 +144,9 @@ def look(
                 return Found(
                     path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
                 ), chosen
-            return _summarize(file, chosen, deep=deep, tell=tell), chosen
+            return _summarize(file, entry, chosen, deep=deep, tell=tell), chosen
         except BudgetSpent:
-            return _not_read_yet(file, chosen), chosen or last
+            return _not_read_yet(file, entry, chosen), chosen or last
         except LinkLost:
             raise
         except OSError as error:
@@ -158,7 +159,7 @@ def _is_below(path: str, roots: Collection[str]) -> bool:
     return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
 
 
-def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:
+def _summarize(file: File, entry: Entry, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     told, due = 0, FIRST_RUNS
@@ -178,22 +179,23 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
     except Exception as error:  # a format may be a plug-in: one bad file must not hide the good ones
         problems.append(problem_of(file.path, error))
     if is_spent(file):
-        return _not_read_yet(file, chosen, runs)
+        return _not_read_yet(file, entry, chosen, runs)
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
     size = file.stat.size
     return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
 
 
-def _not_read_yet(file: File, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
+def _not_read_yet(file: File, entry: Entry, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
     """What the list stage says of a file that its budget does not suffice for: `runs`, else one row without values."""
     if chosen is None:
         return Found(path=file.path, reason="not read yet", unread=True)
     if not runs:
         header = Header(id=file.name.partition(".")[0], name=file.name)
+        modified = 0.0 if entry.stat is None else entry.stat.mtime  # asking a packed file would unpack it
         ref = RunRef(chosen.name, file.path)
-        runs = [summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)]
-    return Found(path=file.path, format=chosen.name, runs=tuple(runs), size=file.stat.size, unread=True)
+        runs = [summary_of(ref, header, None, modified_at=modified, moving=file.moving)]
+    return Found(path=file.path, format=chosen.name, runs=tuple(runs), unread=True)
 
 
 def _unclaimed(file: File) -> Found:

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 HEAD_SIZE: Final = 65_536
 """Bytes of a file that detection may look at."""
+MAX_DOCUMENT: Final = 192 << 20
+"""Bytes of a file, or of a member of an archive, that is read at once. Decoded, JSON takes 2 to 4 times its size, and
+27 times where it is nothing but empty objects: even that fits into 6 GB."""
 MOVING_SECONDS: Final = 30.0
 """A file that changed so recently counts as moving: a run in it without an end is `running`."""
 
@@ -117,6 +120,12 @@ def left_out(name: str) -> str | None:
     return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None
 
 
+def refuse_large(size: int) -> None:
+    """Raise `OSError` for a file that is too large to be read at once."""
+    if size > MAX_DOCUMENT:
+        raise OSError(f"not read: one document of {size >> 20} MiB, more than {MAX_DOCUMENT >> 20} MiB")
+
+
 class Closing:
     """To be used in a ``with``, at the end of which it is closed."""
 
@@ -173,7 +182,11 @@ class File(AbstractContextManager["File"], Protocol):
         ...
 
     def read_all(self) -> bytes:
-        """The whole file."""
+        """The whole file, of at most `MAX_DOCUMENT` bytes. Raises `OSError` for a larger one."""
+        ...
+
+    def next_data(self, offset: int) -> int:
+        """The first byte from `offset` on that is not in a hole, where the file system tells; else `offset` itself."""
         ...
 
     def sibling(self, name: str) -> str | None:
@@ -231,6 +244,9 @@ class View(Closing):
     @property
     def memo(self) -> dict[str, Any]:
         return self._file.memo
+
+    def next_data(self, offset: int) -> int:
+        return self._file.next_data(offset)
 
     def sibling(self, name: str) -> str | None:
         return self._file.sibling(name)

@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from tracetui.sources.base import BUDGET, HEAD_SIZE, SQLITE_MAGIC, BudgetSpent, File, Stat, View
-
-if TYPE_CHECKING:
-    from sqlite3 import Connection
+from tracetui.sources.base import BUDGET, BudgetSpent, File
 
 LIST_BUDGET: Final = 8 << 20
 """Bytes of one file, and of others that its run is in, that the list stage may read: about 0.1 s of decoding."""
 LIST_OPS: Final = 20_000_000
 """Steps of SQLite's machine for all statements of the list stage on one database: about 0.4 s."""
-_PROGRESS_OPS: Final = 10_000
+PROGRESS_OPS: Final = 10_000
 
 
 class Budget:
@@ -35,66 +30,9 @@ class Budget:
 
     def spend_ops(self) -> bool:
         """Take some steps of SQLite from the budget; True if fewer are left."""
-        self.ops -= _PROGRESS_OPS
+        self.ops -= PROGRESS_OPS
         self.spent = self.spent or self.ops < 0
         return self.ops < 0
-
-
-class BudgetedFile(View):
-    """A file whose reads, and those of other files opened through it, come from one budget; heads are free."""
-
-    __slots__ = ("_budget", "_free")
-
-    def __init__(self, file: File, budget: Budget, *, free: int = HEAD_SIZE) -> None:
-        """Reads of the first `free` bytes cost nothing either."""
-        super().__init__(file)
-        self._budget, self._free = budget, free
-        file.memo[BUDGET] = budget
-
-    @property
-    def stat(self) -> Stat:
-        return self._file.stat
-
-    @property
-    def head(self) -> bytes:
-        return self._file.head
-
-    def read(self, offset: int, size: int) -> bytes:
-        there = max(0, min(size, self.stat.size - offset))
-        if offset + there > self._free:
-            self._budget.spend(there)
-        return self._file.read(offset, size)
-
-    def read_all(self) -> bytes:
-        if self.stat.size > self._free:
-            self._budget.spend(self.stat.size)
-        return self._file.read_all()
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        return BudgetedFile(self._file.other(path, stat), self._budget, free=0)
-
-    @property
-    def tables(self) -> frozenset[str]:
-        self._refuse_copy()
-        return self._file.tables
-
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
-        self._refuse_copy()
-        return self._limited(follow=follow)
-
-    @contextmanager
-    def _limited(self, *, follow: bool) -> Iterator[Connection]:
-        with self._file.database(follow=follow) as connection:
-            connection.set_progress_handler(self._budget.spend_ops, _PROGRESS_OPS)
-            yield connection
-
-    def _refuse_copy(self) -> None:
-        """Refuse a large database with a log: to read it takes a copy of all of it."""
-        if self.stat.size <= self._budget.left or not self.head.startswith(SQLITE_MAGIC):
-            return
-        for log in ("-wal", "-journal"):
-            if self.sibling(self.name + log) is not None:
-                self._budget.spend(self.stat.size)
 
 
 def spend(memo: dict[str, Any], size: int) -> None:
