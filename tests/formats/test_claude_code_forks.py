@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from pathlib import Path
 from typing import Any
@@ -328,3 +329,43 @@ def test_the_agents_of_a_workflow_are_called_as_its_plan_calls_them(tmp_path: Pa
     ]
     plan.write_text("[")
     assert read(main).spans == before.spans
+
+
+def test_a_session_whose_first_record_changes_is_read_again(tmp_path: Path) -> None:
+    """The stat that a program may set (size, time of change) is the same, so that only the bytes tell."""
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2, "2.0.3")
+    folder.fork(0, 2, "none", 1)
+    folder.begin(1, "2.0.3")
+    path = folder.path(0)
+    data, before = path.read_bytes(), path.stat()
+    assert {run.id: run.replay_of for run in listed(folder.at)} == {"s0": None, "s1": "s0", "s2": None}
+
+    path.write_bytes(data.replace(b'"u10"', b'"u99"'))
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert {run.id: run.replay_of for run in listed(folder.at)} == {"s0": None, "s1": None, "s2": None}
+
+    path.write_bytes(data)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    assert {run.id: run.replay_of for run in listed(folder.at)} == {"s0": None, "s1": "s0", "s2": None}
+
+
+def test_old_sessions_of_a_folder_are_read_once_each_to_compare_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = Folder(tmp_path / "yew")
+    for _ in range(30):
+        folder.begin(1, "2.0.3")
+    for path in folder.at.iterdir():  # older than what a cache must not trust
+        os.utime(path, (1e9, 1e9))
+    monkeypatch.setattr("tracetui.sources.versions.TICK_NS", 0)
+    opened: list[str] = []
+    other = LocalFile.other
+
+    def noted(self: LocalFile, path: str, stat: Stat | None = None) -> File:
+        opened.append(path)
+        return other(self, path, stat)
+
+    monkeypatch.setattr(LocalFile, "other", noted)
+    assert len(listed(folder.at, deep=False)) == 30
+    assert len(opened) <= 2 * 30

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+import sys
+from collections.abc import Callable, Sequence
+from types import FrameType
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import tracetui.model
+from tracetui.export.text import span_lines
 from tracetui.model import Body, Error, Header, Operation, Problem, Run, RunBody, RunRef, Span, Status, Usage
 from tracetui.model.build import RunBuilder
 from tracetui.model.tally import MOST_NAMES, NAME_LENGTH, GrowingTally, Tally
 from tracetui.model.tree import Tree
+from tracetui.views.walk import above
 
 REF = RunRef("any", "run.json")
 CHAT, TOOL, TURN = Operation.CHAT, Operation.EXECUTE_TOOL, Operation.TURN
@@ -262,3 +269,65 @@ def test_a_tree_refuses_what_would_need_another_order(given_spans: list[Span], b
             grown = whole
         assert (grown.spans, grown.depths, grown.sizes) == (whole.spans, whole.depths, whole.sizes)
         assert (grown.index, grown.problems("p")) == (whole.index, whole.problems("p"))
+
+
+def steps_of(work: Callable[[], object]) -> int:
+    """How many lines of the model `work` runs: a measure of its cost that no load on the machine changes."""
+    folder = os.path.dirname(tracetui.model.__file__)
+    count = 0
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        nonlocal count
+        count += event == "line"
+        return trace if frame.f_code.co_filename.startswith(folder) else None
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        work()
+    finally:
+        sys.settrace(before)
+    return count
+
+
+def growing(count: int, parents: Callable[[int], str | None]) -> Run:
+    """The run of so many spans that come in small chunks, built each time it has grown by half."""
+    builder = RunBuilder(REF, lambda span: Body())
+    built = 1
+    for start in range(0, count, 20):
+        builder.add(Span(id=str(i), name="n", parent_id=parents(i)) for i in range(start, start + 20))
+        if len(builder) >= 1.5 * built:
+            builder.build()
+            built = len(builder)
+    return builder.build()
+
+
+@pytest.mark.parametrize(
+    "parent",
+    [
+        pytest.param(lambda i, count: str((i - 1) % count), id="one cycle, each after its parent"),
+        pytest.param(lambda i, count: str((i + 1) % count), id="one cycle, each before its parent"),
+        pytest.param(lambda i, count: str(i ^ 1), id="cycles of two"),
+        pytest.param(lambda i, count: str(i - 1) if i else None, id="one chain"),
+    ],
+)
+def test_deep_and_cyclic_spans_cost_as_much_as_others(parent: Callable[[int, int], str | None]) -> None:
+    few, many = (steps_of(lambda count=count: growing(count, lambda i: parent(i, count))) for count in (500, 2000))
+
+    assert many < 6 * few, "four times as many spans take at most about four times as long"
+
+
+def test_the_root_of_a_cut_cycle_has_no_parent() -> None:
+    run = from_scratch([Span(id=str(i), name="n", parent_id=str((i - 1) % 5)) for i in range(5)])
+
+    assert run.depths == (0, 1, 2, 3, 4)
+    assert [run.parent(position) for position in range(5)] == [None, 0, 1, 2, 3]
+    assert above("4", run) == {"0", "1", "2", "3"}
+
+
+def test_the_text_of_a_deep_run_grows_with_its_spans_and_not_with_their_depth() -> None:
+    run = from_scratch([Span(id=str(i), name="n", parent_id=str(i - 1) if i else None) for i in range(500)])
+
+    last = list(span_lines(run, 499))[0]
+    assert len(last) < 200
+    assert "(depth 499) " in last

@@ -29,6 +29,8 @@ from tracetui.views.quantities import measured, number
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""
 CUT: Final = " characters]"
+MAX_DEPTH: Final = 40
+"""Levels that are indented; a deeper span says its depth, so that a long chain of spans takes no quadratic room."""
 LABEL: Final = 11
 
 _MARKS: Final = {True: "met", False: "UNMET", None: "not judged"}
@@ -218,13 +220,14 @@ def _labelled(label: str, lines: Iterable[Clean]) -> Iterator[Clean]:
 
 def span_lines(run: Run, position: int) -> Iterator[Clean]:
     """One span among others: its line, its errors, and what went in and out, shortened."""
-    span, indent = run.spans[position], "  " * run.depths[position]
+    span, depth = run.spans[position], run.depths[position]
+    indent = "  " * depth if depth <= MAX_DEPTH else f"{'  ' * MAX_DEPTH}(depth {depth}) "
     body = run.load(span)
     number = f"{span.step}. " if span.is_step and span.step is not None else "- "
     given, made = _given(body), _made(body)
     facts = [*span_facts(span)]
     yield Clean(indent + number + " · ".join([one_line(span.name or "(no name)", 120), *facts]))
-    indent += "   "
+    indent = "  " * min(depth, MAX_DEPTH) + "   "
     if span.error is not None:
         for line in clean_lines(span.error.words):
             yield Clean(f"{indent}! {line}")

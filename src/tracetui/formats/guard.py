@@ -18,14 +18,15 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import START, Chunk, Cursor, Forking, Format, Homed, is_composed
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
-from tracetui.sources.base import File, reason_of
+from tracetui.sources.base import BudgetSpent, File, reason_of
 
 _OWN: Final = "tracetui.formats."
 _T = TypeVar("_T")
+_PASSED: Final = (FormatError, OSError, BudgetSpent, KeyboardInterrupt, GeneratorExit)
 
 
 class _Boundary:
-    """A context manager that turns every other exception into `FormatError`; only Ctrl-C passes."""
+    """A context manager that turns every other exception into `FormatError`; Ctrl-C and a spent budget pass."""
 
     __slots__ = ()
 
@@ -35,7 +36,7 @@ class _Boundary:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
-        if error is not None and not isinstance(error, (FormatError, OSError, KeyboardInterrupt, GeneratorExit)):
+        if error is not None and not isinstance(error, _PASSED):
             raise FormatError(_describe(error)) from error
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tracetui.sources.base import HEAD_SIZE, File
+from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File
 
 BLOCK: Final = 1 << 20
 
@@ -28,13 +28,13 @@ class Line(NamedTuple):
 
 
 def lines(
-    file: File, offset: int = 0, number: int = 1, *, limit: int | None = None, end: int | None = None
+    file: File, offset: int = 0, number: int = 1, *, limit: int = MAX_DOCUMENT, end: int | None = None
 ) -> Iterator[Line]:
     """Lines of `file` from byte `offset`, the first of them being line `number`; nothing from byte `end` on.
 
     Split at ``\\n`` only (U+2028, U+0085 and ``\\x1c`` are content). The last one may be unfinished (``whole`` False).
     Memory is bounded by one block and the longest line, or by `limit` bytes of it: what a line has beyond (give or take
-    a block) is passed over, and `Line.skipped` says how much.
+    a block) is passed over, and `Line.skipped` says how much. A hole that makes a line too long is not read.
     """
     rest: list[bytes] = []  # pieces of a line that is longer than a block
     skipped = kept = 0
@@ -52,12 +52,17 @@ def lines(
             number += 1
             skipped = kept = 0
         if begin < len(block):
-            if limit is None or kept < limit:
+            if kept < limit:
                 rest.append(block[begin:])
                 kept += len(rest[-1])
             else:
                 skipped += len(block) - begin
         position += len(block)
+        if begin < len(block) and block[-1] == 0:  # perhaps the beginning of a hole
+            hole = min(file.next_data(position), file.stat.size if end is None else end) - position
+            if hole > limit:
+                skipped += hole
+                position += hole
     if rest:
         yield Line(start, number, b"".join(rest), False, skipped)
 

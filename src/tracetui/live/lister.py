@@ -8,21 +8,21 @@ import gc
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from typing import Any, Final
+from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import Format, is_composed
 from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
-from tracetui.live.hot import Hot
+from tracetui.live.large import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.mail import Mailbox, Watching
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.traffic import Traffic
 from tracetui.live.watching.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
+from tracetui.sources.budget import LIST_BUDGET, Budget
 
 FIRST_BATCH: Final = 24
 """Files summarized before the first rows are shown: a small screenful, so that the first paint waits for no more."""
@@ -32,8 +32,6 @@ CROWD: Final = 4096
 SHARE: Final = 2
 """After work of one second on what changed follow so many seconds of rest, if there is more to do."""
 LONGEST_REST: Final = 1.0
-KEPT_FILES: Final = 8
-"""Files of which formats may keep something from one look to the next."""
 LOOK_UP_SECONDS: Final = 0.25
 """How often a thread that waits for changes looks up to see whether something else is wanted."""
 
@@ -58,11 +56,13 @@ class Lister:
         self._traffic = traffic
         self._again = threading.Event()
         self._watch: Watch | None = None
-        self._hot = Hot(source)
-        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        """What formats want to know the next time of files that change again and again and hold many runs."""
+        self._reader = DeepReader(source, self._roots, only)
+        self._large = LargeFiles(DeepReader(source, self._roots, only), traffic)
+        self._large_listed: set[str] = set()
+        """Large files of which the list stage was done."""
         self._shallow: list[tuple[Entry, str]] = []
-        """Files of which only the list stage was done, oldest first."""
+        """Files of which only the list stage was done, oldest first, and their formats; none where it may be another
+        file's part."""
         self._counted = 0
         self._agenda = Agenda()
         """Files that cannot be read yet, or may be found to stand still."""
@@ -84,6 +84,7 @@ class Lister:
 
     def stop(self) -> None:
         """End `run`."""
+        self._large.stop()
         if self._watch is not None:
             self._watch.stop()
 
@@ -118,6 +119,7 @@ class Lister:
         batch: list[Found] = []
         known: dict[str, Stat] = {}
         self._shallow = []
+        self._large.clear()
         limit = FIRST_BATCH
         seen = 0
         last: Format | None = None
@@ -126,23 +128,15 @@ class Lister:
                 return
             if entry.stat is not None:
                 known[entry.path] = entry.stat
-            named = entry.path in self._roots
-            found, last = look(
-                self._source,
-                entry,
-                deep=False,
-                last=last,
-                only=self._only,
-                tell=self._tell,
-                named=named,
-                roots=self._roots,
-            )
+            if is_large(entry):
+                self._large_listed.add(entry.path)
+            found, last = self._list(entry, last)
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
                 self._is_main(found)
             seen += 1
-            if any(not run.deep for run in found.runs):
-                self._shallow.append((entry, found.format or ""))
+            if found.unread or any(not run.deep for run in found.runs):
+                self._shallow.append((entry, "" if found.unread else found.format or ""))
             if len(batch) >= limit:
                 self._deliver(batch, "list", seen, None)
                 self._traffic.let_it_paint()
@@ -155,6 +149,21 @@ class Lister:
             _collect_again()
         self._begin_to_watch(known)
 
+    def _list(self, entry: Entry, last: Format | None) -> tuple[Found, Format | None]:
+        """The list stage of one file; see `look`."""
+        return look(
+            self._source,
+            entry,
+            deep=False,
+            last=last,
+            only=self._only,
+            tell=self._tell,
+            named=entry.path in self._roots,
+            roots=self._roots,
+            shared=self._reader.shared,
+            budget=Budget(LIST_BUDGET),
+        )
+
     def _begin_to_watch(self, known: dict[str, Stat]) -> None:
         if self._watch is None and not self._traffic.stopped:
             self._watch = Watch(self._source, self._roots, known=known, events=self._events)
@@ -164,18 +173,28 @@ class Lister:
         batch: list[Found] = []
         while self._shallow and len(batch) < BATCH and not self._over:
             entry, name = self._shallow[-1]
+            if is_large(entry):
+                self._large.add(Task(entry, name))
+                self._shallow.pop()
+                continue
             try:
-                found, _ = look(self._source, entry, deep=True, only=registry.load(name), named=True)
+                found = self._reader.count(entry, name)
             except LinkLost:
                 self._traffic.rest(RETRY_SECONDS)
                 break
             self._shallow.pop()
             batch.append(found)
-        self._counted += len(batch)
-        stage = "deep" if self._shallow else ""
-        self._deliver(batch, stage, self._counted, self._counted + len(self._shallow))
-        if not stage:
+            if not name:
+                self._is_main(found)
+        self._count(batch)
+        if not self._shallow:
             _collect_again()
+
+    def _count(self, batch: list[Found]) -> None:
+        """Deliver files that were counted for the first time."""
+        self._counted += len(batch)
+        missing = len(self._shallow) + self._large.waiting
+        self._deliver(batch, "deep" if missing else "", self._counted, self._counted + missing)
 
     def _tell(self, found: Found) -> None:
         """The first runs of a file that holds many."""
@@ -199,6 +218,7 @@ class Lister:
             began = time.perf_counter()
             self._look_again(changes, 0.0)
             self._look_again(self._fallen_due(), MOVING_SECONDS)
+            self._take_large()
             if self._shallow:
                 self._deepen()
             elif changes:
@@ -207,6 +227,17 @@ class Lister:
             if now != told:
                 told = now
                 self._tell_how(now)
+
+    def _take_large(self) -> None:
+        """Deliver what large files turned out to be."""
+        results = self._large.take()
+        if first := [found for task, found in results if task.format is not None]:
+            for found in first:
+                self._is_main(found)
+            self._count(first)
+        for task, found in results:
+            if task.format is None and not self._wait_for(found, task.entry, _age(task.entry)):
+                self._deliver_changed([found], [*self._affected_by(found, gone=False)], 0.0)
 
     def _tell_how(self, now: Watching) -> None:
         with self._mailbox.open() as mail:
@@ -232,8 +263,6 @@ class Lister:
         """Deliver what these files are now; they have not changed for `still` seconds."""
         found: list[Found] = []
         also: list[str] = []
-        """Main files of runs of which another file changed, other files of runs whose main file has come or gone, and
-        forks of what did."""
         for change in changes:
             if self._traffic.stopped:
                 return
@@ -246,11 +275,24 @@ class Lister:
             self._unreached.discard(change.path)
             if one is not None:
                 found.append(one)
-                is_main = self._is_main(one)
-                also += [one.part_of] if one.part_of else self._parts_of(one) if is_main else ()
-                also += self._forks_near(one) if is_main or change.entry is None else ()
-                if change.entry is None:
-                    also += [part for part, main in self._parts.items() if main == change.path]
+                also += self._affected_by(one, gone=change.entry is None)
+        self._deliver_changed(found, also, still)
+
+    def _affected_by(self, found: Found, *, gone: bool) -> Iterator[str]:
+        """Main files of runs of which another file changed, other files of runs whose main file has come or gone, and
+        forks of what did."""
+        is_main = self._is_main(found)
+        if found.part_of:
+            yield found.part_of
+        elif is_main:
+            yield from self._parts_of(found)
+        if is_main or gone:
+            yield from self._forks_near(found)
+        if gone:
+            yield from [part for part, main in self._parts.items() if main == found.path]
+
+    def _deliver_changed(self, found: list[Found], also: list[str], still: float) -> None:
+        """Deliver files that changed, and what others are now that are affected by it."""
         if also:
             self._look_again((Change(path, self._entry(path)) for path in dict.fromkeys(also)), still)
         if found:
@@ -304,29 +346,22 @@ class Lister:
         path, entry = change.path, change.entry
         if entry is None:
             self._agenda.drop(path)
-            self._hot.forget(path)
-            self._kept.pop(path, None)
+            self._reader.forget(path)
+            self._large.drop(path)
+            self._large_listed.discard(path)
             return Found(path=path, reason="gone")
-        found = self._hot.look(path)
-        if found is None:
-            named = path in self._roots
-            kept = self._kept.pop(path, {})
-            found, _ = look(
-                self._source,
-                entry,
-                deep=True,
-                only=self._only,
-                kept=kept,
-                followed=True,
-                named=named,
-                roots=self._roots,
-            )
-            if kept:
-                self._kept[path] = kept
-                if len(self._kept) > KEPT_FILES:
-                    self._kept.popitem(last=False)
-            self._hot.remember(found)
+        if is_large(entry):
+            return self._look_at_large(entry)
+        found = self._reader.read_changed(entry)
         return None if self._wait_for(found, entry, still) else found
+
+    def _look_at_large(self, entry: Entry) -> Found | None:
+        """Have a large file read; the list stage of one that is new, None where it is listed already."""
+        self._large.add(Task(entry))
+        if entry.path in self._large_listed:
+            return None
+        self._large_listed.add(entry.path)
+        return self._list(entry, None)[0]
 
     def _wait_for(self, found: Found, entry: Entry, still: float) -> bool:
         """Whether nothing is to be said of this file yet; it is looked at again when there will be."""

@@ -13,7 +13,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import FOLLOWED, KEPT, File, LinkLost, Source
+from tracetui.sources.base import FOLLOWED, KEPT, SHARED, File, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
@@ -72,6 +72,7 @@ class Reader:
         self.fresh, self.reset = [], False
         try:
             with self._open() as file:
+                file.memo[SHARED] = self._kept.setdefault(SHARED, {})
                 if self._shares:
                     file.memo[KEPT] = self._kept
                 try:
@@ -148,15 +149,16 @@ class Reader:
 
 
 class Shared:
-    """What formats keep of the file that was read last."""
+    """What formats keep of the file that was read last, and of neighboring files of all that were read (`SHARED`)."""
 
     def __init__(self) -> None:
         self._path, self._kept = "", dict[str, Any]()
+        self._neighbors: dict[str, Any] = {}
 
     def of(self, ref: RunRef) -> dict[str, Any]:
         """A dict that is the same as long as the runs are of one file."""
         if ref.path != self._path:
-            self._path, self._kept = ref.path, {}
+            self._path, self._kept = ref.path, {SHARED: self._neighbors}
         return self._kept
 
 

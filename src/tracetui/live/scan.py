@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -13,9 +13,12 @@ from tracetui.formats import guard, registry
 from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
 from tracetui.live import stray
-from tracetui.model import Ledger, Problem, RunSummary
+from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
+from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import FOLLOWED, KEPT, Entry, File, LinkLost, Source
+from tracetui.sources.base import FOLLOWED, KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source
+from tracetui.sources.budget import Budget, is_spent
+from tracetui.sources.budgeted import BudgetedFile
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -40,6 +43,8 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     """False: the first runs of a file that holds many; what the whole file turned out to be follows."""
     size: int = 0
     """Bytes of the file, where a format has claimed it."""
+    unread: bool = False
+    """The budget of the list stage ended before the file did: only the deep pass tells what is in it."""
 
     @property
     def kind(self) -> str:
@@ -62,9 +67,10 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 def scan(source: Source, roots: Iterable[str], *, deep: bool, only: Format | None = None) -> Iterator[Found]:
     """Every file below `roots`, in walking order. `only` forces one format instead of detection."""
     last: Format | None = None
-    roots = list(roots)
+    roots, shared = list(roots), dict[str, Any]()
     for entry in entries(source, roots):
-        found, last = look(source, entry, deep=deep, last=last, only=only, named=entry.path in roots, roots=roots)
+        named = entry.path in roots
+        found, last = look(source, entry, deep=deep, last=last, only=only, named=named, roots=roots, shared=shared)
         yield found
 
 
@@ -105,13 +111,16 @@ def look(
     followed: bool = False,
     named: bool = False,
     roots: Collection[str] = (),
+    shared: dict[str, Any] | None = None,
+    budget: Budget | None = None,
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
     the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
     file that somebody `named` is nobody's part, nor is one whose main file is not below the `roots` that are listed.
-    Raises `LinkLost`.
+    `shared` is a dict that is the same for all files of a walk (`SHARED`). With a `budget` no more is read than
+    that, and `Found.unread` says if it did not do. Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -119,20 +128,25 @@ def look(
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
     chosen: Format | None = None
     try:
-        with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
+        opened = source.open(entry.path, None if deep else entry.stat)  # the walk was just now, or long ago
+        with opened if budget is None else BudgetedFile(opened, budget) as file:
             if followed:
                 file.memo[FOLLOWED] = True
             if kept is not None:
                 file.memo[KEPT] = kept
-            chosen = only or registry.detect(file, last)
-            if chosen is None:
-                return _unclaimed(file), last
-            main = None if named else guard.main_file(chosen, file)
-            if main is not None and (not roots or _is_below(main, roots)):
-                return Found(
-                    path=entry.path, format=chosen.name, reason="part of another file's run", part_of=main
-                ), chosen
-            return _summarize(file, chosen, deep=deep, tell=tell), chosen
+            if shared is not None:
+                file.memo[SHARED] = shared
+            try:
+                chosen = only or registry.detect(file, last)
+                if chosen is None:
+                    return _unclaimed(file), last
+                main = None if named else guard.main_file(chosen, file)
+                if main is not None and (not roots or _is_below(main, roots)):
+                    reason = "part of another file's run"
+                    return Found(path=entry.path, format=chosen.name, reason=reason, part_of=main), chosen
+                return _summarize(file, entry, chosen, deep=deep, tell=tell), chosen
+            except BudgetSpent:
+                return _not_read_yet(file, entry, chosen), chosen or last
     except LinkLost:
         raise
     except (OSError, FormatError) as error:
@@ -146,7 +160,7 @@ def _is_below(path: str, roots: Collection[str]) -> bool:
     return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
 
 
-def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:
+def _summarize(file: File, entry: Entry, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     told, due = 0, FIRST_RUNS
@@ -160,14 +174,30 @@ def _summarize(file: File, chosen: Format, *, deep: bool, tell: Callable[[Found]
                 tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
                 told, due = due, due * 8
         guard.part_folders(chosen, file.path)  # asked for later, by threads that can tell nobody that it fails
+    except BudgetSpent:
+        pass  # what was summarized before stands
     except LinkLost:
         raise
     except (OSError, FormatError) as error:  # one bad file must not hide the good ones, nor a bad run those before it
         problems.append(problem_of(file.path, error))
+    if is_spent(file):
+        return _not_read_yet(file, entry, chosen, runs)
     if not runs and not problems:
         problems.append(Problem(file.path, "", f"claimed by {chosen.name}, but no run in it"))
     size = file.stat.size
     return Found(path=file.path, format=chosen.name, runs=tuple(runs), problems=tuple(problems), size=size)
+
+
+def _not_read_yet(file: File, entry: Entry, chosen: Format | None, runs: Sequence[RunSummary] = ()) -> Found:
+    """What the list stage says of a file that its budget does not suffice for: `runs`, else one row without values."""
+    if chosen is None:
+        return Found(path=file.path, reason="not read yet", unread=True)
+    if not runs:
+        header = Header(id=file.name.partition(".")[0], name=file.name)
+        modified = 0.0 if entry.stat is None else entry.stat.mtime  # asking a packed file would unpack it
+        ref = RunRef(chosen.name, file.path)
+        runs = [summary_of(ref, header, None, modified_at=modified, moving=file.moving)]
+    return Found(path=file.path, format=chosen.name, runs=tuple(runs), unread=True)
 
 
 def _unclaimed(file: File) -> Found:

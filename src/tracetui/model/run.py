@@ -309,7 +309,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     def parent(self, position: int) -> int | None:
         """Position of the parent of ``spans[position]``, None at the top."""
-        parent_id = self.spans[position].parent_id
+        parent_id = self.spans[position].parent_id if self.depths[position] else None  # at the top a cycle was cut
         return None if parent_id is None else self.index.get(parent_id)
 
 

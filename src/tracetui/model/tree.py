@@ -36,8 +36,15 @@ class Tree:
         self.spans, self.depths = roots, [0] * len(roots)
         if children:
             self.spans, self.depths = self._ordered(by_id, roots, children)
-        self.sizes, self._open = _sizes(self.depths)
+        self._sizes, self._open = _sizes(self.depths)
         self.index = {span.id: i for i, span in enumerate(self.spans)}
+
+    @property
+    def sizes(self) -> list[int]:
+        """Subtree size of each position. Costs the depth of the last span."""
+        for position in self._open:
+            self._sizes[position] = len(self.spans) - position
+        return self._sizes
 
     def put(self, span: Span) -> bool:
         """Add a span at the end, or put a newer version of one in its place; False where the order must be made anew.
@@ -79,13 +86,13 @@ class Tree:
 
     def _append(self, span: Span, depth: int) -> None:
         position = len(self.spans)
+        for closed in self._open[depth:]:  # the sizes of those that stay open are filled in when somebody asks
+            self._sizes[closed] = position - closed
         del self._open[depth:]
-        for above in self._open:
-            self.sizes[above] += 1
         self._open.append(position)
         self.spans.append(span)
         self.depths.append(depth)
-        self.sizes.append(1)
+        self._sizes.append(1)
         self.index[span.id] = position
 
     def _orphan(self, parent: str) -> None:

@@ -15,13 +15,14 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.sources.base import File
+from tracetui.sources.base import MAX_DOCUMENT, File
+from tracetui.sources.budget import spend
 
 MAGIC: Final = b"PK\3\4"
 """How an archive begins that has a member."""
-MAX_MEMBER: Final = 512 << 20
+MAX_MEMBER: Final = MAX_DOCUMENT
 """Bytes of a member; a larger one is not read."""
-MAX_RATIO: Final = 2_000
+MAX_RATIO: Final = 1_000
 """So many times as large as it is packed a member of some size may become: text never does, a bomb much more so."""
 MAX_DIRECTORY: Final = 64 << 20
 """Bytes of the list of members."""
@@ -91,6 +92,7 @@ class Archive:
             raise FormatError(f"not read: more than {MAX_RATIO} times as large as it is packed", name)
         if member.offset in self._overlapping:
             raise FormatError("not read: other members are in the same place", name)
+        spend(self._file.memo, member.size)
         return _unpacked(member, _packed(self._file, member))
 
 

@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 
 HEAD_SIZE: Final = 65_536
 """Bytes of a file that detection may look at."""
+MAX_DOCUMENT: Final = 192 << 20
+"""Bytes of a file, or of a member of an archive, that is read at once. Decoded, JSON takes 2 to 4 times its size, and
+27 times where it is nothing but empty objects: even that fits into 6 GB."""
 MOVING_SECONDS: Final = 30.0
 """A file that changed so recently counts as moving: a run in it without an end is `running`."""
 
@@ -31,12 +34,24 @@ class LinkLost(OSError):
     """
 
 
+class BudgetSpent(BaseException):
+    """The list stage has read as much of a file as it may; the deep pass reads the rest.
+
+    No `Exception`, so that no format takes it for a fault of the file.
+    """
+
+
+BUDGET: Final = "budget"
+"""In the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
 FOLLOWED: Final = "followed"
 """Set in the `memo` of a file that is being watched: a live database is then read in place, not from a copy."""
 KEPT: Final = "kept"
 """In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
 that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
 by one thread."""
+SHARED: Final = "shared"
+"""In the `memo` of a file that is looked at together with others: a dict that is the same for all of them, used by one
+thread at a time. Formats cache there what they know of neighboring files, and bound it."""
 
 
 class Stat(msgspec.Struct, frozen=True, gc=False):
@@ -133,6 +148,12 @@ def left_out(name: str) -> str | None:
     return "temporary file" if name.endswith((".tmp", ".swp", "~", ".part")) else None
 
 
+def refuse_large(size: int) -> None:
+    """Raise `OSError` for a file that is too large to be read at once."""
+    if size > MAX_DOCUMENT:
+        raise OSError(f"not read: one document of {size >> 20} MiB, more than {MAX_DOCUMENT >> 20} MiB")
+
+
 class Closing:
     """To be used in a ``with``, at the end of which it is closed."""
 
@@ -189,7 +210,11 @@ class File(AbstractContextManager["File"], Protocol):
         ...
 
     def read_all(self) -> bytes:
-        """The whole file."""
+        """The whole file, of at most `MAX_DOCUMENT` bytes. Raises `OSError` for a larger one."""
+        ...
+
+    def next_data(self, offset: int) -> int:
+        """The first byte from `offset` on that is not in a hole, where the file system tells; else `offset` itself."""
         ...
 
     def sibling(self, name: str) -> str | None:
@@ -247,6 +272,9 @@ class View(Closing):
     @property
     def memo(self) -> dict[str, Any]:
         return self._file.memo
+
+    def next_data(self, offset: int) -> int:
+        return self._file.next_data(offset)
 
     def sibling(self, name: str) -> str | None:
         return self._file.sibling(name)

@@ -26,6 +26,7 @@ from tracetui.sources.base import (
     check_path,
     left_out,
     reason_of,
+    refuse_large,
 )
 from tracetui.sources.packed import unpacked
 
@@ -103,7 +104,17 @@ class LocalFile(Closing):
         size = self.stat.size
         if head is not None and len(head) < HEAD_SIZE and len(head) >= size:
             return head
+        refuse_large(size)
         return self.read(0, max(size, 1))
+
+    def next_data(self, offset: int) -> int:
+        fd = self._fd if self._fd >= 0 else self._open()
+        try:
+            return os.lseek(fd, offset, os.SEEK_DATA)
+        except OSError as error:  # nothing but a hole follows, or the file system knows no holes
+            return max(offset, self.stat.size) if error.errno == errno.ENXIO else offset
+        except AttributeError:  # nor does the operating system
+            return offset
 
     def sibling(self, name: str) -> str | None:
         path = os.path.join(os.path.dirname(self.path), name)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tracetui.sources.base import HEAD_SIZE, KEPT, File, Stat, View
+from tracetui.sources.budget import left, spend
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -17,9 +18,9 @@ _SUFFIX: Final = ".zst"
 _NAME: Final = ".jsonl" + _SUFFIX
 _BEGIN: Final = 1 << 20
 """Packed bytes in which the beginning of what they hold is."""
-MAX_UNPACKED: Final = 512 << 20
-"""Bytes that a file may become."""
-MAX_RATIO: Final = 2_000
+MAX_UNPACKED: Final = 256 << 20
+"""Bytes that a file may become. It holds lines, which are decoded one by one: reading it takes twice as much."""
+MAX_RATIO: Final = 1_000
 """So many times as large as it is packed a file may become: text never does."""
 _LEAST: Final = 4 << 20
 """Bytes that any packed file may become."""
@@ -68,6 +69,9 @@ class Unpacked(View):
     def read_all(self) -> bytes:
         return self._all()
 
+    def next_data(self, offset: int) -> int:
+        return offset
+
     @property
     def tables(self) -> frozenset[str]:
         return frozenset()
@@ -97,7 +101,10 @@ def _unpack(file: File) -> bytes:
     most = min(MAX_UNPACKED, max(_LEAST, MAX_RATIO * size))
     if size > most:
         raise OSError(f"not read: {size} bytes, more than {most >> 20} MiB")
-    data = _unpacked(file.read_all(), most + 1)
+    spend(file.memo, size)
+    affordable = left(file.memo, most)
+    data = _unpacked(file.read(0, size), affordable + 1)
+    spend(file.memo, len(data))
     if len(data) > most:
         raise OSError(f"not read: it becomes more than {most >> 20} MiB, too much for a file of {size} bytes")
     return data

@@ -18,6 +18,7 @@ from tracetui.sources.base import (
     Stat,
     beside,
     reason_of,
+    refuse_large,
 )
 from tracetui.sources.folders import AT_ONCE, Folders, answer
 from tracetui.sources.mirror import Copy, Mirror
@@ -103,7 +104,11 @@ class RemoteFile(Closing):
         return b"".join(_unbroken(parts, offset))
 
     def read_all(self) -> bytes:
+        refuse_large(self.stat.size)
         return self.read(0, self.stat.size)
+
+    def next_data(self, offset: int) -> int:
+        return offset
 
     def sibling(self, name: str) -> str | None:
         path = join(parent(self.path), name)

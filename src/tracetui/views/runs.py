@@ -277,7 +277,9 @@ _CELLS: Final[dict[str, Callable[[RunSummary, int, float], Piece]]] = {
     "tok": lambda run, size, now: column(
         text.tokens(total_tokens(run)) if run.deep or run.usage else Clean("·"), size, "sec", right=True
     ),
-    "model": lambda run, size, now: column(text.truncate_middle(clean(run.model or "—", 200), size), size, "sec"),
+    "model": lambda run, size, now: column(
+        text.truncate_middle(clean(run.model or ("—" if run.deep else "·"), 200), size), size, "sec"
+    ),
     "format": lambda run, size, now: column(Clean(run.ref.format), size, "dim"),
     "err": lambda run, size, now: column(
         text.count(run.errors) if run.errors else Clean("·"), size, "status.error" if run.errors else "dim", right=True
@@ -318,7 +320,7 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
             return (Piece(one_line(said or "no end record", 60), "sec"),)
         asked = Piece(one_line(run.prompt, 200), "text")
         return (asked,) if said is None else (asked, Piece(Clean(" · "), "dim"), Piece(one_line(said, 60), "sec"))
-    return (Piece(one_line(run.prompt, 200), "dim"),)
+    return (Piece(one_line(run.prompt, 200) if run.prompt or run.deep else Clean("·"), "dim"),)
 
 
 def _asked(run: RunSummary, told: Line, size: int) -> Line:

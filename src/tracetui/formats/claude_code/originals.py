@@ -19,7 +19,8 @@ from tracetui.formats.claude_code.records import Record
 from tracetui.formats.lines import lines
 from tracetui.formats.scalars import mapping, moment, text
 from tracetui.formats.tail import MAX_LINE, record_on
-from tracetui.sources.base import HEAD_SIZE, Entry, File
+from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File
+from tracetui.sources.versions import cacheable
 
 HERE: Final = "counts here"
 """The note of a copy that no other session holds any more."""
@@ -28,7 +29,10 @@ _OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
 """Versions in which resuming copied the whole session."""
 _MOST: Final = 2_000
 """Sessions of a folder among which those that hold the same records are looked for, the latest first."""
-_REMEMBERED: Final = 20_000
+_FIRST_RECORDS: Final = "claude-code first records"
+"""Key in `SHARED` of the first record of each session by the version of its file: in a folder of old sessions each one
+is compared with all others."""
+_MOST_FIRST_RECORDS: Final = 20_000
 
 
 class Holder(NamedTuple):
@@ -126,12 +130,13 @@ def _holders(file: File, facts: Facts, among: Iterable[Entry]) -> Iterator[Holde
     """Those of these sessions that hold the first record of this one."""
     uuid = facts.uuid or ""
     needle = b'"' + uuid.encode("utf-8", "replace") + b'"'
+    cache: dict[tuple[Any, ...], str | None] = file.memo.get(SHARED, {}).setdefault(_FIRST_RECORDS, {})
     for entry in among:
-        if not facts.is_fork and _FIRST.get(_version(entry), uuid) != uuid:
+        if not facts.is_fork and cache.get(_version(entry), uuid) != uuid:
             continue
         try:
             with file.other(_name(entry)) as other:
-                if needle in other.head if facts.is_fork else _first_of(other, entry) == uuid:
+                if needle in other.head if facts.is_fork else _first_of(other, entry, cache) == uuid:
                     yield _holder(other, entry.path)
         except OSError:
             continue
@@ -167,23 +172,19 @@ def last_time(file: File) -> float:
     return 0.0
 
 
-_FIRST: Final[dict[tuple[Any, ...], str | None]] = {}
-"""The first record of sessions, by the version of the file: in a folder of old ones each is asked by all others."""
-
-
 def _version(entry: Entry) -> tuple[Any, ...]:
     stat = entry.stat
-    return (entry.path,) if stat is None else (entry.path, stat.inode, stat.size, stat.mtime_ns)
+    return (entry.path,) if stat is None else (entry.path, stat)
 
 
-def _first_of(file: File, entry: Entry) -> str | None:
-    """The id of the first record of a conversation."""
+def _first_of(file: File, entry: Entry, cache: dict[tuple[Any, ...], str | None]) -> str | None:
+    """The id of the first record of a conversation; goes into the `cache` if the file's stat identifies its content."""
     records = (record_on(data) or {} for data in file.head.split(b"\n") if data)
     found = next((uuid for record in records if (uuid := text(record.get("uuid"))) is not None), None)
-    if entry.stat is not None:
-        if len(_FIRST) >= _REMEMBERED:
-            _FIRST.clear()
-        _FIRST[_version(entry)] = found
+    if entry.stat is not None and cacheable(entry.stat):
+        if len(cache) >= _MOST_FIRST_RECORDS:
+            cache.clear()
+        cache[_version(entry)] = found
     return found
 
 

@@ -139,6 +139,8 @@ def _spawns(file: File, thread: str) -> bool:
             if name in rest + block:
                 break
             position, rest = position + len(block), block[-len(name) :]
+            if block[-1] == 0:  # perhaps the beginning of a hole
+                position = file.next_data(position)
         else:
             return False
         return any(name in line.data and thread in _spawned_on(line) for line in lines(file, limit=MAX_LINE))

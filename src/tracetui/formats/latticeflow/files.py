@@ -15,7 +15,7 @@ from tracetui.formats.latticeflow.records import Piece, Place
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import word
 from tracetui.model import Problem
-from tracetui.sources.base import HEAD_SIZE, File
+from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File
 
 GLANCE: Final = 4096
 """Bytes that mostly suffice to see what a file is."""
@@ -236,7 +236,7 @@ def _line_end(file: File, start: int) -> int:
     """Where the line that begins at `start` of the head ends: at its newline, or with the file."""
     end = file.head.find(b"\n", start)
     position = len(file.head)
-    while end < 0 and (block := file.read(position, BLOCK)):
+    while end < 0 and position <= MAX_DOCUMENT and (block := file.read(position, BLOCK)):
         inside = block.find(b"\n")
         end = position + inside if inside >= 0 else -1
         position += len(block)
@@ -301,6 +301,8 @@ def _line_documents(file: File) -> Iterator[Document | Problem]:
 
 
 def _row(line: Line) -> Document:
+    if line.skipped:
+        raise FormatError(f"a line of {len(line.data) + line.skipped} bytes is too long to be read")
     skip = len(_BOM) if line.number == 1 and line.data.startswith(_BOM) else 0
     return document(line.data[skip:], line.offset + skip, f"line {line.number}")
 

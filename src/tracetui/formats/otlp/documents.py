@@ -14,7 +14,7 @@ from tracetui.formats.lines import BLOCK, Line
 from tracetui.formats.otlp.logs import whose
 from tracetui.formats.otlp.records import Told, logs_in, told_in, trace_id
 from tracetui.formats.tail import parse
-from tracetui.sources.base import File
+from tracetui.sources.base import MAX_DOCUMENT, File
 from tracetui.sources.versions import settled
 
 _BOM: Final = b"\xef\xbb\xbf"
@@ -68,14 +68,17 @@ def documents(file: File) -> Iterator[Line]:
     while block := file.read(position, max(0, min(8 * BLOCK, end - position))):
         position += len(block)
         buffer += block
+        if len(buffer) > MAX_DOCUMENT:
+            raise FormatError(f"not read: one document of more than {MAX_DOCUMENT >> 20} MiB", f"byte {offset}")
         begin = 0
-        for match in _END.finditer(buffer, looked) if indented else ():
+        may_end = indented and (b"\n" in block or b"{" in block)
+        for match in _END.finditer(buffer, looked) if may_end else ():
             yield Line(offset + begin, number, bytes(buffer[begin : match.start() + 1]), True)
             number += buffer.count(b"\n", begin, match.end())
             begin = match.end()
         del buffer[:begin]
         offset += begin
-        looked = buffer.rfind(b"\n") + 1
+        looked = buffer.rfind(b"\n") + 1 if may_end else looked
     rest = bytes(buffer)
     if rest.strip():
         yield Line(offset, number, rest, offset == 0 or rest.rstrip().endswith(b"\n}"))

@@ -10,7 +10,6 @@ import re
 from base64 import b64decode
 from binascii import Error as Undecodable
 from collections.abc import Iterator
-from functools import lru_cache
 from sys import intern
 from typing import Any, Final, NamedTuple
 
@@ -171,7 +170,6 @@ def parent_id(record: Any) -> str | None:
     return None if found is None or not found.strip("0") else found
 
 
-@lru_cache(maxsize=256)
 def normal_id(text: str) -> str:
     """An id in lower hex, whether it is written in hex or in base64; what is neither stays as it is."""
     if match := _HEX.fullmatch(text):

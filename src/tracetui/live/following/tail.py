@@ -56,6 +56,7 @@ class Tail:
         self._wanted = wanted
         self._roots = frozenset(roots)
         self._last: Format | None = None
+        self._shared: dict[str, Any] = {}
         self._files: dict[str, FollowedFile] = {}
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._agenda = Agenda()
@@ -216,6 +217,7 @@ class Tail:
             followed=True,
             named=named,
             roots=self._roots,
+            shared=self._shared,
         )
         return found
 

@@ -31,7 +31,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.archive import MAGIC, Archive
-from tracetui.sources.base import Entry, File, LinkLost, Source, Stat
+from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat
 
 PIECE: Final = 4 << 20
 """Bytes of a file that are scanned at once."""
@@ -115,7 +115,7 @@ def grep(
 ) -> Iterator[Item]:
     """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
     last: Format | None = None
-    searched: set[str] = set()
+    searched, shared = set[str](), dict[str, Any]()
     """Main files of runs that were searched: each of their parts was searched with them, as they were with a part."""
     for entry in entries(source, roots):
         if entry.skipped is not None:
@@ -127,15 +127,15 @@ def grep(
         if not holds:
             yield Outcome.PASSED if holds is False else Outcome.FAILED
             continue
-        found, last = look(source, entry, deep=False, last=last, only=only)
+        found, last = look(source, entry, deep=False, last=last, only=only, shared=shared)
         yield from found.problems
         if (found.part_of or found.path) in searched:
             yield Outcome.SEARCHED
             continue
         if found.part_of:
-            found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only)
+            found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only, shared=shared)
         searched.add(found.path)
-        whole, kept = bool(found.runs) or not found.problems, dict[str, Any]()
+        whole, kept = bool(found.runs) or not found.problems, {SHARED: shared}
         for run in found.runs:
             if options.wanted is None or options.wanted(run):
                 whole &= yield from grep_run(source, run.ref, needle, options, told=found.problems, kept=kept)
