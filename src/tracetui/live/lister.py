@@ -313,7 +313,6 @@ class Lister:
                 deep=True,
                 only=self._only,
                 kept=kept,
-                followed=True,
                 named=named,
                 roots=self._roots,
             )

@@ -15,7 +15,7 @@ from tracetui.live import stray
 from tracetui.live.load import problem_of
 from tracetui.model import Ledger, Problem, RunSummary
 from tracetui.model.ledger import total
-from tracetui.sources.base import FOLLOWED, KEPT, Entry, File, LinkLost, Source
+from tracetui.sources.base import KEPT, Entry, File, LinkLost, Source
 
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
@@ -102,15 +102,14 @@ def look(
     only: Format | None = None,
     tell: Callable[[Found], None] | None = None,
     kept: dict[str, Any] | None = None,
-    followed: bool = False,
     named: bool = False,
     roots: Collection[str] = (),
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
-    `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
-    the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
-    file that somebody `named` is nobody's part, nor is one whose main file is not below the `roots` that are listed.
+    `tell` is called with the first runs of a file that holds many, while the rest is still read. `kept` is a dict of its
+    own for a file that is looked at again and again while it changes, the same each time. A file that somebody `named`
+    is nobody's part, nor is one whose main file is not below the `roots` that are listed.
     Raises `LinkLost`.
     """
     if entry.skipped is not None:
@@ -118,8 +117,6 @@ def look(
         problems = (Problem(entry.path, "", reason),) if entry.failed else ()
         return Found(path=entry.path, problems=problems, reason=reason, skipped=True), last
     with source.open(entry.path, None if deep else entry.stat) as file:  # the walk was just now, or long ago
-        if followed:
-            file.memo[FOLLOWED] = True
         if kept is not None:
             file.memo[KEPT] = kept
         try:

@@ -213,7 +213,6 @@ class Tail:
             last=self._last,
             only=self._only,
             kept=kept,
-            followed=True,
             named=named,
             roots=self._roots,
         )
