@@ -18,6 +18,7 @@ from tracetui.formats.base import Composed, Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
 from tracetui.live.hot import Hot
 from tracetui.live.mail import Mailbox, Watching
+from tracetui.live.file_relations import FileRelations
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.traffic import Traffic
 from tracetui.live.watching.watch import Change, Watch
@@ -67,12 +68,7 @@ class Lister:
         """Files that cannot be read yet, or may be found to stand still."""
         self._unreached: set[str] = set()
         """Files that changed and could not be looked at: how long they have been still is not known."""
-        self._alone: set[str] = set()
-        """Files that are listed, of formats whose runs may be in several files."""
-        self._forks: dict[str, tuple[str | None, str | None]] = {}
-        """Those of them that hold forks, and the original that each names: id and path."""
-        self._parts: dict[str, str] = {}
-        """Files that are parts of another file's run, and that file."""
+        self._relations = FileRelations(source)
         self._events = events
 
     def rescan(self) -> None:
@@ -138,7 +134,7 @@ class Lister:
             )
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
-                self._is_main(found)
+                self._take(found, appeared=False)
             seen += 1
             if any(not run.deep for run in found.runs):
                 self._shallow.append((entry, found.format or ""))
@@ -245,11 +241,13 @@ class Lister:
             self._unreached.discard(change.path)
             if one is not None:
                 found.append(one)
-                is_main = self._is_main(one)
-                also += [one.part_of] if one.part_of else self._parts_of(one) if is_main else ()
-                also += self._forks_near(one) if is_main or change.entry is None else ()
+                again = self._take(one)
+                also += again
+                for path in again if not one.part_of else ():
+                    self._hot.forget(path)  # what it keeps is a run of its own
                 if change.entry is None:
-                    also += [part for part, main in self._parts.items() if main == change.path]
+                    also += self._relations.forks_near(change.path, ())
+                    also += self._relations.remove(change.path)
         if also:
             self._look_again((Change(path, self._entry(path)) for path in dict.fromkeys(also)), still)
         if found:
@@ -259,42 +257,13 @@ class Lister:
             while crowded and not self._over and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
 
-    def _is_main(self, found: Found) -> bool:
-        """Whether this file is newly known as one whose run may be in other files as well."""
-        is_main = bool(found.runs) and found.format is not None and _composed(found.format)
-        is_new = is_main and found.path not in self._alone
-        (self._alone.add if is_main else self._alone.discard)(found.path)
-        self._forks.pop(found.path, None)
-        self._parts.pop(found.path, None)
-        if found.part_of:
-            self._parts[found.path] = found.part_of
-        for run in found.runs if is_main else ():
-            if run.relation == "fork":
-                self._forks[found.path] = run.replay_of, run.replay_of_path
-        return is_new
-
-    def _forks_near(self, found: Found) -> list[str]:
-        """Forks that may count otherwise now that this file has come or gone: who has copies of what tells who pays."""
-        folder, ids = os.path.dirname(found.path), {run.id for run in found.runs}
-        return [
-            path
-            for path, (original, at) in self._forks.items()
-            if path != found.path and (original in ids or at == found.path or os.path.dirname(path) == folder)
-        ]
-
-    def _parts_of(self, main: Found) -> list[str]:
-        """Files that stand for themselves in the list, though they are parts of the run of `main`."""
-        fmt, parts = registry.load(main.format or ""), list[str]()
-        assert isinstance(fmt, Composed)
-        for folder in fmt.parts_in(main.path):
-            try:
-                beside = self._source.list(os.path.normpath(os.path.join(os.path.dirname(main.path), folder))).entries
-                for path in self._alone.intersection(entry.path for entry in beside) - {main.path}:
-                    with self._source.open(path) as file:
-                        parts += [path] if fmt.whole_of(file) == main.path else []
-            except OSError:
-                continue  # gone or out of reach: that is told as a change of its own
-        return parts
+    def _take(self, found: Found, *, appeared: bool = True) -> list[str]:
+        """Remember what a file is; returns others that are to be looked at again because of it."""
+        is_new = found.path not in self._relations
+        also = self._relations.add(found, appeared=appeared)
+        if appeared and is_new and found.path in self._relations:
+            also += self._relations.forks_near(found.path, {run.id for run in found.runs})
+        return also
 
     def _look(self, change: Change, still: float) -> Found | None:
         path, entry = change.path, change.entry

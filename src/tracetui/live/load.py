@@ -12,7 +12,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import KEPT, File, LinkLost, Source, reason_of
+from tracetui.sources.base import KEPT, LinkLost, Source, reason_of
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""

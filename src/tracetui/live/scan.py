@@ -107,9 +107,9 @@ def look(
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
-    `tell` is called with the first runs of a file that holds many, while the rest is still read. `kept` is a dict of its
-    own for a file that is looked at again and again while it changes, the same each time. A file that somebody `named`
-    is nobody's part, nor is one whose main file is not below the `roots` that are listed.
+    `tell` is called with the first runs of a file that holds many, while the rest is still read. `kept` is a dict, the
+    same each time, for a file that is looked at again and again while it changes. A file that somebody `named` is
+    nobody's part, nor is one whose main file is not below the `roots` that are listed.
     Raises `LinkLost`.
     """
     if entry.skipped is not None:

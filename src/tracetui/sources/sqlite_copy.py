@@ -279,7 +279,7 @@ class CopyCache:
         """
         name = name or os.path.abspath(path)
         with self._lock:
-            copies = self._databases[name] = self._databases.pop(name, None) or _Copies()  # at the end
+            copies = self._databases[name] = self._databases.pop(name) if name in self._databases else _Copies()
             while len(self._databases) > KEPT_DATABASES:
                 self._databases.pop(next(iter(self._databases)))
         copy, state = copies.acquire(path)
