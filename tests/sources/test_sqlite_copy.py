@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import random
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, suppress
@@ -262,7 +263,7 @@ def test_a_copy_that_finds_no_room_says_so(
 ) -> None:
     insert(writer, *range(50))
     with monkeypatch.context() as full:
-        full.setattr(sqlite_copy.shutil, "disk_usage", lambda folder: sqlite_copy.shutil._ntuple_diskusage(1, 1, 0))
+        full.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
         with pytest.raises(OSError, match=r"no room in .* TMPDIR"), sqlite.connect(str(path)):
             pass
 
@@ -270,7 +271,7 @@ def test_a_copy_that_finds_no_room_says_so(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
-        full.setattr(sqlite_copy.os, "pwrite", full_disk)
+        full.setattr(os, "pwrite", full_disk)
         with pytest.raises(OSError, match=r"no room in .* TMPDIR"), sqlite.connect(str(path)):
             pass
     with sqlite.connect(str(path)) as connection:
