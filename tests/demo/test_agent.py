@@ -21,7 +21,7 @@ def test_it_writes_runs_that_can_be_followed(tmp_path: Path) -> None:
         assert seconds > 0
         path = next((tmp_path / "ccpa").iterdir())
         if not readers:
-            readers.append(Reader(LocalSource(), RunRef("ccpa", str(path)), follow=True))
+            readers.append(Reader(LocalSource(), RunRef("ccpa", str(path))))
         readers[0].catch_up()
         counts.append(len(readers[0]))
         return readers[0].summary().status is not Status.RUNNING

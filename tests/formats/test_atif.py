@@ -345,7 +345,7 @@ def test_a_run_is_running_while_one_of_its_files_changes(case: Path, monkeypatch
     path, part = (case / "ferry" / name for name in ("trajectory.json", "trajectory.cont-1.json"))
     for one in path.parent.iterdir():
         os.utime(one, (1_600_000_000, 1_600_000_000))
-    reader = Reader(SOURCE, RunRef(FORMAT.name, str(path)), follow=True)
+    reader = Reader(SOURCE, RunRef(FORMAT.name, str(path)))
     reader.catch_up()
     assert reader.build().summary.status is Status.OK
     os.utime(part)

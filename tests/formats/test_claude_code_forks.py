@@ -25,9 +25,8 @@ from tests.formats.test_claude_code import (
     write,
 )
 from tracetui.formats import tail
-from tracetui.formats.claude_code.originals import HERE
 from tracetui.live.scan import scan
-from tracetui.model import COPIED, RunRef
+from tracetui.model import COPIED, COUNTED_COPY, RunRef
 from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalFile
 from tracetui.testing.growth import Follower
@@ -110,7 +109,7 @@ def test_what_a_fork_copied_counts_in_the_first_that_has_it_once_its_original_is
     assert [(one.note, one.usage is not None) for one in run.spans if one.id.startswith("m")] == [
         (COPIED, False),
         (COPIED, False),
-        (f"{COPIED} · {HERE}", True),
+        (COUNTED_COPY, True),
         ("", True),
     ]
     assert all(one.taken_over for one in run.spans if one.note)

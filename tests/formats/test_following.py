@@ -18,7 +18,6 @@ from tracetui.formats.base import Chunk, Cursor
 from tracetui.formats.ccpa import Ccpa
 from tracetui.formats.hypergraph import Hypergraph
 from tracetui.model import RunRef, Status
-from tracetui.sources.base import FOLLOWED
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.testing import cases, copied
 from tracetui.testing.growth import Follower
@@ -274,7 +273,6 @@ def test_following_makes_and_deletes_nothing_and_holds_nothing(live: tuple[str, 
         finish(writer, number)
         follower.read()
         with LocalSource().open(path) as file:
-            file.memo[FOLLOWED] = True
             assert file.tables >= {"runs", "steps"}
             assert len(list(Hypergraph().summarize(file, deep=True))) == 1
         assert sorted(folder.iterdir()) == before

@@ -428,6 +428,42 @@ def test_open_spans_are_in_progress(tmp_path: Path) -> None:
     assert ended.summary.status is Status.OK
 
 
+_ASKED = {"type": "function_call", "id": "f", "call_id": "c", "name": "look", "arguments": "{}", "status": "completed"}
+_ANSWERED = {"type": "function_call_output", "id": "o", "call_id": "c", "output": "[1]", "status": "completed"}
+_AGENT = [
+    {"type": "span_begin", "span_id": "s", "name": "agent", "span_type": "agent"},
+    {"type": "function_call_event", "span_id": "s", "call_id": "c", "function": "f", "result": 1},
+    {"type": "span_end", "span_id": "s"},
+]
+
+
+@pytest.mark.parametrize(
+    ("trace", "ended"),
+    [
+        ({"items": [message("user", "go")]}, False),
+        ({"items": [message("user", "go"), _ASKED]}, False),
+        ({"items": [message("user", "go"), _ASKED, _ANSWERED]}, False),
+        ({"items": [message("user", "go"), message("assistant", "done"), message("user", "and now?")]}, False),
+        ({"items": [{"type": "custom_task_input_message", "content": {"a": 1}}]}, False),
+        ({"events": [model_call([message("user", "go")], [_ASKED])]}, False),
+        ({"events": [{"type": "message_event", "item": message("user", "hi")}, _AGENT[1]]}, False),
+        ({"items": [message("user", "go"), message("assistant", "done")]}, True),
+        ({"items": [message("user", "go")], "metadata": {"total_time": 1.5}}, True),
+        ({"items": [{"type": "custom_task_output_message", "content": {"a": 1}}]}, True),
+        ({"events": [model_call([message("user", "go")], [message("assistant", "done")])]}, True),
+        ({"events": _AGENT}, True),
+    ],
+)
+def test_a_trace_without_an_end_is_not_ok(tmp_path: Path, trace: dict[str, Any], ended: bool) -> None:
+    path = written(tmp_path, {"FORMAT": "x", **trace})
+    expected = Status.OK if ended else Status.UNKNOWN
+    run, (listed,) = opened(path), summaries(path)
+    for summary in (run.summary, listed):
+        assert (summary.status, summary.status_source) == (expected, StatusSource.DERIVED)
+    os.utime(path, (time.time(), time.time()))
+    assert opened(path).summary.status is (Status.OK if ended else Status.RUNNING)
+
+
 def test_an_incomplete_last_item_leaves_the_status_open(tmp_path: Path) -> None:
     cut = {**message("assistant", "and th"), "status": "incomplete"}
     summary = opened(written(tmp_path, {"items": [message("user", "go on"), cut]})).summary

@@ -37,7 +37,7 @@ from tracetui.formats.opencode import Opencode
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
-from tracetui.sources.base import FOLLOWED, KEPT
+from tracetui.sources.base import KEPT
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile, normal
@@ -618,7 +618,7 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
 
     def again() -> dict[str, Any]:
         with LocalFile(str(path)) as file:
-            file.memo.update({FOLLOWED: True, KEPT: kept})
+            file.memo[KEPT] = kept
             found = [one for one in FORMAT.summarize(file, deep=True) if isinstance(one, RunSummary)]
         right = {ident: normal.plain(one) for ident, one in listed(path).items()}
         assert {one.id: normal.plain(one) for one in found} == right
@@ -638,11 +638,11 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
         Writer(db).session("ses_new", 90_000, "A day later")
     entry = next(iter(LocalSource().walk(str(path))))
     kept: dict[str, Any] = {}
-    first, _ = look(LocalSource(), entry, deep=True, followed=True, kept=kept)
+    first, _ = look(LocalSource(), entry, deep=True, kept=kept)
     assert len(kept) == len(first.runs) - 1
     for ident, one in kept.items():
         kept[ident] = replace(one, summary=replace(one.summary, outcome="kept"))
-    again, _ = look(LocalSource(), entry, deep=True, followed=True, kept=kept)
+    again, _ = look(LocalSource(), entry, deep=True, kept=kept)
     assert [run.outcome for run in again.runs] == ["kept"] * len(kept) + [""]
 
 
@@ -669,7 +669,7 @@ def test_nothing_is_written_beside_a_live_database(written: tuple[Path, Writer])
     stories(write)
     before = {one.name: one.stat().st_size for one in path.parent.iterdir()}
     assert set(before) == {"opencode.db", "opencode.db-wal", "opencode.db-shm"}
-    reader = Reader(LocalSource(), RunRef(FORMAT.name, str(path), "ses_a"), follow=True)
+    reader = Reader(LocalSource(), RunRef(FORMAT.name, str(path), "ses_a"))
     reader._format = FORMAT
     reader.catch_up()
     run = reader.build()

@@ -19,11 +19,12 @@ from tracetui.diff.comparison import compare
 from tracetui.formats.counting import regular
 from tracetui.formats.pi import Pi
 from tracetui.formats.pi.count import count
+from tracetui.formats.pi.originals import Copies
 from tracetui.formats.pi.session import Session
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, grep, grep_runs
 from tracetui.live.surveying.needle import Needle
-from tracetui.model import Blob, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
+from tracetui.model import COUNTED_COPY, Blob, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store.pairs import pairs_of
 from tracetui.testing import Growing
@@ -296,6 +297,20 @@ def test_a_fork_and_its_original_are_a_pair_and_pay_once(case: Path) -> None:
 
 
 @with_case(["fork"])
+@pytest.mark.parametrize("gone", [("f0",), ("f0", "f1"), ("f0", "f2"), ("f1",)])
+def test_what_was_copied_from_an_original_that_is_gone_counts_once(case: Path, gone: tuple[str, ...]) -> None:
+    for end in gone:
+        session(case, end).unlink()
+    runs = listed(case)
+    assert tokens(runs) == raw_tokens(case.rglob("*.jsonl"))
+    for run in runs:
+        full = read(Path(run.ref.path))
+        assert plain(full.summary) == plain(run)
+        copied = [one for one in full.spans if one.taken_over and one.operation is Operation.CHAT]
+        assert {one.usage is not None for one in copied} <= {any(COUNTED_COPY == one.note for one in copied)}
+
+
+@with_case(["fork"])
 def test_the_comparison_with_a_fork_begins_where_it_went_another_way(case: Path) -> None:
     found = compare(read(session(case, "f0")), read(session(case, "f1")))
     assert found.first is not None
@@ -423,7 +438,7 @@ def test_a_session_that_grows_ends_in_the_same_run(tmp_path: Path, name: str, se
 
 
 def test_what_is_kept_between_reads_is_never_changed() -> None:
-    first = Session("x")
+    first = Session("x", lambda facts: Copies())
     before = first.copy()
     for number, data in enumerate(session(CASES / "branches" / "input").read_bytes().splitlines()):
         made = before.copy()

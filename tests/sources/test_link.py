@@ -223,7 +223,7 @@ def test_of_a_log_only_what_is_new_is_copied(there: Sshd, tmp_path: Path) -> Non
         writer.execute("CREATE TABLE t (a, b)")
 
         def rows() -> int:
-            with source.open(f"there:{path}") as file, file.database(follow=True) as connection:
+            with source.open(f"there:{path}") as file, file.database() as connection:
                 (count,) = connection.execute("SELECT count(*) FROM t").fetchone()
                 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
                 return int(count)

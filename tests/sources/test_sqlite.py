@@ -9,13 +9,13 @@ import stat
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.shared import needs_shared, sample
-from tracetui.sources import sqlite
+from tracetui.sources import sqlite, sqlite_connection, sqlite_copy
 from tracetui.sources.local import LocalFile
 
 Snapshot = dict[str, tuple[int, int, bytes]]
@@ -33,8 +33,8 @@ def make(path: Path, rows: int = 3) -> None:
     writer.close()
 
 
-def count(path: Path, *, follow: bool = False) -> int:
-    with sqlite.connect(str(path), follow=follow) as connection:
+def count(path: Path) -> int:
+    with sqlite.connect(str(path)) as connection:
         (found,) = connection.execute("SELECT count(*) FROM t").fetchone()
     assert isinstance(found, int)
     return found
@@ -85,41 +85,18 @@ def test_a_log_without_its_lock_page_is_read_and_none_is_made(
         (crashed / f"c.db{suffix}").write_bytes(Path(f"{path}{suffix}").read_bytes())
     before = snapshot(crashed)
     assert count(crashed / "c.db") == 3
-    assert count(crashed / "c.db", follow=True) == 3
     assert snapshot(crashed) == before
 
 
-def test_following_reads_a_live_database_in_place_and_changes_only_the_lock_page(
-    live: tuple[Path, sqlite3.Connection],
-) -> None:
+def test_a_connection_keeps_its_state_while_the_writer_goes_on(live: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = live
     before = snapshot(path.parent)
-    with sqlite.connect(str(path), follow=True) as connection:
+    with sqlite.connect(str(path)) as connection:
         assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
+        assert snapshot(path.parent) == before
         writer.execute("INSERT INTO t VALUES (4)")
-        assert connection.execute("SELECT count(*) FROM t").fetchone() == (4,), "in place: the same connection sees it"
-    after = snapshot(path.parent)
-    assert after.keys() == before.keys()
-    assert after["live.db"] == before["live.db"]
-
-
-def test_a_log_is_copied_once_for_many_reads_and_again_when_it_grew(
-    live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    path, writer = live
-    taken: list[str] = []
-    original = sqlite._Copy.take
-
-    def take(self: sqlite._Copy, source: str, state: sqlite._State) -> None:
-        taken.append(source)
-        original(self, source, state)
-
-    monkeypatch.setattr(sqlite._Copy, "take", take)
-    assert [count(path) for _ in range(5)] == [3] * 5
-    assert len(taken) == 1
-    writer.execute("INSERT INTO t VALUES (4)")
-    assert count(path) == 4
-    assert len(taken) == 2
+        assert count(path) == 4
+        assert connection.execute("SELECT count(*) FROM t").fetchone() == (3,)
 
 
 def test_the_copy_is_private_and_goes_away(
@@ -129,21 +106,24 @@ def test_the_copy_is_private_and_goes_away(
     room = tmp_path / "room"
     room.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(room))
-    monkeypatch.setattr(sqlite, "_copies", {})
-    count(path)
-    (folder,) = room.iterdir()
-    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    writer.execute("INSERT INTO t VALUES (4)")
-    count(path)
-    assert len(list(room.iterdir())) == 1, "the copy of the older state is gone"
-    sqlite._copies.clear()
+    copies = sqlite_copy.CopyCache()
+    for rows in (3, 4):
+        with sqlite.connect(str(path), copies) as connection:
+            assert connection.execute("SELECT count(*) FROM t").fetchone() == (rows,)
+            (folder,) = room.iterdir()
+            assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        writer.execute("INSERT INTO t VALUES (4)")
+    assert len(list(room.iterdir())) == 1, "the copy was updated"
+    copies.clear()
     assert list(room.iterdir()) == []
 
 
 def test_a_copy_that_was_tidied_away_is_taken_anew(live: tuple[Path, sqlite3.Connection]) -> None:
     path, _ = live
     count(path)
-    shutil.rmtree(Path(sqlite._copies[str(path)][1].path).parent)
+    with sqlite.connect(str(path)) as connection:
+        (copy,) = [row[2] for row in connection.execute("PRAGMA database_list")]
+    shutil.rmtree(Path(copy).parent)
     assert count(path) == 3
 
 
@@ -156,46 +136,68 @@ def test_copies_of_killed_processes_are_removed_and_nothing_else(
     for name in (f"{gone.pid}-a", f"{os.getpid()}-b", "x-c"):
         (tmp_path / f"tracetui-copy-{name}").mkdir()
     (tmp_path / f"other-{gone.pid}-a").mkdir()
-    sqlite._sweep.cache_clear()
-    sqlite._sweep()
+    sqlite_copy._sweep.cache_clear()
+    sqlite_copy._sweep()
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == sorted([f"tracetui-copy-{os.getpid()}-b", "tracetui-copy-x-c", f"other-{gone.pid}-a"])
 
 
-def test_a_copy_is_taken_again_when_the_writer_was_faster(
+def write_while_copying(monkeypatch: pytest.MonkeyPatch, write: Callable[[int], None]) -> None:
+    """Call `write` with a number from 1 after each time that a database was copied, before its log is."""
+    copy_differing, number = sqlite_copy._copy_differing, 0
+
+    def copied(source: str, target: str) -> None:
+        nonlocal number
+        copy_differing(source, target)
+        if not source.endswith(("-wal", "-journal")):
+            number += 1
+            write(number)
+
+    monkeypatch.setattr(sqlite_copy, "_copy_differing", copied)
+
+
+def test_a_copy_is_retried_when_the_log_restarts_meanwhile(
     live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, writer = live
-    original = sqlite._Copy.take
-    calls = 0
 
-    def take(self: sqlite._Copy, source: str, state: sqlite._State) -> None:
-        nonlocal calls
-        calls += 1
-        original(self, source, state)
-        if calls == 1:
+    def write(number: int) -> None:
+        if number == 1:
             writer.execute("INSERT INTO t VALUES (4)")
             writer.execute("PRAGMA wal_checkpoint(RESTART)")
             writer.execute("INSERT INTO t VALUES (5)")
 
-    monkeypatch.setattr(sqlite._Copy, "take", take)
+    write_while_copying(monkeypatch, write)
     assert count(path) == 5
-    assert calls == 2
+
+
+def test_a_checkpoint_during_the_copy_does_no_harm(
+    live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, writer = live
+    copied = []
+
+    def write(number: int) -> None:
+        copied.append(number)
+        writer.executemany("INSERT INTO t VALUES (?)", [(n,) for n in range(2000)])
+        writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    write_while_copying(monkeypatch, write)
+    assert count(path) == 2003
+    assert copied == [1]
 
 
 def test_a_writer_that_never_rests_is_an_error_and_no_guess(
     live: tuple[Path, sqlite3.Connection], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, writer = live
-    original = sqlite._Copy.take
 
-    def take(self: sqlite._Copy, source: str, state: sqlite._State) -> None:
-        original(self, source, state)
+    def write(number: int) -> None:
         writer.execute("INSERT INTO t VALUES (9)")
         writer.execute("PRAGMA wal_checkpoint(RESTART)")
         writer.execute("INSERT INTO t VALUES (9)")
 
-    monkeypatch.setattr(sqlite._Copy, "take", take)
+    write_while_copying(monkeypatch, write)
     with pytest.raises(OSError, match="keeps changing"):
         count(path)
 
@@ -238,7 +240,7 @@ def test_a_journal_that_names_a_super_journal_is_refused(tmp_path: Path) -> None
     victim.write_bytes(b"")
     name = os.fsencode(victim)
     journal = Path(f"{path}-journal")
-    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite._JOURNAL_MAGIC
+    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite_copy._JOURNAL_MAGIC
     journal.write_bytes(journal.read_bytes() + tail)
     with pytest.raises(OSError, match="several databases"):
         count(path)
@@ -270,9 +272,9 @@ def test_an_absent_file_is_not_made(tmp_path: Path) -> None:
 
 def test_writing_is_refused(tmp_path: Path, live: tuple[Path, sqlite3.Connection]) -> None:
     make(tmp_path / "plain.db")
-    for path, follow in ((tmp_path / "plain.db", False), (live[0], False), (live[0], True)):
+    for path in (tmp_path / "plain.db", live[0]):
         with (
-            sqlite.connect(str(path), follow=follow) as connection,
+            sqlite.connect(str(path)) as connection,
             pytest.raises(sqlite3.OperationalError, match="readonly"),
         ):
             connection.execute("DELETE FROM t")
@@ -282,7 +284,7 @@ def test_writing_is_refused(tmp_path: Path, live: tuple[Path, sqlite3.Connection
 
 
 def test_views_are_no_tables_and_an_endless_query_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sqlite, "STATEMENT_OPS", 1_000_000)
+    monkeypatch.setattr(sqlite_connection, "STATEMENT_OPS", 1_000_000)
     path = tmp_path / "bomb.db"
     make(path)
     writer = sqlite3.connect(path)

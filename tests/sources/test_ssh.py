@@ -330,7 +330,7 @@ def test_a_database_is_copied_while_it_is_written(there: Sshd, tmp_path: Path) -
         writer.execute("CREATE TABLE t (a, b)")
 
         def rows(source: Places) -> int:
-            with source.open(f"there:{path}") as file, file.database(follow=True) as connection:
+            with source.open(f"there:{path}") as file, file.database() as connection:
                 (count,) = connection.execute("SELECT count(*) FROM t").fetchone()
                 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
                 return int(count)

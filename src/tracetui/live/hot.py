@@ -38,7 +38,7 @@ class Hot:
         known = self._readers.get(path)
         if known is None:
             return None
-        reader = known if isinstance(known, Reader) else Reader(self._source, known, follow=True)
+        reader = known if isinstance(known, Reader) else Reader(self._source, known)
         self._readers[path] = reader
         self._readers.move_to_end(path)
         reader.catch_up()

@@ -56,7 +56,6 @@ class DeepReader:
                 deep=True,
                 only=self._only,
                 kept=kept,
-                followed=True,
                 named=path in self._roots,
                 roots=self._roots,
                 shared=self.shared,

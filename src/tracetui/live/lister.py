@@ -5,17 +5,14 @@ is delivered later is what was seen later.
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from functools import cache
 from typing import Final
 
-from tracetui.errors import FormatError
-from tracetui.formats import guard, registry
-from tracetui.formats.base import Format, is_composed
+from tracetui.formats.base import Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
+from tracetui.live.file_relations import FileRelations
 from tracetui.live.large import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.mail import Mailbox, Watching
 from tracetui.live.scan import Found, entries, look
@@ -68,12 +65,7 @@ class Lister:
         """Files that cannot be read yet, or may be found to stand still."""
         self._unreached: set[str] = set()
         """Files that changed and could not be looked at: how long they have been still is not known."""
-        self._alone: set[str] = set()
-        """Files that are listed, of formats whose runs may be in several files."""
-        self._forks: dict[str, tuple[str | None, str | None]] = {}
-        """Those of them that hold forks, and the original that each names: id and path."""
-        self._parts: dict[str, str] = {}
-        """Files that are parts of another file's run, and that file."""
+        self._relations = FileRelations(source)
         self._events = events
 
     def rescan(self) -> None:
@@ -133,7 +125,7 @@ class Lister:
             found, last = self._list(entry, last)
             if not self._wait_for(found, entry, _age(entry)):
                 batch.append(found)
-                self._is_main(found)
+                self._take(found, appeared=False)
             seen += 1
             if found.unread or any(not run.deep for run in found.runs):
                 self._shallow.append((entry, "" if found.unread else found.format or ""))
@@ -185,7 +177,7 @@ class Lister:
             self._shallow.pop()
             batch.append(found)
             if not name:
-                self._is_main(found)
+                self._take(found, appeared=False)
         self._count(batch)
         if not self._shallow:
             _collect_again()
@@ -233,11 +225,11 @@ class Lister:
         results = self._large.take()
         if first := [found for task, found in results if task.format is not None]:
             for found in first:
-                self._is_main(found)
+                self._take(found, appeared=False)
             self._count(first)
         for task, found in results:
             if task.format is None and not self._wait_for(found, task.entry, _age(task.entry)):
-                self._deliver_changed([found], [*self._affected_by(found, gone=False)], 0.0)
+                self._deliver_changed([found], self._affected_by(found, gone=False), 0.0)
 
     def _tell_how(self, now: Watching) -> None:
         with self._mailbox.open() as mail:
@@ -278,18 +270,15 @@ class Lister:
                 also += self._affected_by(one, gone=change.entry is None)
         self._deliver_changed(found, also, still)
 
-    def _affected_by(self, found: Found, *, gone: bool) -> Iterator[str]:
-        """Main files of runs of which another file changed, other files of runs whose main file has come or gone, and
-        forks of what did."""
-        is_main = self._is_main(found)
-        if found.part_of:
-            yield found.part_of
-        elif is_main:
-            yield from self._parts_of(found)
-        if is_main or gone:
-            yield from self._forks_near(found)
+    def _affected_by(self, found: Found, *, gone: bool) -> list[str]:
+        """Take in what a file is now; returns other files to be looked at again because of it."""
+        also = self._take(found)
+        for path in also if not found.part_of else ():
+            self._reader.forget(path)  # what it keeps is a run of its own
         if gone:
-            yield from [part for part, main in self._parts.items() if main == found.path]
+            also += self._relations.forks_near(found.path, ())
+            also += self._relations.remove(found.path)
+        return also
 
     def _deliver_changed(self, found: list[Found], also: list[str], still: float) -> None:
         """Deliver files that changed, and what others are now that are affected by it."""
@@ -302,45 +291,13 @@ class Lister:
             while crowded and not self._over and not self._mailbox.wait_taken(LOOK_UP_SECONDS):
                 pass
 
-    def _is_main(self, found: Found) -> bool:
-        """Whether this file is newly known as one whose run may be in other files as well."""
-        is_main = bool(found.runs) and found.format is not None and _composed(found.format)
-        is_new = is_main and found.path not in self._alone
-        (self._alone.add if is_main else self._alone.discard)(found.path)
-        self._forks.pop(found.path, None)
-        self._parts.pop(found.path, None)
-        if found.part_of:
-            self._parts[found.path] = found.part_of
-        for run in found.runs if is_main else ():
-            if run.relation == "fork":
-                self._forks[found.path] = run.replay_of, run.replay_of_path
-        return is_new
-
-    def _forks_near(self, found: Found) -> list[str]:
-        """Forks that may count otherwise now that this file has come or gone: who has copies of what tells who pays."""
-        folder, ids = os.path.dirname(found.path), {run.id for run in found.runs}
-        return [
-            path
-            for path, (original, at) in self._forks.items()
-            if path != found.path and (original in ids or at == found.path or os.path.dirname(path) == folder)
-        ]
-
-    def _parts_of(self, main: Found) -> list[str]:
-        """Files that stand for themselves in the list, though they are parts of the run of `main`."""
-        fmt, parts = registry.load(main.format or ""), list[str]()
-        try:
-            folders = guard.part_folders(fmt, main.path)
-        except (OSError, FormatError):
-            return []  # listing the file has told it
-        for folder in folders:
-            try:
-                beside = self._source.list(os.path.normpath(os.path.join(os.path.dirname(main.path), folder))).entries
-                for path in self._alone.intersection(entry.path for entry in beside) - {main.path}:
-                    with self._source.open(path) as file:
-                        parts += [path] if guard.main_file(fmt, file) == main.path else []
-            except (OSError, FormatError):
-                continue  # gone or out of reach: that is told as a change of its own
-        return parts
+    def _take(self, found: Found, *, appeared: bool = True) -> list[str]:
+        """Remember what a file is; returns others that are to be looked at again because of it."""
+        is_new = found.path not in self._relations
+        also = self._relations.add(found, appeared=appeared)
+        if appeared and is_new and found.path in self._relations:
+            also += self._relations.forks_near(found.path, {run.id for run in found.runs})
+        return also
 
     def _look(self, change: Change, still: float) -> Found | None:
         path, entry = change.path, change.entry
@@ -375,12 +332,6 @@ class Lister:
         else:
             self._agenda.drop(found.path)
         return False
-
-
-@cache
-def _composed(name: str) -> bool:
-    """Whether runs of that format may be in several files."""
-    return is_composed(registry.load(name))
 
 
 def _age(entry: Entry) -> float:

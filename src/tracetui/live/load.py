@@ -13,7 +13,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import FOLLOWED, KEPT, SHARED, File, LinkLost, Source
+from tracetui.sources.base import KEPT, SHARED, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is built anew each time it has grown by so much: all builds together cost a few whole ones."""
@@ -27,17 +27,15 @@ class Reader:
         source: Source,
         ref: RunRef,
         *,
-        follow: bool = False,
         redactor: Redactor | None = None,
         kept: dict[str, Any] | None = None,
     ) -> None:
-        """`follow` says that it will be read on, so that a live database is read in place instead of copied. `kept` is
-        a dict that all runs of one file share that are read one after the other.
+        """`kept` is a dict that all runs of one file share that are read one after the other.
 
         Bodies are masked by `redactor` when they are loaded; without one they are exact.
         """
         self._source = source
-        self._follow, self._redactor = follow, redactor
+        self._redactor = redactor
         self._format: Format = registry.load(ref.format)
         self._builder = RunBuilder(ref, self._body)
         self._masked: tuple[RunBody, RunBody] | None = None
@@ -71,7 +69,7 @@ class Reader:
         self.lost = ""
         self.fresh, self.reset = [], False
         try:
-            with self._open() as file:
+            with self._source.open(self.ref.path) as file:
                 file.memo[SHARED] = self._kept.setdefault(SHARED, {})
                 if self._shares:
                     file.memo[KEPT] = self._kept
@@ -132,16 +130,10 @@ class Reader:
             if self.lost:
                 return
 
-    def _open(self) -> File:
-        file = self._source.open(self.ref.path)
-        if self._follow:
-            file.memo[FOLLOWED] = True
-        return file
-
     def _body(self, span: Span) -> Body:
         """The body of one span; what cannot be read is an empty body that says so."""
         try:
-            with self._open() as file:
+            with self._source.open(self.ref.path) as file:
                 file.memo[KEPT] = self._kept
                 return guard.body(self._format, file, self.ref, span)
         except (OSError, FormatError) as error:  # as in read()

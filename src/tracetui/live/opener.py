@@ -107,7 +107,7 @@ class Opener:
     def _reader(self, ref: RunRef, anew: bool) -> Reader:
         """The reader of that run: the one at hand, which has read much of it already, if there is one."""
         known = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref, follow=True, redactor=self._redactor) if known is None or anew else known
+        reader = Reader(self._source, ref, redactor=self._redactor) if known is None or anew else known
         self._readers[ref] = reader
         while len(self._readers) > OPEN_RUNS:
             self._readers.popitem(last=False)

@@ -16,7 +16,7 @@ from tracetui.live import stray
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import FOLLOWED, KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source
+from tracetui.sources.base import KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source
 from tracetui.sources.budget import Budget, is_spent
 from tracetui.sources.budgeted import BudgetedFile
 
@@ -108,7 +108,6 @@ def look(
     only: Format | None = None,
     tell: Callable[[Found], None] | None = None,
     kept: dict[str, Any] | None = None,
-    followed: bool = False,
     named: bool = False,
     roots: Collection[str] = (),
     shared: dict[str, Any] | None = None,
@@ -116,11 +115,11 @@ def look(
 ) -> tuple[Found, Format | None]:
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
-    `tell` is called with the first runs of a file that holds many, while the rest is still read. `followed` says that
-    the file is looked at again and again while it changes, and `kept` is a dict of its own then, the same each time. A
-    file that somebody `named` is nobody's part, nor is one whose main file is not below the `roots` that are listed.
-    `shared` is a dict that is the same for all files of a walk (`SHARED`). With a `budget` no more is read than
-    that, and `Found.unread` says if it did not do. Raises `LinkLost`.
+    `tell` is called with the first runs of a file that holds many, while the rest is still read. `kept` is a dict, the
+    same each time, for a file that is looked at again and again while it changes. A file that somebody `named` is
+    nobody's part, nor is one whose main file is not below the `roots` that are listed. `shared` is a dict that is the
+    same for all files of a walk (`SHARED`). With a `budget` no more is read than that, and `Found.unread` says if it
+    did not do. Raises `LinkLost`.
     """
     if entry.skipped is not None:
         reason = entry.skipped or ""
@@ -130,8 +129,6 @@ def look(
     try:
         opened = source.open(entry.path, None if deep else entry.stat)  # the walk was just now, or long ago
         with opened if budget is None else BudgetedFile(opened, budget) as file:
-            if followed:
-                file.memo[FOLLOWED] = True
             if kept is not None:
                 file.memo[KEPT] = kept
             if shared is not None:

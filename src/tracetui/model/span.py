@@ -21,6 +21,8 @@ INHERITED: Final = "inherited"
 """A fact of `Span.note`: the run has this from its original, and keeps no history of its own."""
 COPIED: Final = "copied"
 """A fact of `Span.note`: the run copied this from its original, which paid for it."""
+COUNTED_COPY: Final = f"{COPIED} · counts here"
+"""The note of a copy that no earlier run has any more, so that its usage counts in this one."""
 
 
 class Operation(StrEnum):

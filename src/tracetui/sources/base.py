@@ -43,8 +43,6 @@ class BudgetSpent(BaseException):
 
 BUDGET: Final = "budget"
 """In the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
-FOLLOWED: Final = "followed"
-"""Set in the `memo` of a file that is being watched: a live database is then read in place, not from a copy."""
 KEPT: Final = "kept"
 """In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
 that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
@@ -240,7 +238,7 @@ class File(AbstractContextManager["File"], Protocol):
         """Names of the tables of a SQLite file (views left out); empty for any other file."""
         ...
 
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+    def database(self) -> AbstractContextManager[Connection]:
         """A read-only connection to a consistent state of a SQLite file. Raises `sqlite3.Error` or `OSError`."""
         ...
 
@@ -289,8 +287,8 @@ class View(Closing):
     def tables(self) -> frozenset[str]:
         return self._file.tables
 
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
-        return self._file.database(follow=follow)
+    def database(self) -> AbstractContextManager[Connection]:
+        return self._file.database()
 
     def close(self) -> None:
         self._file.close()

@@ -54,13 +54,13 @@ class BudgetedFile(View):
         self._refuse_copy()
         return self._file.tables
 
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+    def database(self) -> AbstractContextManager[Connection]:
         self._refuse_copy()
-        return self._limited(follow=follow)
+        return self._limited()
 
     @contextmanager
-    def _limited(self, *, follow: bool) -> Iterator[Connection]:
-        with self._file.database(follow=follow) as connection:
+    def _limited(self) -> Iterator[Connection]:
+        with self._file.database() as connection:
             connection.set_progress_handler(self._budget.spend_ops, PROGRESS_OPS)
             yield connection
 

@@ -11,7 +11,6 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Final
 
 from tracetui.sources.base import (
-    FOLLOWED,
     HEAD_SIZE,
     HIDDEN,
     HIDDEN_FOLDER,
@@ -141,14 +140,13 @@ class LocalFile(Closing):
             from tracetui.sources import sqlite
 
             is_database = self.head.startswith(SQLITE_MAGIC)
-            follow = FOLLOWED in self.memo
-            self._tables = sqlite.tables(self._at, follow=follow) if is_database else frozenset()
+            self._tables = sqlite.tables(self._at) if is_database else frozenset()
         return self._tables
 
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+    def database(self) -> AbstractContextManager[Connection]:
         from tracetui.sources import sqlite
 
-        return sqlite.connect(self._at, follow=follow)
+        return sqlite.connect(self._at)
 
     def close(self) -> None:
         if self._fd >= 0:

@@ -20,7 +20,7 @@ import msgspec
 from tracetui.sources.base import Stat
 from tracetui.sources.recall import Recall
 from tracetui.sources.sftp import READ_SIZE, Client
-from tracetui.sources.sqlite import ATTEMPTS, Changing, private_folder
+from tracetui.sources.sqlite_copy import ATTEMPTS, Changing, CopyCache, private_folder
 
 PARTS: Final = ("", "-journal", "-wal")
 """The files of a database, in the order in which they are copied."""
@@ -59,6 +59,8 @@ class Mirror:
         self._recall = Recall(0)
         self._lock = Lock()
         self._copies: dict[str, Copy] = {}
+        self.folded = CopyCache()
+        """What is read of the copies that have a log or a journal: plain files, updated by what is new."""
 
     def take(self, client: Client, path: str) -> Copy:
         """A copy of the database at `path` as it is now. Raises `OSError`."""
@@ -81,6 +83,7 @@ class Mirror:
     def close(self) -> None:
         """Let go of the copies."""
         self._copies.clear()
+        self.folded.clear()
 
     def _state(self, client: Client, path: str) -> _State:
         asked = [(part, client.look(path + part)) for part in (*PARTS, _SHARED)]

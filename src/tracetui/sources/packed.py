@@ -76,7 +76,7 @@ class Unpacked(View):
     def tables(self) -> frozenset[str]:
         return frozenset()
 
-    def database(self, *, follow: bool = False) -> AbstractContextManager[Connection]:
+    def database(self) -> AbstractContextManager[Connection]:
         raise OSError("a packed file is no database")
 
     def close(self) -> None:

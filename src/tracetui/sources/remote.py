@@ -30,6 +30,8 @@ from tracetui.sources.ssh import Host, Link, join, parent, path_there
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+    from tracetui.sources.sqlite_copy import CopyCache
+
 FIRST_BATCH: Final = 16
 """Files of which head and end are fetched at once, before the first of them is handed out; then twice as many."""
 BATCH: Final = 64
@@ -143,21 +145,21 @@ class RemoteFile(Closing):
             is_database = self.head.startswith(SQLITE_MAGIC)
             self._tables = frozenset()
             if is_database:
-                self._tables = sqlite.tables(self._copied())
+                self._tables = sqlite.tables(*self._copied())
         return self._tables
 
     @contextmanager
-    def database(self, *, follow: bool = False) -> Iterator[Connection]:
+    def database(self) -> Iterator[Connection]:
         from tracetui.sources import sqlite
 
-        with sqlite.connect(self._copied()) as connection:
+        with sqlite.connect(*self._copied()) as connection:
             yield connection
 
-    def _copied(self) -> str:
-        """Where a copy of the database lies."""
+    def _copied(self) -> tuple[str, CopyCache, str]:
+        """A copy of the database, for `sqlite.connect`."""
         if self._copy is None:
             self._copy = self._source.copy(self.path)
-        return self._copy.file
+        return self._copy.file, self._source.copies, self.path
 
     def close(self) -> None:
         self._copy = None
@@ -249,6 +251,11 @@ class SshSource:
             raise
         except OSError:
             return False
+
+    @property
+    def copies(self) -> CopyCache:
+        """The mirrored databases with their logs folded in."""
+        return self._mirror.folded
 
     def copy(self, path: str) -> Copy:
         """A consistent copy of a database on this machine."""

@@ -12,7 +12,6 @@ from typing import Any, Final, NamedTuple
 from msgspec.structs import replace
 
 from tracetui.formats.claude_code.branches import ROOT, Node, Trail
-from tracetui.formats.claude_code.originals import HERE
 from tracetui.formats.claude_code.records import (
     KINDS,
     At,
@@ -44,7 +43,7 @@ from tracetui.formats.claude_code.spans import (
 from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.scalars import mapping, text, word
-from tracetui.model import COPIED, PREVIEW, Operation, Problem, Span, Status
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, Operation, Problem, Span, Status
 
 GROUP: Final = 64
 """Records of housekeeping that are one row."""
@@ -174,7 +173,7 @@ class Conversation:
             span = replace(span, note=ABANDONED) if left else span
         if place.copy is not None:
             counts = place.copy.counts
-            span = replace(span, note=f"{COPIED} · {HERE}" if counts else COPIED, usage=span.usage if counts else None)
+            span = replace(span, note=COUNTED_COPY if counts else COPIED, usage=span.usage if counts else None)
         self.response = span.id
         self._put(span, place)
         for number, block in enumerate(blocks_of(message.get("content"))):

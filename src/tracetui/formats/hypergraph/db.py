@@ -38,7 +38,7 @@ from tracetui.formats.hypergraph.runs import (
 from tracetui.formats.hypergraph.spans import Anew, Position, SpanReader, status_of_step
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span, Status
 from tracetui.model.build import summary_of
-from tracetui.sources.base import FOLLOWED, KEPT, File
+from tracetui.sources.base import KEPT, File
 from tracetui.sources.sqlite import is_passing, version_of
 
 PIECE_SECONDS: Final = 0.04
@@ -74,7 +74,7 @@ class Reading(msgspec.Struct, frozen=True):
 
 def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Problem]:
     """Every run of the database, nested ones too. Raises `FormatError` if it has no table of runs."""
-    with file.database(follow=FOLLOWED in file.memo) as connection:
+    with file.database() as connection:
         schema = schema_of(connection)
         rows = run_rows(connection, schema)
         runs = list({run.id: run for run in reversed(rows)}.values())[::-1]
@@ -105,7 +105,7 @@ def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
     The first piece has a header, for the rest of it and the body every step is looked at: they come with the last.
     """
     try:
-        with file.database(follow=cursor is not None or FOLLOWED in file.memo) as connection:
+        with file.database() as connection:
             connection.execute("BEGIN")  # one state of it for all statements; closing ends it
             return _read(connection, file.path, ref, cursor)
     except (Error, OSError) as error:
@@ -166,7 +166,7 @@ def _more(connection: Connection, schema: Schema, path: str, cursor: Reading, ru
 
 def body(file: File, span: Span) -> Body:
     """Everything about one span."""
-    with file.database(follow=FOLLOWED in file.memo) as connection:
+    with file.database() as connection:
         return body_of(connection, schema_of(connection), span, file.memo.get(KEPT, {}))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -29,6 +29,9 @@ from tracetui.model import (
     Usage,
 )
 from tracetui.model.build import CONTAINERS
+
+_ASKING: Final = frozenset({"user", "system", "custom task input"})
+"""Names of messages that want an answer."""
 
 
 class About(msgspec.Struct):
@@ -110,7 +113,7 @@ def header(known: About, sorted_out: Outline, woven: Woven) -> Header:
     if made.error is not None:
         made = msgspec.structs.replace(made, error=_located(made.error, woven.spans))
     if made.status is None:
-        made = msgspec.structs.replace(made, **_ending(woven, known))
+        made = msgspec.structs.replace(made, **_ending(sorted_out, woven, known))
     declared = records.count(known.metadata.get("total_tokens"))
     if declared is not None and not any(span.usage for span in woven.spans):
         made = msgspec.structs.replace(made, usage=Usage(total_tokens=declared))
@@ -151,15 +154,39 @@ def _header(known: About, prompt: str, *, agent: str | None, model: str | None, 
     )
 
 
-def _ending(woven: Woven, known: About) -> dict[str, Any]:
-    """How a trace ended that names no error: open spans mean not at all, a last record that is incomplete says so."""
+def _ending(outline: Outline, woven: Woven, known: About) -> dict[str, Any]:
+    """How a trace ended that names no error.
+
+    Open spans, a question without an answer and a call without a response mean that it didn't; a last record that is
+    incomplete says so itself.
+    """
     last = next((span for span in reversed(woven.spans) if span.operation not in CONTAINERS), None)
     going_on = woven.is_open or (last is not None and last.status is Status.RUNNING)
-    if going_on and not known.ended:
+    cut = last is not None and last.status is Status.UNKNOWN and last.status_word is not None
+    if not known.ended and (going_on or not (cut or _is_over(outline, woven))):
         return {"ended": False}
-    if last is not None and last.status is Status.UNKNOWN and last.status_word is not None:
+    if last is not None and cut:
         return {"status": Status.UNKNOWN, "status_word": last.status_word, "status_source": StatusSource.EXPLICIT}
     return {}
+
+
+def _is_over(outline: Outline, woven: Woven) -> bool:
+    """Whether the last record ends a trace: an answer, a failure, or the end of the agent itself."""
+    tops = [begin for begin in outline.begins.values() if records.ident(begin.record.parent_span_id) is None]
+    if any(begin.record.span_type == "agent" and begin.level in outline.ends for begin in tops):
+        return True
+    for span in reversed(woven.spans):
+        if span.status is Status.ERROR:
+            return True
+        if span.operation is Operation.TURN:  # nothing came after the question
+            return False
+        if span.operation is Operation.MESSAGE:
+            return span.name not in _ASKING
+        if span.operation is Operation.CHAT:
+            return not woven.asks
+        if span.operation is Operation.EXECUTE_TOOL:
+            return False
+    return False
 
 
 def run_body(document: Document, known: About, sorted_out: Outline, woven: Woven) -> RunBody:

@@ -37,6 +37,8 @@ class Woven(msgspec.Struct):
     problems: list[Problem]
     is_open: bool
     """Some span never ended."""
+    asks: bool
+    """The last model call asked for tool calls."""
 
 
 def weave(outline: Outline, path: str, where: str, *, moving: bool, ended: bool) -> Woven:
@@ -45,7 +47,7 @@ def weave(outline: Outline, path: str, where: str, *, moving: bool, ended: bool)
     weaver.open_status = Status.RUNNING if moving and not ended else Status.UNKNOWN
     weaver.emit()
     weaver.close()
-    return Woven(weaver.spans, weaver.problems, weaver.is_open)
+    return Woven(weaver.spans, weaver.problems, weaver.is_open, weaver.asks)
 
 
 class _Weaver:
@@ -55,7 +57,7 @@ class _Weaver:
         self.where = where
         self.spans: list[Span] = []
         self.problems = list(outline.problems)
-        self.is_open = False
+        self.is_open = self.asks = False
         self.open_status = Status.UNKNOWN
         self._turn: str | None = None
         self._turns = 0
@@ -204,6 +206,7 @@ class _Weaver:
     def _model(self, event: EventAt) -> dict[str, Any]:
         record = event.record
         produced = outputs(event)
+        self.asks = any(one.call_id is not None for one in produced)
         cut = next((word(one.status) for one in produced if word(one.status) not in (None, "completed")), None)
         made = facts.outcome(record.error, cut)
         if made["status_source"] is None:

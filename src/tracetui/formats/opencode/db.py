@@ -25,7 +25,7 @@ from tracetui.formats.opencode.rows import (
 )
 from tracetui.formats.opencode.run import STALE_MS, header_of_tree, run_body
 from tracetui.model import Body, Link, RunRef, Span
-from tracetui.sources.base import FOLLOWED, File
+from tracetui.sources.base import File
 from tracetui.sources.sqlite import is_passing, version_of
 
 
@@ -43,7 +43,7 @@ class Reading(msgspec.Struct, frozen=True):
 def read(file: File, ref: RunRef, cursor: Reading | None) -> Chunk:
     """What is new of one session and its sub-agents: what is there already costs a look at its times."""
     try:
-        with file.database(follow=cursor is not None or FOLLOWED in file.memo) as connection:
+        with file.database() as connection:
             connection.execute("BEGIN")
             return _read(connection, file.path, ref, cursor)
     except (Error, OSError) as error:
@@ -93,7 +93,7 @@ def body(file: File, span: Span) -> Body:
     at = span.at
     if not isinstance(at, At):
         raise FormatError("this span comes from another format")
-    with file.database(follow=FOLLOWED in file.memo) as connection:
+    with file.database() as connection:
         connection.execute("BEGIN")
         schema = schema_of(connection)
         if at.message is None:

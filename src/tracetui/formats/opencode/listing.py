@@ -30,7 +30,7 @@ from tracetui.formats.opencode.run import LEADING, STALE_MS, header_of, header_o
 from tracetui.formats.opencode.spans import Told, tell
 from tracetui.model import Body, Problem, RunRef, RunSummary
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import FOLLOWED, KEPT, File
+from tracetui.sources.base import KEPT, File
 
 Mark = tuple[Any, ...]
 """What is another one when rows of a session came, or a session below it."""
@@ -46,7 +46,7 @@ class Counted(msgspec.Struct, frozen=True):
 
 def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Problem]:
     """Every session that is no sub-agent of another one."""
-    with file.database(follow=FOLLOWED in file.memo) as connection:
+    with file.database() as connection:
         connection.execute("BEGIN")  # one state of it for all statements; closing ends it
         schema = schema_of(connection)
         infos = sessions(connection, schema)

@@ -14,6 +14,7 @@ from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.counting import regular
 from tracetui.formats.pi.body import body_of
 from tracetui.formats.pi.count import count
+from tracetui.formats.pi.originals import copies_of
 from tracetui.formats.pi.quick import skim
 from tracetui.formats.pi.records import SESSION, Record, kind_of, message_of
 from tracetui.formats.pi.run import header_of, run_body
@@ -75,7 +76,7 @@ class Pi:
 
 
 def _begin(file: File) -> Session:
-    return Session(file.path)
+    return Session(file.path, lambda facts: copies_of(file, facts))
 
 
 def _told(session: Session, file: File) -> tuple[Header, RunBody]:

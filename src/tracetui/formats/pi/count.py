@@ -32,12 +32,13 @@ from tracetui.formats.pi.lean import (
     Talk,
     lean,
 )
+from tracetui.formats.pi.originals import copies_of
 from tracetui.formats.pi.records import SESSION, kind_of
 from tracetui.formats.pi.session import GROUP
 from tracetui.formats.pi.spans import outcome, stopped
 from tracetui.formats.pi.state import OURS
 from tracetui.formats.scalars import between, mapping, moment
-from tracetui.formats.tail import MAX_LINE
+from tracetui.formats.tail import MAX_LINE, records_in
 from tracetui.model import Error, Operation, Usage
 from tracetui.model.build import Tally
 from tracetui.model.tally import keep
@@ -51,6 +52,12 @@ Place = tuple[str | None, int, int]
 def count(file: File) -> tuple[Facts, Tally]:
     """What the header of a session is made of, and its spans' numbers; see `tracetui.formats.counting.regular`."""
     counter = _Counter()
+    head = next(records_in(file.head, 1), {})
+    if kind_of(head) == SESSION:
+        facts = Facts()
+        facts.begin(head)
+        if not copies_of(file, facts).all:
+            raise Irregular  # what was copied counts in part
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
         if not line.whole or line.skipped:
             raise Irregular

@@ -16,7 +16,8 @@ from tracetui.sources.base import File
 
 AGENT: Final = "pi"
 _NAME: Final = re.compile(r"[\w.@+-]{1,200}\.jsonl")
-_FOLDER: Final = re.compile(r"--.{0,250}--")
+FOLDER: Final = re.compile(r"--.{0,250}--")
+"""The folder of a project."""
 
 
 def header_of(facts: Facts, file: File) -> Header:
@@ -78,7 +79,7 @@ def original_of(facts: Facts, file: File) -> tuple[str | None, str | None]:
     if not _NAME.fullmatch(name) or name == file.name:
         return stem.rpartition("_")[2] or None, None
     relative, path = name, file.sibling(name)
-    if path is None and _FOLDER.fullmatch(folder):
+    if path is None and FOLDER.fullmatch(folder):
         relative = f"../{folder}/{name}"
         there = file.folder(f"../{folder}").entries
         path = next((one.path for one in there if one.skipped is None and _last(one.path) == name), None)

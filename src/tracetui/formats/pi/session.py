@@ -50,6 +50,7 @@ class Session(State):
         if kind == SESSION and self.facts.head is None:
             self.facts.begin(record)
             self.facts.extent = _extent(line)
+            self.copies = self.find_copies(self.facts)
             return
         if ident is None or self.tree.get(ident) is not None:  # v1, or written twice
             ident = None
@@ -115,7 +116,8 @@ class Session(State):
         self.group = None
         self.waiting = tuple(one for one in self.waiting if one != ident)
         call = answered(call, record, _extent(line))
-        call = replace(call, usage=None) if self.facts.copying else call
+        if self.facts.copying and self.copies.count_elsewhere(text(record.get("id"))):
+            call = replace(call, usage=None)
         self.calls[ident] = self.spans[call.id] = call
 
     def _compaction(self, record: Record, line: Line) -> None:

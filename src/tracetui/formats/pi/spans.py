@@ -113,7 +113,7 @@ def call_span(block: Record, parent: Span, written: float | None, ident: str, at
         status_source=StatusSource.DERIVED,
         started_at=written,
         preview=argument(block.get("arguments")),
-        note=parent.note if parent.note == COPIED else "",
+        note=COPIED if COPIED in parent.notes else "",
         at=at,
     )
 

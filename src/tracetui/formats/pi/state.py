@@ -5,6 +5,7 @@ Spans are handed out and forgotten, but for those that may still change: calls, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple, Self
 
 from msgspec.structs import replace
@@ -13,10 +14,11 @@ from tracetui.formats.layers import Layers
 from tracetui.formats.lines import Line
 from tracetui.formats.pi.branches import Tree
 from tracetui.formats.pi.facts import Facts
+from tracetui.formats.pi.originals import Copies
 from tracetui.formats.pi.records import Record
 from tracetui.formats.pi.spans import unsettled
 from tracetui.formats.scalars import word
-from tracetui.model import COPIED, Problem, Span, Status
+from tracetui.model import COPIED, COUNTED_COPY, Problem, Span, Status
 
 BRANCH: Final = "branch:"
 """Before the id of the first entry of an abandoned branch: the id of its span."""
@@ -38,9 +40,12 @@ class State:
     ended = False
     """Never for good: a session can always be gone on with."""
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, copies: Callable[[Facts], Copies]) -> None:
+        """`copies` finds out what counts elsewhere when the first record was read."""
         self.path = path
         self.facts = Facts()
+        self.copies = Copies()
+        self.find_copies = copies
         self.tree = Tree()
         self.spans: dict[str, Span] = {}
         self.problems: list[Problem] = []
@@ -94,8 +99,12 @@ class State:
         return span
 
     def paid(self, span: Span) -> Span:
-        """The span; what was copied from another session counts there."""
-        return replace(span, note=span.note or COPIED, usage=None) if self.facts.copying else span
+        """The span; what was copied from another session counts there, if that is known to have it."""
+        if not self.facts.copying:
+            return span
+        if span.usage is None or self.copies.count_elsewhere(span.id):
+            return replace(span, note=span.note or COPIED, usage=None)
+        return replace(span, note=span.note or COUNTED_COPY)
 
     def settle(self) -> None:
         """The conversation went on: calls without an answer are not running any more."""

@@ -46,6 +46,10 @@ class Followed:
         known = self._known.get(ref)
         return known is not None and known.ended is not None
 
+    def ids(self, refs: Iterable[RunRef]) -> set[str | None]:
+        """The ids of these runs."""
+        return {self._known[ref].summary.id for ref in refs if ref in self._known}
+
     def remember(self, run: RunSummary) -> None:
         """A run that was there at the start: it is not told."""
         self._known[run.ref] = Known(summary=plain(run), ended=_end(run))

@@ -9,11 +9,12 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda
+from tracetui.live.file_relations import FileRelations
 from tracetui.live.following.followed import Followed
 from tracetui.live.following.followed_file import FollowedFile
 from tracetui.live.scan import Found, entries, look
@@ -61,6 +62,7 @@ class Tail:
         self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
         self._agenda = Agenda()
         self._followed = Followed(source, self._agenda)
+        self._relations = FileRelations(source)
         self._rest = 0.0
         self._closed = threading.Event()
         if not from_start:
@@ -107,7 +109,9 @@ class Tail:
                 self._remember(file, deep=True)
 
     def _remember(self, file: FollowedFile, *, deep: bool) -> None:
-        runs = [run for run in self._look(file.entry, deep=deep).runs if self._wanted(run.ref)]
+        found = self._look(file.entry, deep=deep)
+        self._relations.add(found, appeared=False)
+        runs = [run for run in found.runs if self._wanted(run.ref)]
         file.refs = tuple(run.ref for run in runs)
         for run in runs:
             self._followed.remember(run)
@@ -140,7 +144,15 @@ class Tail:
     def _gone(self, file: FollowedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
         self._kept.pop(file.entry.path, None)
+        ids = self._followed.ids(file.refs)
         yield from self._empty(file)
+        path = file.entry.path
+        yield from self._look_at([*self._relations.forks(path, ids), *self._relations.remove(path)])
+
+    def _look_at(self, paths: Iterable[str]) -> Iterator[Event]:
+        """Look into these files again: they became or were parts of another file's run, or are forks of it."""
+        for file in [self._files[path] for path in paths if path in self._files]:
+            yield from self._look_again(file, rewritten=True)
 
     def _empty(self, file: FollowedFile) -> Iterator[Event]:
         """Nothing holds that was told of a file and its runs."""
@@ -162,6 +174,7 @@ class Tail:
             if track.reader.failure is None and not track.reader.reset and not file.broken:
                 file.seen = file.entry.stat
                 yield from self._followed.read_on(file, track)
+                yield from self._look_at(self._relations.joining(path))
                 return
         elif now < file.not_before:
             self._agenda.add(path, file.not_before)
@@ -180,7 +193,8 @@ class Tail:
                 self._kept.popitem(last=False)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
-        if (file.broken and not found.problems) or (not runs and (rewritten or (file.still and not found.problems))):
+        nothing = rewritten or found.part_of or (file.still and not found.problems)
+        if (file.broken and not found.problems) or (not runs and nothing):
             yield from self._empty(file)
         elif rewritten:
             self._followed.drop(file.refs)
@@ -190,8 +204,14 @@ class Tail:
         for run in runs:
             yield from self._followed.read(file, run)
         yield from self._broken(file, found)
+        is_new = found.path not in self._relations
+        also = self._relations.add(found)
+        if is_new and found.path in self._relations:
+            also += self._relations.forks(found.path, {run.id for run in found.runs})
         main = self._files.get(found.part_of)
-        if main is not None and main is not file:
+        if main is None:
+            yield from self._look_at(also)
+        elif main is not file:
             main.changed = time.monotonic()
             yield from self._read(found.part_of)
 
@@ -214,7 +234,6 @@ class Tail:
             last=self._last,
             only=self._only,
             kept=kept,
-            followed=True,
             named=named,
             roots=self._roots,
             shared=self._shared,

@@ -51,7 +51,7 @@ class Track:
     def __init__(self, source: Source, ref: RunRef) -> None:
         self._prefix = Prefix(source)
         self.ref = ref
-        self.reader = Reader(self._prefix, ref, follow=True)
+        self.reader = Reader(self._prefix, ref)
         self._depths: dict[str, int] = {}
         """Depth of every span, as told."""
         self._missing: set[str] = set()
@@ -79,7 +79,7 @@ class Track:
             self._take(run, range(len(run.spans)))
             self.problems(run)
         else:
-            self.reader = Reader(self._prefix, self.ref, follow=True)
+            self.reader = Reader(self._prefix, self.ref)
         self._prefix.size = None
         return run
 

@@ -1,0 +1,470 @@
+"""Private copies of SQLite databases that can't be opened where they are.
+
+Even a read-only connection opens ``-wal`` and ``-shm`` for writing, and rolls a hot journal back. So a database that
+has either is copied to a private folder, and read there. The copy is one plain file:
+
+* The first time, the database and its log (or journal) are copied, and SQLite itself folds them into one file. A
+  checkpoint that runs meanwhile does no harm: what it writes into the database is in the log as well. The copy is
+  retried only if the log restarted, or if what was copied is gone.
+* After that, only the committed frames that the log gained are read, checked and written to their pages. That also
+  holds across a restart of the log, if its old frames are still there to prove that none was missed.
+* Otherwise the database is compared block by block with the copy, and only blocks that differ are written.
+
+A copy never changes while somebody reads it. A reader of an older state doesn't stop others: they get a second copy.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import stat as modes
+import sys
+import tempfile
+import weakref
+from array import array
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, suppress
+from functools import cache
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from tracetui.sources.base import Stat
+from tracetui.sources.sqlite_connection import open_private
+from tracetui.sources.versions import settled
+
+ATTEMPTS: Final = 20
+"""How often a copy is retried because the writer was faster."""
+KEPT_DATABASES: Final = 8
+SPARE_COPIES: Final = 2
+"""Copies of one database that are kept while nobody reads them: one is updated while the other is read."""
+MAX_FRAME_BYTES: Final = 1 << 20
+"""Bytes of new frames that are checked here; SQLite is faster with more, although it reads the whole log."""
+
+_CHUNK: Final = 1 << 20
+_PREFIX: Final = "tracetui-copy-"
+_JOURNAL_MAGIC: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
+_FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+_HEADER: Final = 100
+_WAL_HEADER: Final = 32
+_FRAME_HEADER: Final = 24
+
+
+class Changing(OSError):
+    """A database that was written to while it was read, or copied."""
+
+
+class DatabaseState(msgspec.Struct, frozen=True):
+    """Identifies one state of a database on disk; a log or journal that is absent, empty or cold is None."""
+
+    main: Stat
+    header: bytes
+    """Holds the change counter, which a change within one tick of the clock doesn't leave as it was."""
+    wal: Stat | None
+    wal_header: bytes
+    """Holds the salts, which are new whenever the log restarts."""
+    journal: Stat | None
+
+    @classmethod
+    def of(cls, path: str) -> DatabaseState:
+        """The state right now. Raises `OSError`."""
+        main = _regular(path)
+        if main is None:
+            raise OSError(f"not a regular file: {path}")
+        wal = _filled(path + "-wal")
+        wal_header = b"" if wal is None else _read(path + "-wal", _WAL_HEADER)
+        return cls(main, _read(path, _HEADER), wal, wal_header, _hot_journal(path + "-journal"))
+
+    @property
+    def settled(self) -> bool:
+        """True if any later change must show in it."""
+        return all(stat is None or settled(stat) for stat in (self.main, self.wal, self.journal))
+
+    def allows(self, later: DatabaseState) -> bool:
+        """True if what was copied between this state and `later`, the log last, is consistent."""
+        if self.identity != later.identity or self.journal != later.journal:
+            return False
+        if self.wal is None or later.wal is None:
+            return self.wal is later.wal and (self.main, self.header) == (later.main, later.header)
+        return (self.wal.inode, self.wal_header) == (later.wal.inode, later.wal_header)
+
+    @property
+    def identity(self) -> tuple[int, int]:
+        """Identifies the file, whatever it contains."""
+        return self.main.device, self.main.inode
+
+
+class WalPosition(msgspec.Struct, frozen=True):
+    """How far a write-ahead log was applied."""
+
+    header: bytes
+    offset: int
+    """End of the last frame that was applied."""
+    checksum: bytes
+    """Checksum up to there; that of the next frame goes on from it."""
+
+    @classmethod
+    def start(cls, header: bytes) -> WalPosition | None:
+        """The position before the first frame; None if that is no header of a log."""
+        size = int.from_bytes(header[8:12], "big")
+        if len(header) < _WAL_HEADER or not 512 <= size <= 65_536 or size & (size - 1):
+            return None
+        return cls(header, _WAL_HEADER, header[24:32])
+
+    @property
+    def page_size(self) -> int:
+        return int.from_bytes(self.header[8:12], "big")
+
+    @property
+    def frame_size(self) -> int:
+        return _FRAME_HEADER + self.page_size
+
+    @property
+    def salts(self) -> bytes:
+        return self.header[16:24]
+
+    def restarted_as(self, header: bytes) -> bool:
+        """True if `header` is what the log gets when it restarts once: SQLite counts the first salt up."""
+        following = (int.from_bytes(self.salts[:4], "big") + 1) & 0xFFFF_FFFF
+        return header[:4] + header[8:12] == self.header[:4] + self.header[8:12] and (
+            int.from_bytes(header[16:20], "big") == following
+        )
+
+
+class _Frames(msgspec.Struct, frozen=True):
+    """Committed frames that a log has beyond a position."""
+
+    pages: dict[int, bytes]
+    page_count: int
+    """Size of the database after them, in pages; 0 if there are none."""
+    end: WalPosition
+
+
+class DatabaseCopy:
+    """A private copy of one database; its folder is removed when nothing refers to the copy."""
+
+    def __init__(self) -> None:
+        self.path = os.path.join(private_folder(self), "copy.db")
+        self.readers = 0
+        self._state: DatabaseState | None = None
+        self._position: WalPosition | None = None
+
+    def pending(self, path: str, state: DatabaseState) -> list[_Frames] | None:
+        """What the log has beyond this copy, nothing if the copy is current; None if the database must be compared."""
+        if self._state is None:
+            return None
+        if self._state == state and state.settled:
+            return []
+        if self._position is None or self._state.identity != state.identity or state.journal or not state.wal:
+            return None
+        with suppress(FileNotFoundError), os.fdopen(os.open(path + "-wal", _FLAGS), "rb") as wal:
+            return _new_frames(wal.fileno(), self._position)
+        return None
+
+    def update(self, path: str, state: DatabaseState) -> DatabaseState:
+        """Bring the copy up to `state`, or to a later one; returns which. Nobody may be reading it."""
+        frames = self.pending(path, state)
+        if frames is not None:
+            self._apply(frames)
+            self._state = state
+            return state
+        in_log = self._is_in_log(state)
+        for _ in range(ATTEMPTS):
+            if self._copy(path, state, in_log=in_log):
+                self._state = state
+                return state
+            in_log, state = False, DatabaseState.of(path)
+        raise Changing("the database keeps changing while it is copied")
+
+    def _apply(self, found: list[_Frames]) -> None:
+        """Write new pages where they belong."""
+        with open(self.path, "r+b", buffering=0) as copy:  # noqa: PTH123
+            for frames in found:
+                if frames.page_count:
+                    size = frames.end.page_size
+                    for number, page in frames.pages.items():
+                        if number <= frames.page_count:
+                            os.pwrite(copy.fileno(), page, (number - 1) * size)
+                    copy.truncate(frames.page_count * size)
+                self._position = frames.end
+
+    def _is_in_log(self, state: DatabaseState) -> bool:
+        """True if the whole log, folded in, makes this copy current: it is in the round that was applied last."""
+        return (
+            (self._state is not None and self._state.identity == state.identity)
+            and (self._position is not None and self._position.header == state.wal_header)
+            and (state.wal is not None and state.journal is None)
+        )
+
+    def _copy(self, path: str, state: DatabaseState, *, in_log: bool) -> bool:
+        """Copy what differs, then the whole log or journal, and fold that in; False if it changed meanwhile."""
+        self._state = self._position = None
+        _check_room(path, self.path)
+        if not in_log:
+            _copy_differing(path, self.path)
+        for suffix, stat in (("-wal", state.wal), ("-journal", state.journal)):
+            with suppress(FileNotFoundError):
+                os.unlink(self.path + suffix)  # of an attempt before
+            if stat is not None:
+                _copy_differing(path + suffix, self.path + suffix)
+        if not state.allows(DatabaseState.of(path)):
+            return False
+        if state.journal is not None:
+            _refuse_super_journal(self.path + "-journal")
+        self._fold(state.wal_header)
+        return True
+
+    def _fold(self, wal_header: bytes) -> None:
+        """Let SQLite roll the journal back, or the log in: afterwards there is one plain file."""
+        position = WalPosition.start(wal_header)
+        with closing(open_private(self.path)) as connection:
+            _, count, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if position is not None and count >= 0:
+                offset = _WAL_HEADER + count * position.frame_size
+                end = _read(self.path + "-wal", 8, offset - position.page_size - 8) if count else position.checksum
+                self._position = WalPosition(wal_header, offset, end)
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+
+
+class _Copies:
+    """The copies of one database."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._copies: list[DatabaseCopy] = []
+
+    def acquire(self, path: str) -> tuple[DatabaseCopy, DatabaseState]:
+        """A copy of the current state, and that state; it stays as it is until it is released."""
+        with self._lock:
+            state = DatabaseState.of(path)
+            # the temporary folder may be tidied up
+            self._copies = [one for one in self._copies if os.path.exists(one.path)]
+            copy = next((one for one in self._copies if one.pending(path, state) == []), None)
+            if copy is None:
+                copy = next((one for one in self._copies if not one.readers), None) or DatabaseCopy()
+                if copy in self._copies:
+                    self._copies.remove(copy)
+                try:
+                    state = copy.update(path, state)  # a copy that fails isn't kept
+                except OSError as error:
+                    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                        raise _no_room(copy.path) from error
+                    raise
+                self._copies.insert(0, copy)
+            copy.readers += 1
+            return copy, state
+
+    def release(self, copy: DatabaseCopy) -> None:
+        with self._lock:
+            copy.readers -= 1
+            for spare in [one for one in self._copies[SPARE_COPIES:] if not one.readers]:
+                self._copies.remove(spare)
+
+
+class CopyCache:
+    """The copies of the databases that were read last, so that reading one again costs only what changed."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._databases: dict[str, _Copies] = {}
+
+    @contextmanager
+    def current(self, path: str, name: str | None = None) -> Iterator[tuple[DatabaseCopy, DatabaseState]]:
+        """A copy of the database at `path` as it is now. `name` is what it is known by, if not its path.
+
+        Raises `OSError` or `sqlite3.Error`.
+        """
+        name = name or os.path.abspath(path)
+        with self._lock:
+            copies = self._databases[name] = self._databases.pop(name) if name in self._databases else _Copies()
+            while len(self._databases) > KEPT_DATABASES:
+                self._databases.pop(next(iter(self._databases)))
+        copy, state = copies.acquire(path)
+        try:
+            yield copy, state
+        finally:
+            copies.release(copy)
+
+    def clear(self) -> None:
+        """Drop all copies."""
+        with self._lock:
+            self._databases.clear()
+
+
+def _new_frames(wal: int, position: WalPosition) -> list[_Frames] | None:
+    """The committed frames beyond `position`, across a restart too; None if some may be missing, or there are many."""
+    frames = _frames_from(wal, position)
+    if frames is None:
+        return None
+    header = os.pread(wal, _WAL_HEADER, 0)
+    if header == position.header:
+        return [frames] if frames.page_count else []
+    # The log restarted. Its new frames overwrite the old ones from the first on. So if the last one that was applied
+    # is still there, and what follows is not new, then no old one was missed, and all of them are in the database.
+    start = WalPosition.start(header)
+    end = frames.end
+    if start is None or end.offset == _WAL_HEADER or not position.restarted_as(header):
+        return None
+    last = os.pread(wal, _FRAME_HEADER, end.offset - end.frame_size)
+    following = os.pread(wal, _FRAME_HEADER, end.offset)
+    if last[8:24] != end.salts + end.checksum or following[8:16] == start.salts or len(following) % _FRAME_HEADER:
+        return None
+    restarted = _frames_from(wal, start)
+    if restarted is None or os.pread(wal, _WAL_HEADER, 0) != header:
+        return None
+    return [frames, restarted]
+
+
+def _frames_from(wal: int, position: WalPosition) -> _Frames | None:
+    """The committed frames of one round of a log beyond `position`; None if they are too many to be checked here."""
+    size, offset, committed = position.frame_size, position.offset, position.offset
+    while len(header := os.pread(wal, _FRAME_HEADER, offset)) == _FRAME_HEADER and header[8:16] == position.salts:
+        offset += size
+        if any(header[4:8]):
+            committed = offset
+    if committed - position.offset > MAX_FRAME_BYTES:
+        return None
+    data = memoryview(os.pread(wal, committed - position.offset, position.offset))
+    word_type = "little" if position.header[3] == 0x82 else "big"
+    pages: dict[int, bytes] = {}
+    kept: dict[int, bytes] = {}
+    count, end, checksum = 0, position, position.checksum
+    for at in range(0, len(data) - size + 1, size):
+        header, page = bytes(data[at : at + _FRAME_HEADER]), bytes(data[at + _FRAME_HEADER : at + size])
+        checksum = _checksum(header[:8] + page, checksum, word_type)
+        number, after = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:8], "big")
+        if header[8:16] != position.salts or header[16:24] != checksum or not number:
+            break  # still being written
+        pages[number] = page
+        if after:
+            kept |= pages
+            pages = {}
+            count, end = after, WalPosition(position.header, position.offset + at + size, checksum)
+    return _Frames(kept, count, end)
+
+
+def _checksum(data: bytes, before: bytes, byte_order: str) -> bytes:
+    """The checksum of a log: two sums over pairs of 32-bit words."""
+    words = array("I", data)
+    if byte_order != sys.byteorder:
+        words.byteswap()
+    first, second = int.from_bytes(before[:4], "big"), int.from_bytes(before[4:8], "big")
+    pairs = iter(words)
+    for one, two in zip(pairs, pairs, strict=True):
+        first = (first + one + second) & 0xFFFF_FFFF
+        second = (second + two + first) & 0xFFFF_FFFF
+    return first.to_bytes(4, "big") + second.to_bytes(4, "big")
+
+
+def private_folder(owner: object) -> str:
+    """A new folder for copies (mode 0700), removed when `owner` goes, at exit, or by the next process after a kill."""
+    _sweep()
+    folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
+    weakref.finalize(owner, _remove, folder, os.getpid())
+    return folder
+
+
+def _regular(path: str) -> Stat | None:
+    """The stat of a regular file, None for anything else: no link leads out."""
+    try:
+        found = os.lstat(path)
+    except FileNotFoundError:
+        return None
+    if not modes.S_ISREG(found.st_mode):
+        return None
+    return Stat(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+def _filled(path: str) -> Stat | None:
+    found = _regular(path)
+    return found if found is not None and found.size else None
+
+
+def _hot_journal(path: str) -> Stat | None:
+    """The stat of a rollback journal that may have to be rolled back: one that is done with begins with a zero."""
+    found = _filled(path)
+    return found if found is not None and _read(path, 1) not in (b"", b"\0") else None
+
+
+def _read(path: str, size: int, offset: int = 0) -> bytes:
+    """Some bytes of a file; nothing if it vanished."""
+    try:
+        descriptor = os.open(path, _FLAGS)
+    except FileNotFoundError:
+        return b""
+    try:
+        return os.pread(descriptor, size, offset)
+    finally:
+        os.close(descriptor)
+
+
+def _copy_differing(source: str, target: str) -> None:
+    """Make `target` equal to `source`, writing only blocks that differ.
+
+    A source that vanished leaves nothing, which the comparison of states notices.
+    """
+    descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "r+b", buffering=0) as outgoing:
+        try:
+            incoming = os.fdopen(os.open(source, _FLAGS), "rb", buffering=0)
+        except FileNotFoundError:
+            outgoing.truncate(0)
+            return
+        with incoming:
+            offset, size = 0, os.fstat(descriptor).st_size
+            while block := incoming.read(_CHUNK):
+                if offset >= size or os.pread(descriptor, len(block), offset) != block:
+                    written = 0
+                    while written < len(block):
+                        written += os.pwrite(descriptor, block[written:], offset + written)
+                offset += len(block)
+            outgoing.truncate(offset)
+
+
+def _check_room(source: str, target: str) -> None:
+    """Refuse a copy that doesn't fit, before it fills the temporary folder."""
+    have = _regular(target)
+    size = sum(found.size for suffix in ("", "-wal", "-wal", "-journal") if (found := _regular(source + suffix)))
+    if size - (have.size if have is not None else 0) > shutil.disk_usage(os.path.dirname(target)).free:
+        raise _no_room(target)
+
+
+def _no_room(target: str) -> OSError:
+    folder = os.path.dirname(os.path.dirname(target))
+    return OSError(f"no room in {folder} for a private copy of a database that is being written; TMPDIR names another")
+
+
+def _refuse_super_journal(path: str) -> None:
+    """Refuse a journal that names a super-journal: rolling it back could delete whatever file it names."""
+    with open(path, "rb") as journal:  # noqa: PTH123
+        journal.seek(0, os.SEEK_END)
+        journal.seek(max(0, journal.tell() - len(_JOURNAL_MAGIC)))
+        if journal.read() == _JOURNAL_MAGIC:
+            raise OSError("its rollback journal belongs to a transaction over several databases")
+
+
+@cache
+def _sweep() -> None:
+    """Remove, once, what processes left behind that were killed: a copy of somebody's traces must not lie about."""
+    for entry in os.scandir(tempfile.gettempdir()):
+        pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
+        if entry.name.startswith(_PREFIX) and pid.isdigit() and not _is_alive(int(pid)):
+            shutil.rmtree(entry.path, ignore_errors=True)
+
+
+def _is_alive(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except (PermissionError, OverflowError):
+        pass
+    return True
+
+
+def _remove(folder: str, owner: int) -> None:
+    if os.getpid() == owner:  # a forked child must not remove what its parent reads
+        shutil.rmtree(folder, ignore_errors=True)
