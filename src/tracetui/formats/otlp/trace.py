@@ -375,7 +375,7 @@ def _asked(read: Read) -> Any:
 def _answered(read: Read) -> Any:
     """What came of it."""
     answered = made_by(read.kept)
-    return answered[1] if answered else read.made.text
+    return answered[1] if answered else read.made.answer if read.made.partial else read.made.text
 
 
 def _plain(found: tuple[str, Any] | None) -> str | None:
