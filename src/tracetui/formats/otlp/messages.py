@@ -9,7 +9,7 @@ import msgspec
 
 from tracetui.formats.otlp.parts import message_of, part_of
 from tracetui.formats.otlp.records import attributes, keep, named, nanoseconds, whole, without
-from tracetui.formats.otlp.words import Attributes, decoded, made_by
+from tracetui.formats.otlp.words import OUTPUTS, Attributes, decoded
 from tracetui.formats.scalars import sequence
 from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
@@ -17,6 +17,7 @@ SYSTEM: Final = "gen_ai.system_instructions"
 _GIVEN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
 _MADE: Final = ("gen_ai.output.messages",)
 _CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
+_OUTPUTS: Final = (*OUTPUTS, *_MADE)
 _EVENTS: Final = ("events",)
 """Events of a span as JSON in an attribute of it."""
 _GIVEN_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
@@ -79,8 +80,8 @@ class Side(msgspec.Struct, frozen=True):
         """The text that is the output as a whole; None for a conversation that ends in a question or a tool call."""
         if not self.partial:
             return "\n".join(text for one in self.messages if (text := text_of(one))) or None
-        last = self.messages[-1:]
-        if any(one.role in _ASKING or any(isinstance(part, ToolCall | ToolResult) for part in one.parts) for one in last):
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.role in _ASKING or any(isinstance(part, ToolCall | ToolResult) for part in last.parts):
             return None
         return self.text
 
@@ -130,6 +131,11 @@ def made(kept: Attributes, events: Sequence[Event]) -> Side:
         or _answered(kept)
         or _NOTHING
     )
+
+
+def has_output(kept: Attributes) -> bool:
+    """Whether an attribute holds what came of a span, found out without decoding it."""
+    return not kept.keys().isdisjoint(_OUTPUTS)
 
 
 def prompt_of(side: Side) -> str | None:
