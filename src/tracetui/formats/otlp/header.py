@@ -16,7 +16,7 @@ def header_of(trace: Trace) -> Header:
     """The header as far as it is known."""
     root: Span | None = trace.root.value
     final: Span | None = trace.final.value
-    agent = trace.agent.value or trace.service.value
+    agent = trace.agent.value or trace.workflow.value or trace.service.value
     name = root.name if root is not None else agent or f"trace {trace.key[:8]}"
     failed = trace.failed()
     told = final is not None and (final.status is Status.ERROR or final.status_word is not None)

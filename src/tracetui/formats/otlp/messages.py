@@ -112,7 +112,7 @@ def given(kept: Attributes, events: Sequence[Event]) -> Side:
         or _flat(kept, _GIVEN_FLAT, "user")
         or _detailed(events, _GIVEN, "user")
         or _heard(events)
-        or _listed(kept, _EVENTS, "user", chosen=False)
+        or _exchange(kept)[0]
         or _conversation(kept)[0]
         or _NOTHING
     )
@@ -126,7 +126,7 @@ def made(kept: Attributes, events: Sequence[Event]) -> Side:
         or _flat(kept, _MADE_FLAT, "assistant")
         or _detailed(events, _MADE, "assistant")
         or _chosen(events)
-        or _listed(kept, _EVENTS, "assistant", chosen=True)
+        or _exchange(kept)[1]
         or _conversation(kept)[1]
         or _answered(kept)
         or _NOTHING
@@ -215,6 +215,17 @@ def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool |
             if side := Side(messages, (name,), rest):
                 return side
     return None
+
+
+def _exchange(kept: Attributes) -> tuple[Side, Side]:
+    """Both sides of a call as events in an attribute. Without a choice among them the last messages are the answer."""
+    given = _listed(kept, _EVENTS, "user", chosen=False) or _NOTHING
+    made = _listed(kept, _EVENTS, "assistant", chosen=True)
+    if made is not None or not given:
+        return given, made or _NOTHING
+    asked = (place for place, one in enumerate(given.messages) if one.role != "assistant")
+    cut = max(asked, default=-1) + 1
+    return msgspec.structs.replace(given, messages=given.messages[:cut]), Side(given.messages[cut:], given.taken)
 
 
 def _conversation(kept: Attributes) -> tuple[Side, Side]:

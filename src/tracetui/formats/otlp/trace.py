@@ -34,7 +34,7 @@ from tracetui.formats.otlp.records import (
     without,
 )
 from tracetui.formats.otlp.spans import Read, span_of
-from tracetui.formats.otlp.words import AGENTS, first, given_to, made_by, tags_of
+from tracetui.formats.otlp.words import AGENTS, WORKFLOWS, first, given_to, made_by, tags_of
 from tracetui.formats.scalars import version, word
 from tracetui.model import PREVIEW, FirstError, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
@@ -84,6 +84,8 @@ class Trace(msgspec.Struct):
     task: str | None = None
     """Key of its name and of what went into it."""
     agent: Earliest = _NOTHING
+    workflow: Earliest = _NOTHING
+    """What the run is called where no agent has a name."""
     model: Earliest = _NOTHING
     prompt: Earliest = _NOTHING
     system: Earliest = _NOTHING
@@ -281,6 +283,8 @@ class Trace(msgspec.Struct):
         kept, start = read.kept, read.start
         if self.agent.may_be(start):
             self.agent = self.agent.or_this(start, first(kept, AGENTS))
+        if self.workflow.may_be(start):
+            self.workflow = self.workflow.or_this(start, first(kept, WORKFLOWS))
         self.model = self.model.or_this(start, span.model)
         self._hear(read)
         self._use(span)
