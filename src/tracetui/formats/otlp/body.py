@@ -19,7 +19,7 @@ from tracetui.formats.otlp.words import given_to, made_by
 from tracetui.formats.places import changed
 from tracetui.formats.scalars import sequence
 from tracetui.formats.tail import parse
-from tracetui.model import Body, Link, Operation, Span, text_of
+from tracetui.model import Body, Link, Operation, Span
 from tracetui.sources.base import File
 
 _ABOVE: Final = (
@@ -118,8 +118,8 @@ def _values(fields: dict[str, Any], operation: Operation, given: Side, made: Sid
     if not (operation is Operation.CHAT and made.messages) and (found := made_by(fields)):
         answered = found[1]
         del fields[found[0]]
-    if answered is None and made.messages:
-        answered = "\n".join(text for one in made.messages if (text := text_of(one))) or None
+    if answered is None:
+        answered = made.answer
     return asked, answered
 
 

@@ -3,34 +3,40 @@
 from __future__ import annotations
 
 from math import inf
-from typing import Any
+from typing import Any, Final
 
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.otlp.trace import Earliest, Trace
-from tracetui.model import PREVIEW, FirstError, Header, RunBody, Span, Status, Usage
+from tracetui.model import PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource, Usage
+
+_NOTHING: Final = (None, None, None)
 
 
 def header_of(trace: Trace) -> Header:
     """The header as far as it is known."""
     root: Span | None = trace.root.value
     final: Span | None = trace.final.value
-    agent = trace.agent.value or trace.service.value
+    agent = trace.agent.value or trace.workflow.value or trace.service.value
     name = root.name if root is not None else agent or f"trace {trace.key[:8]}"
+    failed = trace.failed()
     told = final is not None and (final.status is Status.ERROR or final.status_word is not None)
+    status, word, source = (final.status, final.status_word, final.status_source) if final and told else _NOTHING
+    if failed is not None:
+        status, word, source = Status.ERROR, None, StatusSource.DERIVED
     return Header(
         id=trace.key,
         name=name,
         agent=agent[:PREVIEW] if agent else None,
         model=trace.model.value,
-        status=final.status if final is not None and told else None,
-        status_word=final.status_word if final is not None else None,
-        status_source=final.status_source if final is not None and told else None,
+        status=status,
+        status_word=word,
+        status_source=source,
         ended=trace.final.at < inf,
         by_start=True,
         duration_ms=root.duration_ms if root is not None and final is not None and root.id == final.id else None,
         usage=_outermost(trace),
         repeats=trace.task,
-        error=_cause(trace, final),
+        error=_cause(trace, failed or final),
         prompt=(trace.prompt.value or "")[:PREVIEW],
         tags=trace.tags,
         source=(trace.source.value or trace.service.value or "")[:PREVIEW] or None,
@@ -60,9 +66,17 @@ def _cause(trace: Trace, final: Span | None) -> FirstError | None:
     return best if isinstance(best, FirstError) else None
 
 
+def _findings(final: Span | None, failed: Span | None) -> tuple[str, ...]:
+    """Why the run counts as failed where the span at the top says that it is OK."""
+    if final is None or failed is None or final.status_word is None:
+        return ()
+    return (f"Top span says {final.status_word}, but {failed.operation} span {failed.name} ended in an error",)
+
+
 def body_of_run(trace: Trace) -> RunBody:
     """What the trace says as a whole: resources and scopes, and what went into the span at the top."""
     final: Span | None = trace.final.value
+    failed = trace.failed()
     kept: dict[str, Any] = {}
     times: dict[str, int] = {}
     for kind, fields in trace.around.values():
@@ -73,7 +87,8 @@ def body_of_run(trace: Trace) -> RunBody:
     return RunBody(
         input=trace.root_body[0],
         output=trace.root_body[1],
-        error=None if final is None else final.error,
+        error=None if final is None else (failed or final).error,
+        findings=_findings(final, failed),
         system_prompt=trace.system.value,
         last_user=trace.prompt.value,
         last_assistant=trace.answer.value,

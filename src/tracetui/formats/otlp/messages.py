@@ -9,14 +9,15 @@ import msgspec
 
 from tracetui.formats.otlp.parts import message_of, part_of
 from tracetui.formats.otlp.records import attributes, keep, named, nanoseconds, whole, without
-from tracetui.formats.otlp.words import Attributes, decoded
+from tracetui.formats.otlp.words import OUTPUTS, Attributes, decoded
 from tracetui.formats.scalars import sequence
-from tracetui.model import Message, Part, Text, ToolCall, text_of
+from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
 SYSTEM: Final = "gen_ai.system_instructions"
 _GIVEN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
 _MADE: Final = ("gen_ai.output.messages",)
 _CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
+_OUTPUTS: Final = (*OUTPUTS, *_MADE)
 _EVENTS: Final = ("events",)
 """Events of a span as JSON in an attribute of it."""
 _GIVEN_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
@@ -29,9 +30,12 @@ _ROLES: Final = {
 }
 _SYSTEMS: Final = ("system", "developer")
 _USERS: Final = ("user", "human")
+_ASKING: Final = (*_SYSTEMS, *_USERS)
 _NEW: Final = "pydantic_ai.new_message_index"
 _CHOICE: Final = "gen_ai.choice"
 _TEXTS: Final = {"gen_ai.content.prompt": "gen_ai.prompt", "gen_ai.content.completion": "gen_ai.completion"}
+_RETRY: Final = "Fix the errors and try again."
+"""How Pydantic AI ends what it says to a model in the user's place."""
 _MOST: Final = 100_000
 """Messages of a span."""
 
@@ -58,12 +62,28 @@ class Side(msgspec.Struct, frozen=True):
     events: tuple[int, ...] = ()
     """The events that hold them."""
     since: int | None = None
-    """Where the new ones begin, in a conversation with what was answered; None for what was given."""
+    """Where the new ones begin; None where that is not in the trace."""
+    partial: bool = False
+    """It is a part of a conversation, which may end in the middle of the work."""
+
+    def __bool__(self) -> bool:
+        """Whether any message has content: one of a role alone must not hide the same side in other attributes."""
+        return any(not isinstance(part, Text | Reasoning) or part.text for one in self.messages for part in one.parts)
 
     @property
     def text(self) -> str | None:
         """The text of the last message that has some."""
         return next((found for one in reversed(self.messages) if (found := text_of(one).strip())), None)
+
+    @property
+    def answer(self) -> str | None:
+        """The text that is the output as a whole; None for a conversation that ends in a question or a tool call."""
+        if not self.partial:
+            return "\n".join(text for one in self.messages if (text := text_of(one))) or None
+        last = self.messages[-1] if self.messages else None
+        if last is None or last.role in _ASKING or any(isinstance(part, ToolCall | ToolResult) for part in last.parts):
+            return None
+        return self.text
 
 
 _NOTHING: Final = Side()
@@ -92,8 +112,8 @@ def given(kept: Attributes, events: Sequence[Event]) -> Side:
         or _flat(kept, _GIVEN_FLAT, "user")
         or _detailed(events, _GIVEN, "user")
         or _heard(events)
-        or _listed(kept, _EVENTS, "user", chosen=False)
-        or _conversation(kept)
+        or _exchange(kept)[0]
+        or _conversation(kept)[0]
         or _NOTHING
     )
     return _with_system(side, kept)
@@ -106,10 +126,16 @@ def made(kept: Attributes, events: Sequence[Event]) -> Side:
         or _flat(kept, _MADE_FLAT, "assistant")
         or _detailed(events, _MADE, "assistant")
         or _chosen(events)
-        or _listed(kept, _EVENTS, "assistant", chosen=True)
+        or _exchange(kept)[1]
+        or _conversation(kept)[1]
         or _answered(kept)
         or _NOTHING
     )
+
+
+def has_output(kept: Attributes) -> bool:
+    """Whether an attribute holds what came of a span, found out without decoding it."""
+    return not kept.keys().isdisjoint(_OUTPUTS)
 
 
 def prompt_of(side: Side) -> str | None:
@@ -141,7 +167,8 @@ def _prompt_in(side: Side) -> int | None:
 
 
 def _is_asked(message: Message) -> bool:
-    return message.role in _USERS and bool(text_of(message).strip())
+    text = text_of(message).strip() if message.role in _USERS else ""
+    return bool(text) and not text.endswith(_RETRY)
 
 
 def system_of(side: Side) -> str | None:
@@ -185,13 +212,40 @@ def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool |
             )
             if len(found) > _MOST:
                 rest[name] = found[_MOST:]
-            return Side(messages, (name,), rest)
+            if side := Side(messages, (name,), rest):
+                return side
     return None
 
 
-def _conversation(kept: Attributes) -> Side | None:
+def _exchange(kept: Attributes) -> tuple[Side, Side]:
+    """Both sides of a call as events in an attribute. Without a choice among them the last messages are the answer."""
+    given = _listed(kept, _EVENTS, "user", chosen=False) or _NOTHING
+    made = _listed(kept, _EVENTS, "assistant", chosen=True)
+    if made is not None or not given:
+        return given, made or _NOTHING
+    asked = (place for place, one in enumerate(given.messages) if one.role != "assistant")
+    cut = max(asked, default=-1) + 1
+    return msgspec.structs.replace(given, messages=given.messages[:cut]), Side(given.messages[cut:], given.taken)
+
+
+def _conversation(kept: Attributes) -> tuple[Side, Side]:
+    """Both sides of a whole conversation: all up to the new question, and what the agent made of it.
+
+    The index of the first new message counts messages of the library, of which each may become several here: the
+    question is there or later. Versions that write the index leave it out where it is 0; they also write
+    ``gen_ai.agent.name``. Before them the latest question is the new one.
+    """
     side = _listed(kept, _CONVERSATIONS, "user")
-    return None if side is None else msgspec.structs.replace(side, since=max(0, whole(kept.get(_NEW)) or 0))
+    if side is None:
+        return _NOTHING, _NOTHING
+    since = whole(kept.get(_NEW))
+    if since is not None or "gen_ai.agent.name" in kept:
+        side = msgspec.structs.replace(side, since=max(0, since or 0))
+    asked = _prompt_in(side)
+    begin = asked if asked is not None else side.since or 0
+    cut = next((i for i, one in enumerate(side.messages) if i >= begin and one.role == "assistant"), len(side.messages))
+    made = Side(side.messages[cut:], side.taken, partial=True)
+    return msgspec.structs.replace(side, messages=side.messages[:cut]), made
 
 
 def _messages(found: Iterable[tuple[int, Any]], role: str, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
@@ -256,7 +310,8 @@ def _flat(kept: Attributes, prefixes: Iterable[str], role: str) -> Side | None:
         if names and (found := _numbered(kept, prefix, names)):
             messages, rest = _messages(sorted(found.items()), role, prefix.removesuffix("."))
             used = tuple(name for name in names if name[len(prefix) :].partition(".")[0].isdecimal())
-            return Side(messages, used, rest)
+            if side := Side(messages, used, rest):
+                return side
     return None
 
 
@@ -334,7 +389,7 @@ def _told(events: Sequence[Event], roles: dict[str, str], plain: str) -> Side | 
         if fields := without(event.rest, "timeUnixNano", "time_unix_nano"):
             keep(rests, event.name, fields)
         taken.append(place)
-    return Side(tuple(messages), (), rests, tuple(taken)) if messages else None
+    return Side(tuple(messages), (), rests, tuple(taken)) or None
 
 
 def _of_event(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message, dict[str, Any]]]:

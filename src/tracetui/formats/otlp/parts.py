@@ -194,7 +194,7 @@ def _result(rest: Fields) -> tuple[Part, Fields]:
 
 
 def _kind(value: Any) -> str:
-    found = value.get("type") if isinstance(value, dict) else None
+    found = value.get("type", value.get("kind")) if isinstance(value, dict) else None
     return found if isinstance(found, str) else ""
 
 

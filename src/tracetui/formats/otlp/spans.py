@@ -12,6 +12,7 @@ from tracetui.formats.otlp.records import At, Told, attributes, named, nanosecon
 from tracetui.formats.otlp.words import (
     MODELS,
     Attributes,
+    decoded,
     first,
     given_to,
     made_by,
@@ -112,8 +113,20 @@ def error_of(record: dict[str, Any], kept: Attributes, events: Sequence[Event], 
         message = word(told.get("exception.message")) or message
         kind = word(told.get("exception.type")) or kind
     if status is Status.ERROR and message is None and place is None:
-        message = word(kept.get("error.message"))
+        message = word(kept.get("error.message")) or _logfire_error(kept)
+    if message is not None and kind is not None and message == f"{kind.rpartition('.')[2]}: ":
+        message = None  # as the SDK writes the status of an exception without a text
     return None if message is None and kind is None else Error(message or "", kind)
+
+
+def _logfire_error(kept: Attributes) -> str | None:
+    """The error of openai-agents as Logfire has it: a message and data."""
+    told = decoded(kept.get("error"))
+    message = word(told.get("message")) if isinstance(told, dict) else None
+    if message is None:
+        return None
+    data = told.get("data")
+    return f"{message}: {short_json(data)}" if data else message
 
 
 def thrown_last(events: Sequence[Event]) -> int | None:

@@ -34,15 +34,19 @@ from tracetui.formats.otlp.records import (
     without,
 )
 from tracetui.formats.otlp.spans import Read, span_of
-from tracetui.formats.otlp.words import AGENTS, first, given_to, made_by, tags_of
+from tracetui.formats.otlp.words import AGENTS, WORKFLOWS, first, given_to, made_by, tags_of
 from tracetui.formats.scalars import version, word
-from tracetui.model import PREVIEW, FirstError, Operation, Problem, Span, Status, Usage
+from tracetui.model import PREVIEW, FirstError, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
 
 MOST: Final = 256
 """So many different resources, scopes and errors of a trace are kept."""
 _WRAPPERS: Final = frozenset({Operation.INVOKE_WORKFLOW, Operation.NODE, Operation.OTHER})
 """What may stand between a call of a model and another one that it wraps; a tool or an agent calls for itself."""
+_NO_WORK: Final = frozenset({Operation.POLICY, Operation.META})
+"""Spans that check or note something: that one of them succeeds does not make up for a failure before it."""
+_OUTER: Final = CONTAINERS | {Operation.NODE, Operation.OTHER}
+"""Spans whose failure, or success, may be that of the span around them; a tool's is an answer to the model."""
 
 
 class Earliest(msgspec.Struct, frozen=True):
@@ -80,6 +84,8 @@ class Trace(msgspec.Struct):
     task: str | None = None
     """Key of its name and of what went into it."""
     agent: Earliest = _NOTHING
+    workflow: Earliest = _NOTHING
+    """What the run is called where no agent has a name."""
     model: Earliest = _NOTHING
     prompt: Earliest = _NOTHING
     system: Earliest = _NOTHING
@@ -104,6 +110,10 @@ class Trace(msgspec.Struct):
     """What agents and workflows say that they used: it counts where no call does."""
     parents: Layers[str | None] = msgspec.field(default_factory=Layers)
     """What is above each span, as long as no call says what it used."""
+    last: Layers[tuple[int, int, Span]] = msgspec.field(default_factory=Layers)
+    """The child that ended last of each span, after its end and start."""
+    answered: Layers[bool] = msgspec.field(default_factory=Layers)
+    """Spans that have an output and did not fail."""
     seen: Layers[int] = msgspec.field(default_factory=Layers)
     """Checksum of each span."""
     known: Layers[Span] = msgspec.field(default_factory=Layers)
@@ -135,6 +145,8 @@ class Trace(msgspec.Struct):
             above=self.above.copy(),
             stated=dict(self.stated),
             parents=self.parents.copy(),
+            last=self.last.copy(),
+            answered=self.answered.copy(),
             seen=self.seen.copy(),
             known=self.known.copy(),
             early=dict(self.early),
@@ -271,9 +283,12 @@ class Trace(msgspec.Struct):
         kept, start = read.kept, read.start
         if self.agent.may_be(start):
             self.agent = self.agent.or_this(start, first(kept, AGENTS))
+        if self.workflow.may_be(start):
+            self.workflow = self.workflow.or_this(start, first(kept, WORKFLOWS))
         self.model = self.model.or_this(start, span.model)
         self._hear(read)
         self._use(span)
+        self._finish(read, span)
         if span.parent_id is None:
             self._forget(span.id)
             self.final = self.final.or_this(None if read.end is None else -read.end, span)
@@ -281,6 +296,36 @@ class Trace(msgspec.Struct):
                 self._begin(read, span)
         if span.status is Status.ERROR:
             self._fail(span, read.end)
+
+    def _finish(self, read: Read, span: Span) -> None:
+        """Note how a span ended, for `failed`."""
+        if span.operation in _OUTER and span.status is not Status.ERROR and messages.has_output(read.kept):
+            self.answered[span.id] = True
+        if span.parent_id is None or read.end is None or span.operation in _NO_WORK:
+            return
+        before, when = self.last.get(span.parent_id), (read.end, read.start or 0)
+        if before is None or before[:2] <= when:
+            self.last[span.parent_id] = *when, span
+
+    def failed(self) -> Span | None:
+        """The failed agent, workflow or turn with which the run ended although the span at the top says no error.
+
+        Instrumentation of openai-agents sets the top span OK whatever happened below it. Of each span, from the top
+        one down, the child that ended last decides: a failure that something came after was recovered from. A span
+        with an output of its own got over what failed below it, and an OK of other spans than an agent's or a
+        workflow's is the application's own word.
+        """
+        span: Span | None = self.final.value
+        if span is None or (span.status_source is StatusSource.EXPLICIT and span.operation not in CONTAINERS):
+            return None
+        seen: set[str] = set()
+        while span is not None and span.id not in seen and span.operation in _OUTER and not self.answered.get(span.id):
+            if span.status is Status.ERROR and span.operation in CONTAINERS:
+                return span if seen else None
+            seen.add(span.id)
+            last = self.last.get(span.id)
+            span = last[2] if last is not None else None
+        return None
 
     def _forget(self, told_again: str) -> None:
         """Of a span at the top only the latest version counts."""
@@ -375,7 +420,7 @@ def _asked(read: Read) -> Any:
 def _answered(read: Read) -> Any:
     """What came of it."""
     answered = made_by(read.kept)
-    return answered[1] if answered else read.made.text
+    return answered[1] if answered else read.made.answer if read.made.partial else read.made.text
 
 
 def _plain(found: tuple[str, Any] | None) -> str | None:

@@ -57,6 +57,15 @@ _CLAUDE_CODE: Final = {
 """What Claude Code calls its own spans (``span.type``); it counts cached input apart."""
 _NO_CALLS: Final = frozenset({"create_agent", "plan"})
 """Operations that name a model and don't call it."""
+_LOGFIRE: Final = {
+    "OpenAI Agents trace: {name}": Operation.INVOKE_WORKFLOW,
+    "Agent run: {name!r}": Operation.INVOKE_AGENT,
+    "Function: {name}": Operation.EXECUTE_TOOL,
+    "Guardrail {name!r} {triggered=}": Operation.POLICY,
+}
+"""What Logfire calls the spans of openai-agents (``logfire.msg_template``): what fills the gap is in ``name``."""
+_AGENTS_SDK: Final = {"task": Operation.INVOKE_WORKFLOW, "turn": Operation.TURN}
+"""What openai-agents calls its own spans (``sdk_span_type``)."""
 _PENDING: Final = "pending_span"
 """What Logfire writes when a span begins, below the span itself, which comes when it has ended."""
 _NAMES: Final = {
@@ -72,7 +81,8 @@ MODELS: Final = (
     "ai.model.id",
     "model_name",
 )
-AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.workflow.name")
+AGENTS: Final = ("gen_ai.agent.name", "agent.name", "agent_name")
+WORKFLOWS: Final = ("traceloop.workflow.name",)
 _CONVERSATIONS: Final = ("gen_ai.conversation.id", "session.id", "langfuse.session.id")
 INPUTS: Final = (
     "gen_ai.tool.call.arguments",
@@ -82,6 +92,7 @@ INPUTS: Final = (
     "traceloop.entity.input",
     "ai.prompt",
     "user_prompt",
+    "input",
 )
 OUTPUTS: Final = (
     "gen_ai.tool.call.result",
@@ -91,6 +102,7 @@ OUTPUTS: Final = (
     "output.value",
     "traceloop.entity.output",
     "ai.response.text",
+    "output",
 )
 _COUNTS: Final = (
     (
@@ -203,6 +215,10 @@ def operation_of(kept: Attributes, name: str) -> Operation:
         return _REQUESTS[told]
     if name.startswith("claude_code.") and (told := word(kept.get("span.type"))) is not None:
         return _CLAUDE_CODE.get(told, Operation.OTHER)
+    if (told := word(kept.get("logfire.msg_template"))) in _LOGFIRE:
+        return _LOGFIRE[told]
+    if (told := word(kept.get("sdk_span_type"))) in _AGENTS_SDK:
+        return _AGENTS_SDK[told]
     if "gen_ai.tool.name" in kept:
         return Operation.EXECUTE_TOOL
     if "pydantic_ai.all_messages" in kept or "all_messages_events" in kept or "agent_name" in kept:
@@ -232,6 +248,8 @@ def _ai_sdk(told: str) -> Operation:
 def name_of(kept: Attributes, operation: Operation, name: str) -> str:
     """What a span is called: the tool, agent or model, else as the trace calls it."""
     names = MODELS if operation is Operation.CHAT else _NAMES.get(operation, ())
+    if kept.get("logfire.msg_template") == name:  # several spans have a template in common
+        names = (*names, "name" if name in _LOGFIRE or "sdk_span_type" in kept else "logfire.msg")
     return (first(kept, names) or name or str(operation))[:PREVIEW]
 
 
