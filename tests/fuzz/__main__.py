@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import faulthandler
+import os
 import tempfile
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def main() -> int:
     parser.add_argument("--number", type=int, help="only this directory of that seed; it is kept whole")
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds * 20 + 600, exit=True)  # code that no signal interrupts
-    judge.environment()
+    os.environ.update(judge.ENVIRONMENT)
     keep = options.keep or Path(tempfile.gettempdir()) / "tracetui-fuzz"
     if options.number is not None:
         root = keep / f"{options.mode}-{options.seed}-{options.number}" / "traces"

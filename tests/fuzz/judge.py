@@ -9,17 +9,18 @@ from __future__ import annotations
 
 import builtins
 import io
-import os
 import re
 import resource
 import signal
+import sqlite3
 import sys
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any, Final
+from urllib.parse import quote
 
 import msgspec
 
@@ -36,6 +37,7 @@ from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Unread
 from tracetui.model.ledger import kinds_of
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
+from tracetui.testing import hostile
 from tracetui.testing.normal import plain
 
 MOST_SECONDS: Final = 5.0
@@ -51,6 +53,10 @@ _EXCEPTIONS: Final = "|".join(
 )
 _CAUGHT: Final = re.compile(rf"(?:{_EXCEPTIONS}|ValidationError|DecodeError|EncodeError)\b|needs more memory")
 """How `guard.problem_of` words an exception that no format may raise."""
+
+
+ENVIRONMENT: Final = {"TZ": "UTC", "XDG_STATE_HOME": "/nonexistent", "XDG_CONFIG_HOME": "/nonexistent"}
+"""What the commands run in: no settings and no verdicts of the user."""
 
 
 class Hang(KeyboardInterrupt):
@@ -112,6 +118,8 @@ def _stages(root: Path) -> Iterator[str]:
         yield f"files: {quick.keys() ^ deep.keys()} in one stage only"
     for path, counted in deep.items():
         listed, name = quick.get(path, counted), Path(path).name
+        if not _is_sound(path):
+            continue
         yield from (f"{name}: {words}" for words in _found(listed, counted, deep))
         for first, second in zip(listed.runs, counted.runs, strict=False):
             yield from (f"{name} ({second.ref.format}): {words}" for words in _summaries(first, second))
@@ -121,8 +129,24 @@ def _stages(root: Path) -> Iterator[str]:
             yield from (f"{name}: {words}" for words in ([] if counted.skipped else registry.scores(file)[1]))
 
 
+def _is_sound(path: str) -> bool:
+    """False for a damaged database: the answer depends on which of its indexes is asked."""
+    with Path(path).open("rb") as file:
+        if not hostile.is_database(file.read(100)):
+            return True
+    try:
+        with closing(sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True)) as connection:
+            connection.text_factory = bytes
+            rows = connection.execute("PRAGMA integrity_check").fetchall()
+            return all(row[0] == b"ok" or b"NULL value" in row[0] for row in rows)
+    except sqlite3.Error:
+        return False
+
+
 def _found(listed: Found, counted: Found, every: dict[str, Found]) -> Iterator[str]:
     yield from _caught((*listed.problems, *counted.problems))
+    if counted.kind == "problem" and listed.kind == "listed":
+        return  # what is damaged lies between the parts that the list stage reads
     if (listed.format, listed.kind, listed.part_of) != (counted.format, counted.kind, counted.part_of):
         yield f"the list says {_class(listed)}, the count {_class(counted)}"
     refs = [one.ref for one in listed.runs], [one.ref for one in counted.runs]
@@ -159,7 +183,8 @@ def _summaries(listed: RunSummary, counted: RunSummary) -> Iterator[str]:
     try:
         check_fields(listed)
         check_fields(counted)
-        testing.check_quick(listed, counted, "summary")
+        if not counted.ref.path.endswith(".eval"):  # whose members repeat each other, and contradict if one is changed
+            testing.check_quick(listed, counted, "summary")
     except (AssertionError, TypeError, ValueError) as error:
         yield str(error)
 
@@ -240,9 +265,3 @@ def same_finding(words: str) -> str:
     for pattern, short in _VARYING:
         words = pattern.sub(short, words)
     return words[:120]
-
-
-def environment() -> None:
-    """Keep to what the files say: no settings and no time zone of the user."""
-    os.environ["TZ"] = "UTC"
-    os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = "/nonexistent"

@@ -41,9 +41,15 @@ def build(root: Path, random: Random, only: str | None) -> list[str]:
     chosen = random.sample(there, min(len(there), random.randint(1, MOST_CASES)))
     together = random.random() < 0.6
     for case in chosen:
-        shutil.copytree(case / "input", root if together else root / case.name, dirs_exist_ok=True)
-    _make_old(root)
+        has_log = any(case.rglob("*-wal"))  # which would be taken for that of another database of the same name
+        copy(case, root / case.name if has_log or not together else root)
     return [f"{case.parent.name}/{case.name}" for case in chosen]
+
+
+def copy(case: Path, root: Path) -> None:
+    """Copy the files of a case, which are old then, to those in `root`."""
+    shutil.copytree(case / "input", root, dirs_exist_ok=True)
+    _make_old(root)
 
 
 def files_below(root: Path) -> list[Path]:

@@ -85,7 +85,7 @@ class TraceFile:
             if self._kind == "archive" and contents:
                 with zipfile.ZipFile(self.path, "w", zipfile.ZIP_DEFLATED) as archive:
                     for name, data in contents.items():
-                        archive.writestr(name, data)
+                        archive.writestr(zipfile.ZipInfo(name), data, zipfile.ZIP_DEFLATED)  # without today's date
             elif self._kind == "packed":
                 self.path.write_bytes(zstandard.ZstdCompressor().compress(contents[""]))
             elif contents and changed:
@@ -148,7 +148,8 @@ class _Row:
 
     def values(self) -> Iterator[Value]:
         """The value, and those of JSON in it."""
-        for value in (_value_at(self._holder, self.column, self.column), *_values(self._inner, self.column)):
+        own = [_value_at(self._holder, self.column, self.column)] if self._holder else []  # it may have been deleted
+        for value in (*own, *_values(self._inner, self.column)):
             yield value._replace(replace=self._noting(value.replace), delete=self._noting(value.delete))
 
     def _noting(self, change: Callable[..., None]) -> Callable[..., None]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -123,3 +124,31 @@ def test_any_bytes_are_a_problem_or_another_kind_of_file(
             reason = str(error)
 
     assert reason
+
+
+def test_a_part_whose_main_file_is_nothing_of_its_format_is_listed_itself(tmp_path: Path) -> None:
+    """Else nothing would tell of it."""
+    source = Path(__file__).parent.parent / "formats" / "atif" / "continued" / "input"
+    root = Path(shutil.copytree(source, tmp_path / "traces"))
+    main = root / "ferry" / "trajectory.json"
+    parts = {one.path for one in scan(LocalSource(), [str(root)], deep=False) if one.part_of == str(main)}
+    assert parts
+    main.write_text(main.read_text().replace('"schema_version"', '"version"').replace('"ATIF-v', '"x'))
+
+    found = {one.path: one for one in scan(LocalSource(), [str(root)], deep=False)}
+
+    assert found[str(main)].kind == "ignored"
+    assert any(found[part].kind == "listed" for part in parts)
+    for one in found.values():
+        assert not one.part_of or found[one.part_of].kind == "listed"
+
+
+def test_a_file_is_no_part_of_itself(tmp_path: Path) -> None:
+    """A message of opencode where the file of its session is to be."""
+    path = tmp_path / "storage" / "session" / "p1" / "ses_a.json"
+    path.parent.mkdir(parents=True)
+    path.write_text('{"id":"msg_1","sessionID":"ses_a","role":"user","time":{"created":1}}')
+
+    (found,) = scan(LocalSource(), [str(tmp_path)], deep=False)
+
+    assert found.kind == "listed"

@@ -10,7 +10,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import Format
+from tracetui.formats.base import NO, Format
 from tracetui.formats.guard import problem_of
 from tracetui.live import stray
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
@@ -138,7 +138,8 @@ def look(
                 if chosen is None:
                     return _unclaimed(file), last
                 main = None if named else guard.main_file(chosen, file)
-                if main is not None and (not roots or _is_below(main, roots)):
+                is_part = main is not None and (not roots or _is_below(main, roots))
+                if main is not None and is_part and _is_listed(source, main, file, chosen, only):
                     reason = "part of another file's run"
                     return Found(path=entry.path, format=chosen.name, reason=reason, part_of=main), chosen
                 return _summarize(file, entry, chosen, deep=deep, tell=tell), chosen

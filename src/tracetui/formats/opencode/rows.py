@@ -127,9 +127,9 @@ def _branches(connection: Connection, schema: Schema) -> dict[str, str | None]:
 
 
 def session(connection: Connection, schema: Schema, ident: str) -> Info | None:
-    """The session of that id."""
+    """The session of that id, or None; also finds an id that is stored as no text, or as text that is no UTF-8."""
     found = sessions(connection, schema, "WHERE id IN ({keys})", [ident])
-    return found[0] if found else None
+    return next((one for one in found or sessions(connection, schema) if one.id == ident), None)
 
 
 def newest(connection: Connection, schema: Schema) -> float | None:

@@ -1,0 +1,175 @@
+"""A short run of each fuzzer, and proof that they find what they are to find."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from tests.fuzz import judge, mutate
+from tests.fuzz.campaign import fuzz, make, shrink
+from tests.fuzz.values import TraceFile
+from tracetui.formats import registry
+from tracetui.formats.base import START, Chunk, Cursor
+from tracetui.formats.claude_code import ClaudeCode
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.sources.base import File
+
+SECONDS = 4.0
+"""Of the processor, at most: what is not tried in that time here is tried by ``python3 dev.py fuzz``."""
+
+
+@pytest.fixture(autouse=True)
+def settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in judge.ENVIRONMENT.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.parametrize("mode", [*mutate.CHANGES])
+def test_nothing_is_found(mode: str, tmp_path: Path) -> None:
+    report = fuzz(mode, seed=11, seconds=SECONDS, most=40, keep=tmp_path)
+    assert report.tried
+    assert not report.findings, [one.words for one in report.findings.values()]
+
+
+@pytest.mark.parametrize("name", [*registry.BUILT_IN])
+def test_there_are_ids_to_change_in_every_format_and_the_judge_is_content_before(name: str, tmp_path: Path) -> None:
+    """Also in archives, in databases and in packed files; and what is saved unchanged is read as before."""
+    ids = 0
+    for case in mutate.cases_of(name)[:2]:
+        root = tmp_path / case.name
+        mutate.copy(case, root)
+        assert not list(judge.findings(root))
+        for path in mutate.files_below(root):
+            file = TraceFile(path)
+            ids += sum(value.names_an_id for value in file.values())
+            file.save()
+        assert not list(judge.findings(root))
+    assert ids >= 3
+
+
+@pytest.mark.parametrize("mode", [*mutate.CHANGES])
+def test_a_seed_makes_the_same_directories(mode: str, tmp_path: Path) -> None:
+    made = []
+    for name in ("one", "other"):
+        words = [make(tmp_path / name / str(number), mode, 5, number, None) for number in range(8)]
+        made.append(
+            (words, {str(p.relative_to(tmp_path / name)): p.read_bytes() for p in mutate.files_below(tmp_path / name)})
+        )
+    assert made[0] == made[1]
+    assert len(set(made[0][0])) == 8
+
+
+# ---- the fuzzers would fail
+
+
+class _Planted(ClaudeCode):
+    """A format with a bug."""
+
+    def sniff(self, file: File) -> int:
+        return super().sniff(file)
+
+
+class _RaisesForIds(_Planted):
+    """The one that was found in 1 of 66 directories: an id becomes the name of a file."""
+
+    def whole_of(self, file: File) -> str | None:
+        line = json.loads(file.head.partition(b"\n")[0] or b"{}")
+        str(line.get("sessionId") if isinstance(line, dict) else "").encode()
+        return super().whole_of(file)
+
+
+class _Miscounts(_Planted):
+    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
+        for item in super().summarize(file, deep=deep):
+            wrong = deep and isinstance(item, RunSummary) and item.spans is not None
+            yield msgspec.structs.replace(item, spans=(item.spans or 0) + 1) if wrong else item  # type: ignore[union-attr]
+
+
+class _ListsOther(_Planted):
+    def summarize(self, file: File, *, deep: bool) -> Iterator[RunSummary | Problem]:
+        for item in super().summarize(file, deep=deep):
+            yield item if deep or isinstance(item, Problem) else msgspec.structs.replace(item, name="another")
+
+
+class _HasNoBodies(_Planted):
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        raise KeyError(span.id)
+
+
+class _NeverReadsOn(_Planted):
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        return super().read(file, ref)
+
+
+class _Hangs(_Planted):
+    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+        while True:
+            pass
+
+
+class _LosesFiles(_Planted):
+    """Each of its files is a part of another one."""
+
+    def whole_of(self, file: File) -> str | None:
+        return next((one.path for one in file.folder().entries if one.path != file.path), None)
+
+
+BUGS = {
+    _RaisesForIds: "UnicodeEncodeError",
+    _Miscounts: "the count and the full read differ: spans",
+    _ListsOther: "name is 'another' in the list stage",
+    _HasNoBodies: "KeyError",
+    _NeverReadsOn: "read again it differs",
+    _Hangs: "hang: over",
+    _LosesFiles: "which is part of another",
+}
+
+
+@pytest.fixture
+def planted(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[type[_Planted]], None]]:
+    """Puts a format in the place of the one for Claude Code."""
+
+    def forget() -> None:
+        registry.load.cache_clear()
+        registry.formats.cache_clear()
+
+    def plant(bug: type[_Planted]) -> None:
+        monkeypatch.setitem(registry.BUILT_IN, "claude-code", f"{__name__}:{bug.__name__}")
+        forget()
+
+    yield plant
+    monkeypatch.undo()
+    forget()
+
+
+@pytest.mark.parametrize(("bug", "words"), BUGS.items(), ids=[bug.__name__.strip("_") for bug in BUGS])
+def test_a_planted_bug_is_found(
+    bug: type[_Planted],
+    words: str,
+    planted: Callable[[type[_Planted]], None],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    planted(bug)
+    monkeypatch.setattr(judge, "MOST_SECONDS", 0.3 if bug is _Hangs else judge.MOST_SECONDS)
+    assert any(words in one for number in range(0, 300, 5) for one in _found_in(range(number, number + 5)))
+
+
+def _found_in(numbers: range) -> list[str]:
+    report = fuzz("ids", seed=2, seconds=60.0, most=len(numbers), only="claude-code", first=numbers.start)
+    return [one.words for one in report.findings.values()]
+
+
+def test_a_finding_is_kept_as_small_as_it_gets(planted: Callable[[type[_Planted]], None], tmp_path: Path) -> None:
+    planted(_Miscounts)
+    root = tmp_path / "traces"
+    for case in mutate.cases_of("claude-code")[:2]:
+        mutate.copy(case, root / case.name)
+    before = sum(path.stat().st_size for path in mutate.files_below(root))
+    shrink(root, tmp_path / "kept", judge.same_finding(next(judge.findings(root))), commands=False)
+    assert any("spans" in words for words in judge.findings(tmp_path / "kept"))
+    assert len(mutate.files_below(tmp_path / "kept")) == 1
+    assert sum(path.stat().st_size for path in mutate.files_below(tmp_path / "kept")) < before
