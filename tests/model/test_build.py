@@ -312,7 +312,10 @@ def growing(count: int, parents: Callable[[int], str | None]) -> Run:
     ],
 )
 def test_deep_and_cyclic_spans_cost_as_much_as_others(parent: Callable[[int, int], str | None]) -> None:
-    few, many = (steps_of(lambda count=count: growing(count, lambda i: parent(i, count))) for count in (500, 2000))
+    def steps(count: int) -> int:
+        return steps_of(lambda: growing(count, lambda i: parent(i, count)))
+
+    few, many = steps(500), steps(2000)
 
     assert many < 6 * few, "four times as many spans take at most about four times as long"
 
@@ -328,6 +331,6 @@ def test_the_root_of_a_cut_cycle_has_no_parent() -> None:
 def test_the_text_of_a_deep_run_grows_with_its_spans_and_not_with_their_depth() -> None:
     run = from_scratch([Span(id=str(i), name="n", parent_id=str(i - 1) if i else None) for i in range(500)])
 
-    last = list(span_lines(run, 499))[0]
+    last = next(iter(span_lines(run, 499)))
     assert len(last) < 200
     assert "(depth 499) " in last

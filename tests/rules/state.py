@@ -8,21 +8,24 @@ from typing import Final
 
 CACHES: Final = frozenset({"cache", "lru_cache", "cached"})
 MUTATORS: Final = frozenset(
-    "add append appendleft clear discard extend insert move_to_end pop popitem popleft remove setdefault sort update".split()
+    {"add", "append", "appendleft", "clear", "discard", "extend", "insert", "move_to_end", "pop", "popitem", "popleft"}
+    | {"remove", "setdefault", "sort", "update"}
 )
 
 
 def process_state(source: str) -> Iterator[tuple[int, str]]:
     """Line and name of each cached function, and of each module or class variable that a function changes."""
     tree = ast.parse(source)
-    shared = {name for body in (tree, *_classes(tree)) for name in _assigned(body)}
+    bodies: list[ast.Module | ast.ClassDef] = [tree, *_classes(tree)]
+    shared = {name for body in bodies for name in _assigned(body)}
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             if any(_last_name(decorator) in CACHES for decorator in function.decorator_list):
                 yield function.lineno, function.name
             own = _local_names(function)
             for node in ast.walk(function):
-                yield from ((node.lineno, name) for name in _changed(node) if name in shared and name not in own)
+                line = getattr(node, "lineno", function.lineno)
+                yield from ((line, name) for name in _changed(node) if name in shared and name not in own)
 
 
 def _classes(tree: ast.Module) -> Iterator[ast.ClassDef]:

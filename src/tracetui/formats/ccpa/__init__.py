@@ -102,8 +102,9 @@ def _skim(file: File) -> Header | None:
         elif kind_of(record) == "user_prompt":
             session.prompt = content_text(record.get("text"))[:PREVIEW]
             break
-    else:
-        return None
+    else:  # of a long session the deep pass finds the prompt
+        if session.start is None or file.stat.size <= HEAD_SIZE:
+            return None
     end = _last_end(file)
     if end is not None:
         if end_word(end) is None:

@@ -216,6 +216,8 @@ def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
         if begin + len(data) < offset + PIECE:
             return False
         offset += PIECE
+        if data[-1] == 0:  # perhaps the beginning of a hole, which holds nothing
+            offset = max(offset, file.next_data(offset))
 
 
 def _scan_members(file: File, needle: Needle) -> Generator[None, None, bool]:
