@@ -5,7 +5,6 @@ is delivered later is what was seen later.
 from __future__ import annotations
 
 import gc
-import os
 import threading
 import time
 from collections import OrderedDict
@@ -16,9 +15,9 @@ from typing import Any, Final
 from tracetui.formats import registry
 from tracetui.formats.base import Composed, Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
+from tracetui.live.file_relations import FileRelations
 from tracetui.live.hot import Hot
 from tracetui.live.mail import Mailbox, Watching
-from tracetui.live.file_relations import FileRelations
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.traffic import Traffic
 from tracetui.live.watching.watch import Change, Watch
@@ -299,7 +298,7 @@ class Lister:
         if found.kind == "problem" and left > 0:
             self._agenda.move(found.path, now + left)
             return True
-        if any(run.seems_running for run in found.runs):
+        if any(run.seems_running or run.unfinished for run in found.runs):
             self._agenda.move(found.path, now + running_for(still))
         else:
             self._agenda.drop(found.path)

@@ -30,7 +30,6 @@ from tracetui.model import (
 )
 from tracetui.model.build import CONTAINERS
 
-
 _ASKING: Final = frozenset({"user", "system", "custom task input"})
 """Names of messages that want an answer."""
 

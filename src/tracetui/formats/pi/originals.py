@@ -14,6 +14,7 @@ from tracetui.formats.scalars import text
 from tracetui.formats.tail import MAX_LINE, record_on, records_in
 from tracetui.sources.base import File
 
+
 class Copies(NamedTuple):
     """Which entries that a session copied count in other ones."""
 

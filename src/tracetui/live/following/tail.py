@@ -14,9 +14,9 @@ from typing import Any, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.agenda import RETRY_SECONDS, Agenda
+from tracetui.live.file_relations import FileRelations
 from tracetui.live.following.followed import Followed
 from tracetui.live.following.followed_file import FollowedFile
-from tracetui.live.file_relations import FileRelations
 from tracetui.live.scan import Found, entries, look
 from tracetui.live.watching.watch import Change, Watch
 from tracetui.model import Problem, RunRef
