@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 from importlib.metadata import EntryPoint
 from pathlib import Path
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 import tracetui
-from tests.cli.run import Cli
+from tests.cli.run import LONG_AGO, Cli
 from tests.shared import ROOT
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
@@ -407,3 +408,16 @@ def test_a_run_of_several_models_costs_in_the_list_what_it_costs_alone(
     monkeypatch.setenv(prices.SWITCH, "on")
     listed, alone = costs()
     assert listed == alone is not None
+
+
+def test_a_last_line_that_is_cut_off_is_a_problem_in_every_command(cli: Cli, tmp_path: Path) -> None:
+    path = next((tmp_path / "traces" / "ccpa").rglob("*.jsonl"))
+    data = path.read_bytes().rstrip(b"\n")
+    path.write_bytes(data[: data.rfind(b"\n") + 20])
+    os.utime(path, (LONG_AGO, LONG_AGO))
+    (run,) = [run for run in cli("ls", "--json", str(path)).data]
+    assert run["problems"] == 1
+    shown = cli("show", "--json", str(path)).data
+    assert [problem["where"] for problem in shown["problems"]] == ["last line"]
+    for words in (("show",), ("doctor",)):
+        assert "cut off: 19 bytes" in cli(*words, str(path)).text, words

@@ -31,6 +31,7 @@ from tracetui.model import (
     text_of,
 )
 from tracetui.sources.local import LocalSource
+from tracetui.views.runs import outcome
 
 FIXTURES = Path(__file__).parent / "penelope"
 SOURCE = LocalSource()
@@ -92,7 +93,7 @@ def sniffed(path: Path) -> int:
             None,
         ),
         ("summary_only", "discount", Status.ERROR, "max_turns", (2, 1, 1, 0), "goal not met", "Error: rate limited"),
-        ("error", "nightly", Status.ERROR, "error", (0, 0, 0, 0), "goal not met", "Target ep_9 is not reachable"),
+        ("error", "nightly", Status.ERROR, "error", (0, 0, 0, 0), "", "Target ep_9 is not reachable"),
         (
             "early",
             "contract",
@@ -354,6 +355,27 @@ def test_the_cause_of_a_failed_run(
     assert read(path).summary.first_error == cause
     if kind == word:
         assert cause.message == "ended after 3 of 10 turns"
+
+
+@pytest.mark.parametrize(
+    ("findings", "evaluation", "message"),
+    [
+        (["✗ Test error", "Error: no route to host"], None, "Error: no route to host"),
+        (["Error: no route to host"], {"criteria_evaluations": [{"criterion": "Polite", "met": False}]}, None),
+        (["Error: no route to host"], {"reason": "There is no conversation.", "score": 0.0}, None),
+        ([], {"reason": "There is no conversation."}, "There is no conversation."),
+    ],
+)
+def test_a_test_that_broke_down_before_its_first_turn_says_its_error(
+    tmp_path: Path, findings: list[str], evaluation: Any, message: str | None
+) -> None:
+    document = {**loaded("error"), "findings": findings, "goal_evaluation": evaluation, "goal_achieved": False}
+    path = written(tmp_path, document)
+    for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
+        assert found.outcome == ""
+        assert "".join(piece.text for piece in outcome(found)) == (message or findings[0])
+        assert found.first_error is not None
+        assert found.first_error.type is None
 
 
 def test_a_good_run_has_no_cause_of_its_own(tmp_path: Path) -> None:

@@ -307,7 +307,7 @@ def test_what_was_copied_from_an_original_that_is_gone_counts_once(case: Path, g
         full = read(Path(run.ref.path))
         assert plain(full.summary) == plain(run)
         copied = [one for one in full.spans if one.taken_over and one.operation is Operation.CHAT]
-        assert {one.usage is not None for one in copied} <= {any(COUNTED_COPY == one.note for one in copied)}
+        assert {one.usage is not None for one in copied} <= {any(one.note == COUNTED_COPY for one in copied)}
 
 
 @with_case(["fork"])

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tracetui.model import Header, Ledger, Operation, Problem, RunRef, RunSummary, Span, Unread
+from tracetui.model import LAST_LINE, Header, Ledger, Operation, Problem, RunRef, RunSummary, Span, Unread
 from tracetui.model.build import RunBuilder
 from tracetui.model.ledger import MORE_KINDS, MOST_KINDS, MOST_WRITERS, kinds_of, total
 from tracetui.model.span import Body
@@ -56,9 +56,14 @@ def test_problems_say_what_is_lost_and_what_is_torn() -> None:
     assert summary(problems=problems[1:2], size=20).unread is None
 
 
+CUT = (Problem("/a", LAST_LINE, "cut off", 6, True),)
+
+
 def test_a_line_that_is_being_written_is_not_torn() -> None:
-    assert summary(size=20, unfinished=6, moving=True).unread is None
-    assert summary(size=20, unfinished=6).unread == Unread((), 1, 6)
+    assert summary(size=20, unfinished=CUT, moving=True).problems == 0
+    assert summary(size=20, unfinished=CUT).problems == 1
+    assert summary(size=20, unfinished=CUT, moving=True).unread is None
+    assert summary(size=20, unfinished=CUT).unread == Unread((), 1, 6)
 
 
 def test_nothing_is_lost_of_a_size_that_is_not_known() -> None:

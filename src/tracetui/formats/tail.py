@@ -18,7 +18,7 @@ from tracetui.formats.base import START, Chunk, Cursor
 from tracetui.formats.calls import as_json
 from tracetui.formats.decode import MAX_LENIENT, decode
 from tracetui.formats.lines import BLOCK, Line, lines
-from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, Span
+from tracetui.model import LAST_LINE, Body, Header, Problem, Run, RunBody, RunRef, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
@@ -80,17 +80,24 @@ class Reader(NamedTuple):
 class Ahead(msgspec.Struct, frozen=True):
     """What was made of a last line that has no newline yet: it must be taken back if that line ends otherwise."""
 
+    path: str
     size: int
     hash: bytes
     taken: bool
     """It was taken for a record."""
     told: bool
     """Problems of it were reported."""
+    blank: bool
+    """There is nothing but white space on it."""
 
 
-def waiting(*ahead: Ahead | None) -> int:
-    """Bytes of last lines of which nothing was made yet."""
-    return sum(one.size for one in ahead if one is not None and not one.taken and not one.told)
+def unfinished(*ahead: Ahead | None) -> tuple[Problem, ...]:
+    """Last lines of which nothing was made yet: problems, unless somebody is writing them."""
+    return tuple(
+        Problem(one.path, LAST_LINE, f"cut off: {one.size} bytes that are no whole record", one.size, torn=True)
+        for one in ahead
+        if one is not None and not (one.taken or one.told or one.blank)
+    )
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -216,14 +223,14 @@ def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: 
     stat = file.stat
     offset, number = place.offset, place.line
     check = place.check
-    unfinished: Line | None = None
+    last: Line | None = None
     done = True
     for line in lines(file, offset, number, limit=MAX_LINE, end=stat.size):
         if perf_counter() > deadline and offset > place.offset:
             done = False
             break
         if not line.whole:
-            unfinished = line
+            last = line
             break
         if reader.wanted is None or reader.wanted(line.data):
             _take(session, line)
@@ -232,14 +239,14 @@ def _read(reader: Reader, file: File, place: Place, session: Session, *, reset: 
     spans, problems = session.spans, session.problems
     kept: Session = session.copy()
     ahead = None
-    if unfinished is not None:
-        session, ahead = _look_ahead(kept, unfinished)
+    if last is not None:
+        session, ahead = _look_ahead(kept, last, file.path)
         spans, problems = spans | session.spans, problems + session.problems
     edges = place.edges if offset == place.offset else edges_of(file, offset)
     header, body = reader.told(session, file)
     return Chunk(
         spans=list(spans.values()),
-        header=msgspec.structs.replace(header, unfinished=waiting(ahead)),
+        header=msgspec.structs.replace(header, unfinished=unfinished(ahead)),
         body=body,
         problems=problems,
         cursor=Place(stat, kept, offset, number, edges, check, ahead, done and settled(stat)),
@@ -275,7 +282,7 @@ def _lose(session: Session, line: Line, reason: str, *, torn: bool = True) -> No
     session.problems[told:] = lost
 
 
-def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
+def _look_ahead(before: Session, line: Line, path: str) -> tuple[Session, Ahead]:
     """The session as it will be if this line is finished, and what that says beyond the finished lines.
 
     A line that is only half there is live, unless the session ended before it.
@@ -287,7 +294,8 @@ def _look_ahead(before: Session, line: Line) -> tuple[Session, Ahead]:
     elif before.ended and not line.data.isspace():
         _lose(session, line, "cut off: the line does not end, and it comes after the end of the session")
     told = bool(session.problems)
-    return session, Ahead(len(line.data), _hash(line.data), record is not None, told)
+    size, blank = len(line.data) + line.skipped, not line.data.strip(_BLANK)
+    return session, Ahead(path, size, _hash(line.data), record is not None, told, blank)
 
 
 def _object(line: Line) -> dict[str, Any] | None:

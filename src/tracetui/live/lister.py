@@ -327,7 +327,7 @@ class Lister:
         if found.kind == "problem" and left > 0:
             self._agenda.move(found.path, now + left)
             return True
-        if any(run.seems_running for run in found.runs):
+        if any(run.seems_running or run.unfinished for run in found.runs):
             self._agenda.move(found.path, now + running_for(still))
         else:
             self._agenda.drop(found.path)

@@ -3,6 +3,7 @@
 from tracetui.model.ledger import Ledger, Unread
 from tracetui.model.message import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 from tracetui.model.run import (
+    LAST_LINE,
     Criterion,
     FirstError,
     Header,
@@ -40,6 +41,7 @@ __all__ = [
     "COPIED",
     "COUNTED_COPY",
     "INHERITED",
+    "LAST_LINE",
     "MESSAGE_LIMIT",
     "PREVIEW",
     "Binding",

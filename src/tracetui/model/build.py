@@ -78,7 +78,7 @@ class RunBuilder:
     def summary(self, *, modified_at: float = 0.0, moving: bool = False, failure: Problem | None = None) -> RunSummary:
         """The summary of the run as known so far: that of `build`, for less."""
         self._bring_up()
-        return self._summary(len(self._all_problems(failure)), modified_at, moving)
+        return self._summary(len(self._all_problems(failure, moving=moving)), modified_at, moving)
 
     def build(
         self,
@@ -91,7 +91,7 @@ class RunBuilder:
         """The run as known so far; `failure` is a problem that it has now, and may not have the next time."""
         self._revision += 1
         self._bring_up()
-        tree, problems = self._tree, self._all_problems(failure)
+        tree, problems = self._tree, self._all_problems(failure, moving=moving)
         if self._shape is None:
             self._shape = tuple(tree.depths), tuple(tree.sizes), tree.index.copy()
         depths, sizes, index = self._shape
@@ -116,11 +116,12 @@ class RunBuilder:
         header = self._header or Header(id=self._ref.key or self._ref.path, name=self._ref.path, ended=False)
         return summary_of(self._ref, header, tally, modified_at=modified_at, moving=moving)
 
-    def _all_problems(self, failure: Problem | None) -> tuple[Problem, ...]:
+    def _all_problems(self, failure: Problem | None, *, moving: bool) -> tuple[Problem, ...]:
         header = self._header
+        cut = header.unfinished if header is not None and not moving else ()
         to_come = header is not None and header.by_start and not header.ended  # a parent may come after those below it
         mended = self._tree.problems(self._ref.path, parents_to_come=to_come)
-        return (*self._problems, *([failure] if failure else ()), *mended)
+        return (*self._problems, *cut, *([failure] if failure else ()), *mended)
 
     def _bring_up(self) -> None:
         """Put what came since the last time in its place."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -32,6 +32,12 @@ def quote_key(key: str) -> str:
     return key.replace("%", "%25").replace("/", "%2F").replace("#", "%23")
 
 
+TREE: Final = "spans"
+"""Where problems of the tree of spans are: a parent that is not there."""
+LAST_LINE: Final = "last line"
+"""Where a file ends that was cut off."""
+
+
 class Problem(msgspec.Struct, frozen=True, gc=False):
     """Something that could not be read: in which file, where in it (``line 3``, ``byte 812``, ``steps[2]``), why."""
 
@@ -42,6 +48,11 @@ class Problem(msgspec.Struct, frozen=True, gc=False):
     """Bytes of the file that nothing is shown of because of it; None where all that was said is shown all the same."""
     torn: bool = False
     """It is a line (or a document) that is cut off or broken: the writer, not the reader, is at fault."""
+
+    @property
+    def may_pass(self) -> bool:
+        """Whether what comes next may mend it: it is about the tree of spans, or about the last line."""
+        return self.where in (TREE, LAST_LINE)
 
 
 class FirstError(msgspec.Struct, frozen=True, gc=False):
@@ -119,8 +130,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """Version of the program that wrote it, as the trace says it (the last one, where several wrote)."""
     size: int | None = None
     """Bytes of the run's files, or of its part of a file that holds several; None where that cannot be told."""
-    unfinished: int = 0
-    """Bytes of last lines that are no record yet: they are torn once nobody writes any more."""
+    unfinished: tuple[Problem, ...] = ()
+    """Last lines that are no record yet: they are problems once nobody writes any more."""
     fields: Kinds = ()
     """Unknown fields of records of known kinds, as `formats.fields` counts them; nothing before the deep pass."""
 
@@ -178,6 +189,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Bytes of what was read of it."""
     unread: Unread | None = None
     """What of it was not understood; None for nothing, as nearly always, and before the deep pass."""
+    unfinished: bool = False
+    """Its file changed just now, and its last line is no record yet."""
     modified_at: float = 0.0
     """Modification time of the file: the order until start times are known, and for runs without one."""
     deep: bool = False

@@ -223,6 +223,7 @@ def summary_of(
         writer=_shared(header.writer),
         size=header.size,
         unread=None if tally is None else _unread(header, tally, moving=moving),
+        unfinished=tally is not None and moving and bool(header.unfinished),
         modified_at=modified_at,
         deep=tally is not None,
     )
@@ -251,8 +252,8 @@ def _duration(header: Header, tally: Tally | None) -> tuple[float | None, float 
 
 
 def _unread(header: Header, tally: Tally, *, moving: bool) -> Unread | None:
-    cut = 0 if moving else header.unfinished
-    return unread(tally.unknown, tally.torn + (cut > 0), tally.unread + cut, header.fields)
+    cut = [] if moving else [problem.lost or 0 for problem in header.unfinished]
+    return unread(tally.unknown, tally.torn + len(cut), tally.unread + sum(cut), header.fields)
 
 
 def _shared(text: str | None) -> str | None:

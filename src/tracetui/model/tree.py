@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
-from tracetui.model.run import Problem
+from tracetui.model.run import TREE, Problem
 from tracetui.model.span import Span
 
 
@@ -79,9 +79,9 @@ class Tree:
         """What was mended, told of the trace at `path`; that parents are missing is no problem if they are to come."""
         found = []
         if self._orphans and not parents_to_come:
-            found.append(Problem(path, "spans", f"{self._orphans} spans name a parent that is not in the trace"))
+            found.append(Problem(path, TREE, f"{self._orphans} spans name a parent that is not in the trace"))
         if self._cut:
-            found.append(Problem(path, "spans", f"{self._cut} cycles of parents were cut"))
+            found.append(Problem(path, TREE, f"{self._cut} cycles of parents were cut"))
         return found
 
     def _append(self, span: Span, depth: int) -> None:

@@ -187,7 +187,7 @@ class _Parts:
     def header(self, chunk: Chunk, told: Header) -> Header:
         """The header of the run, by that of the session itself and all files."""
         places = [chunk.cursor, *(held.place for held in self.held.values() if held.place is not None)]
-        size, cut = sum(place.stat.size for place in places), tail.waiting(*(place.ahead for place in places))
+        size, cut = sum(place.stat.size for place in places), tail.unfinished(*(place.ahead for place in places))
         fields = unknown_fields(*(place.session.facts.strange for place in places))
         return replace(told, size=size, unfinished=cut, fields=fields)
 

@@ -19,8 +19,8 @@ from tracetui.formats.codex.turns import leave
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.lines import BLOCK, Line, lines
 from tracetui.formats.scalars import child, moment, string, whole
-from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on, waiting
-from tracetui.model import INHERITED, Header, Operation, RunBody, Span
+from tracetui.formats.tail import MAX_LINE, Place, Reader, parse, read_on, unfinished
+from tracetui.model import INHERITED, Header, Operation, Problem, RunBody, Span
 from tracetui.sources.base import MOVING_SECONDS, File
 
 DEPTH: Final = 16
@@ -59,9 +59,9 @@ class Reading(msgspec.Struct, frozen=True):
         return before + sum(place.stat.size for place in self.places)
 
     @property
-    def unfinished(self) -> int:
-        """Bytes of last lines that are no record yet."""
-        return waiting(*(place.ahead for place in self.places))
+    def unfinished(self) -> tuple[Problem, ...]:
+        """Last lines that are no record yet."""
+        return unfinished(*(place.ahead for place in self.places))
 
     @property
     def places(self) -> list[Place]:

@@ -38,7 +38,7 @@ def read_trace(file: File, key: str, cursor: Cursor) -> Chunk:
     place = cursor if isinstance(cursor, Place) else None
     chunk = read_on(reader, file, place)
     if chunk.header is not None:  # of which trace an unfinished line is nobody knows: it is told of the file
-        chunk = msgspec.structs.replace(chunk, header=msgspec.structs.replace(chunk.header, unfinished=0))
+        chunk = msgspec.structs.replace(chunk, header=msgspec.structs.replace(chunk.header, unfinished=()))
     if cursor is not None and place is None:  # it was a document
         return msgspec.structs.replace(chunk, reset=True)
     return chunk

@@ -65,6 +65,18 @@ class Result:
         return self.word is None or status_of(self.word) is not Status.RUNNING
 
     @property
+    def is_judged(self) -> bool:
+        """False for a test that broke down before anything was judged: that its goal is not met is no finding then."""
+        if plain_word(self.word or "") != "error":
+            return True
+        return bool(self.evaluation) and self.has_turns
+
+    @property
+    def has_turns(self) -> bool:
+        """Whether there is any turn, readable or not."""
+        return any(sequence(self.root.get(name)) for name in TURNS)
+
+    @property
     def times(self) -> tuple[float | None, str | None, float | None]:
         """Start, zone and milliseconds."""
         start, zone = moment(self.root.get("start_time"))
@@ -142,7 +154,7 @@ def counts_of(result: Result) -> tuple[int | None, int | None]:
 
 
 def _outcome(result: Result) -> str:
-    if result.achieved is None or not result.ended:
+    if result.achieved is None or not result.ended or not result.is_judged:
         return ""
     met, total = counts_of(result)
     score = number(result.evaluation.get("score"))
@@ -162,6 +174,8 @@ def _cause(result: Result, call_failed: bool | None, last_failed: bool | None) -
     word = plain_word(result.word or "failure")
     if word == "failure" and (unmet := _unmet(result)):
         return unmet
+    if not result.is_judged and (call_failed is False or not result.has_turns):
+        return _end(result)
     blamed = last_failed if word in ("timeout", *TURN_LIMIT) else call_failed
     return (_unmet(result) or _end(result)) if blamed is False else None
 
@@ -177,14 +191,16 @@ def _unmet(result: Result) -> FirstError | None:
 def _end(result: Result) -> FirstError:
     """The end reason: that of the evaluation, else what was found, else how far it came."""
     reason = string(result.evaluation.get("reason"))
-    if reason:
+    if reason and result.is_judged:
         return FirstError(reason, "goal not met")
     findings = [item for item in sequence(result.root.get("findings")) if isinstance(item, str) and item]
     telling = [item for item in findings if not _HOLLOW.match(item)]
-    word = result.word or "goal not met"
+    word = (result.word or "goal not met") if result.is_judged else None  # that it is an error goes without saying
     used, limit = whole(result.root.get("turns_used")), whole(result.config.get("max_turns"))
     if telling:
         return FirstError("; ".join(telling), word)
+    if reason:
+        return FirstError(reason, word)
     if used is not None and limit is not None:
         return FirstError(f"ended after {used} of {limit} turns", word)
-    return FirstError(findings[0] if findings else word, word)
+    return FirstError(findings[0] if findings else result.word or "goal not met", word)

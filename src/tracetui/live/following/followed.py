@@ -9,7 +9,7 @@ from typing import Final
 
 from tracetui.live.agenda import Agenda, running_for
 from tracetui.live.following.followed_file import FollowedFile
-from tracetui.live.following.track import ENDED, TREE, Known, Track, plain, same_but_for_time
+from tracetui.live.following.track import ENDED, Known, Track, plain, same_but_for_time
 from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.model.event import Event, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.sources.base import Source
@@ -18,8 +18,8 @@ from tracetui.store.relations import Relations
 READERS: Final = 256
 """Runs whose readers are kept; those of runs that have ended go first."""
 
-TREE_PROBLEMS: Final = 2
-"""So many problems at the end of those of a run may be about its tree."""
+PASSING_PROBLEMS: Final = 16
+"""So many problems at the end of those of a run may pass."""
 
 
 class Followed:
@@ -163,7 +163,7 @@ class Followed:
             yield from self._ending(file, known, run)
 
     def _problems(self, file: FollowedFile, track: Track, run: Run) -> Iterator[Event]:
-        passing = [problem for problem in run.problems[-TREE_PROBLEMS:] if problem.where == TREE]
+        passing = [problem for problem in run.problems[-PASSING_PROBLEMS:] if problem.may_pass]
         for problem in (*track.problems(run), *(passing if file.still else ())):
             yield from file.problem(problem)
         if passing and not file.still:
@@ -175,7 +175,7 @@ class Followed:
         if ended is not None and ended is not known.ended:
             yield RunEnded(known.summary)
         known.ended = ended
-        if summary.seems_running:
+        if summary.seems_running or summary.unfinished:
             now = time.monotonic()
             self._agenda.add(file.entry.path, now + running_for(now - file.changed))
 

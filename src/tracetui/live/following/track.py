@@ -12,8 +12,6 @@ from tracetui.model import Problem, Run, RunRef, RunSummary, Status
 from tracetui.sources.base import LinkLost, Source
 
 ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
-TREE: Final = "spans"
-"""Where problems are that the next span may mend: a parent that is not there yet."""
 
 
 class Known(msgspec.Struct):
@@ -32,7 +30,7 @@ class Known(msgspec.Struct):
 
 def plain(summary: RunSummary) -> RunSummary:
     """A summary to compare: what is not told of it left out."""
-    return msgspec.structs.replace(summary, modified_at=0.0, size=None, unread=None)
+    return msgspec.structs.replace(summary, modified_at=0.0, size=None, unread=None, unfinished=False)
 
 
 def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
@@ -42,7 +40,7 @@ def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
 
 def _settled(summary: RunSummary) -> RunSummary:
     status = Status.UNKNOWN if summary.seems_running else summary.status
-    return msgspec.structs.replace(summary, modified_at=0.0, status=status, size=None, unread=None)
+    return msgspec.structs.replace(summary, modified_at=0.0, status=status, size=None, unread=None, unfinished=False)
 
 
 class Track:
@@ -120,8 +118,8 @@ class Track:
                 self._missing.add(span.parent_id)
 
     def problems(self, run: Run) -> list[Problem]:
-        """Problems of the run that were not looked at before; those of its tree, which the next span may mend, not."""
-        lasting = [problem for problem in run.problems[self._problems :] if problem.where != TREE]
+        """Problems of the run that were not looked at before; those that may pass not."""
+        lasting = [problem for problem in run.problems[self._problems :] if not problem.may_pass]
         self._problems += len(lasting)
         return lasting
 
