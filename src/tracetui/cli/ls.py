@@ -11,7 +11,7 @@ from tracetui.cli.output import complain, nothing, write_bytes, write_lines
 from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.errors import UsageError
-from tracetui.export.listing import listing
+from tracetui.export.listing import listing, part_notes
 from tracetui.live.load import Shared, read_run
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary
@@ -66,7 +66,8 @@ def print_listing(args: argparse.Namespace) -> Listing:
             replays = Relations(everything.runs).replay_addresses()
             write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates))
         elif found.runs or found.problems:
-            write_lines(listing(shown.runs, shown.problems, screen_for(aim.places, everything.runs)))
+            screen = screen_for(aim.places, everything.runs)
+            write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:

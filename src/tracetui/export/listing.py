@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
+from os.path import basename
 from shlex import quote
 from typing import Final, NamedTuple
 
 from tracetui.export.table import Column, Table
 from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store.relations import split_traces, uncounted_parts
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
 from tracetui.views.chart import tokens_of
 from tracetui.views.naming import called
@@ -57,13 +59,19 @@ class Screen(NamedTuple):
         return clean(f"tracetui show {place}ID")
 
 
-def listing(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen | None = None) -> Iterator[Clean]:
+def listing(
+    runs: Sequence[RunSummary],
+    problems: Sequence[Problem],
+    screen: Screen | None = None,
+    notes: Mapping[RunRef, str] | None = None,
+) -> Iterator[Clean]:
     """The lines of the table. Addresses are never cut, so that they can be used: where `screen` has no room for them,
-    there are ids instead, and a line above says how to use one."""
-    whole = Table(_WHOLE, chain(map(_run_cells, runs), map(_problem_cells, problems)))
+    there are ids instead, and a line above says how to use one. `notes` are put after the outcome of a run."""
+    notes = notes or {}
+    whole = Table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)))
     if screen is None or whole.room <= screen.width:
         return whole.lines(None if screen is None else screen.width)
-    rows = [_narrow_cells(run, screen) for run in runs]
+    rows = [_narrow_cells(run, screen, notes) for run in runs]
     broken = (_narrow_problem(problem, screen) for problem in problems)
     return chain(_above(runs, problems, screen), Table(_NARROW, rows).lines(screen.width) if rows else (), broken)
 
@@ -75,8 +83,18 @@ def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Scre
     yield truncate_middle(Clean(f"{counts} · {screen.usage}"), screen.width)
 
 
-def _narrow_cells(run: RunSummary, screen: Screen) -> tuple[Clean, ...]:
-    whole = _run_cells(run)
+def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
+    """What to say of runs that are parts of one trace: ``[part 1 of 2 of its trace, also in b.jsonl]``."""
+    notes = {}
+    for refs in split_traces(runs).values():
+        for place, ref in enumerate(refs, 1):
+            others = ", ".join(basename(other.path) for other in refs if other != ref)
+            notes[ref] = f"[part {place} of {len(refs)} of its trace, also in {others}]"
+    return notes
+
+
+def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
+    whole = _run_cells(run, notes)
     return (whole[0], since(run, screen.now), *whole[2:6], clean(screen.names[run.ref]), whole[-1])
 
 
@@ -90,7 +108,7 @@ def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
     return Clean(f"{head}  {path}  {truncate(reason, room - cells(path))}".rstrip())
 
 
-def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
+def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
     return (
         Clean(run.status.value),
         started(run),
@@ -99,8 +117,12 @@ def _run_cells(run: RunSummary) -> tuple[Clean, ...]:
         tokens(tokens_of(run.usage)),
         truncate(called(run), _WHOLE[5].most),
         clean(run.ref.address),
-        Clean("".join(piece.text for piece in outcome(run)) + _noted(run.problems)),
+        Clean("".join(piece.text for piece in outcome(run)) + _put_after(notes.get(run.ref)) + _noted(run.problems)),
     )
+
+
+def _put_after(note: str | None) -> str:
+    return f" {one_line(note, 200)}" if note else ""
 
 
 def _noted(problems: int) -> str:
@@ -131,9 +153,11 @@ def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
 def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
     """The sentence that turns a list into an action: ``7 of 40 failed · 2 signatures``.
 
-    Counts runs that no other run started.
+    Counts runs that no other run started; a trace in several files is one run.
     """
-    top = [run for run in runs if run.parent is None]
+    known = list(runs)
+    parts = uncounted_parts(known)
+    top = [run for run in known if run.parent is None and run.ref not in parts]
     failed = sum(run.status is Status.ERROR for run in top)
     words = f"{failed} of {len(top)} failed"
     if unreadable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +16,7 @@ from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
+from tracetui.store.relations import uncounted_parts
 from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, clean, clean_lines, duration, grouped, one_line, tokens
 
@@ -75,8 +75,9 @@ def triage_of(
             group = replace(group, agents=tuple(map(redactor.header, group.agents)))
         title = group.signature.title
         entries.append(Entry(group, title if redactor is None else redactor.header(title), judged, members))
-    counts = Counter(run.status.value for run in known.values())
-    return Triage(entries, {"runs": len(known), "failed": counts[Status.ERROR.value], "signatures": len(found)})
+    counted = known.keys() - uncounted_parts(known.values())
+    failed = sum(known[ref].status is Status.ERROR for ref in counted)
+    return Triage(entries, {"runs": len(counted), "failed": failed, "signatures": len(found)})
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:

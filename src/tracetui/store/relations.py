@@ -4,22 +4,27 @@ A trace names another run by a raw id, and ids repeat. The run meant is looked f
 file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
 
 Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
-that is told several times (`RunSummary.identity`) is one run, and all others are copies of it.
+that is told several times (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
+several files are one run, of which each file shows its own spans.
 """
 
 from __future__ import annotations
 
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from tracetui.model import RunRef, RunSummary
+from tracetui.model import RunRef, RunSummary, Status, StatusSource
 
 REPEAT: Final = "repeat"
 """What a run is to the earliest of the same task."""
 COPY: Final = "copy"
 """What a run is to the same one told elsewhere."""
+_SPLIT: Final = frozenset({"otlp"})
+"""Formats in which several files may hold parts of one run, under an id that no other run has."""
+_ID_LENGTH: Final = 32
+"""Characters of a trace id; what has none of that length is no such run."""
 MOST_REPEATS: Final = 1_000
 """Repetitions of a task that are related to its earliest run, the earliest first: what goes on longer is routine."""
 
@@ -44,6 +49,8 @@ class Relations:
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
         self._told = _inverse(dict(self._copies))
+        self._traces = split_traces(self._all)
+        self._parts = {ref: refs for refs in self._traces.values() for ref in refs}
         self._repeats = _repetitions(run for run in self._all if run.ref not in self._copies)
         self._firsts = {ref: first for first, later in self._repeats.items() for ref in later}
         self._children = _inverse(self._parents)
@@ -72,6 +79,10 @@ class Relations:
     def again(self, ref: RunRef) -> list[RunRef]:
         """All runs of which `ref` is the original: its replays, what tells it again, then its repetitions."""
         return self.replays(ref) + self._told.get(ref, []) + self.repeats(ref)
+
+    def parts(self, ref: RunRef) -> Sequence[RunRef]:
+        """The parts of the trace that `ref` is a part of, itself included, the one that counts first; else empty."""
+        return self._parts.get(ref, ())
 
     def parent(self, ref: RunRef) -> RunRef | None:
         """The run that started `ref`."""
@@ -145,6 +156,41 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
             told.setdefault(run.identity, []).append(run)
     found = (sorted(same, key=_where) for same in told.values() if len(same) > 1)
     return {run.ref: first.ref for first, *others in found for run in others}
+
+
+def may_be_split(run: RunSummary) -> bool:
+    """Whether other files may hold parts of the run."""
+    return run.ref.format in _SPLIT and run.id == run.ref.key and len(run.id) == _ID_LENGTH
+
+
+def has_end(run: RunSummary) -> bool:
+    """Whether the trace says how the run ended: of a split trace only the part with the top span does."""
+    return run.status_source is not StatusSource.DERIVED or run.status not in (Status.UNKNOWN, Status.RUNNING)
+
+
+def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
+    """The parts of every trace that several files hold, by its id: rotation, or a file for each process.
+
+    The part that ended comes first: it counts, the others don't. Where none did, it is the first by path. Several that
+    ended are no parts of each other.
+    """
+    found: dict[str, list[RunSummary]] = {}
+    candidates = [run for run in runs if may_be_split(run)]
+    without_end = {run.id for run in candidates if not has_end(run)}
+    for run in candidates if without_end else ():
+        if run.id in without_end:
+            found.setdefault(run.id, []).append(run)
+    several = {key: sorted(same, key=_ended_first) for key, same in found.items() if len(same) > 1}
+    return {key: [run.ref for run in same if run is same[0] or not has_end(run)] for key, same in several.items()}
+
+
+def uncounted_parts(runs: Iterable[RunSummary]) -> set[RunRef]:
+    """The parts of split traces that another part counts for."""
+    return {ref for refs in split_traces(runs).values() for ref in refs[1:]}
+
+
+def _ended_first(run: RunSummary) -> tuple[bool, str]:
+    return not has_end(run), run.ref.path
 
 
 def _where(run: RunSummary) -> tuple[bool, str, str]:

@@ -11,7 +11,7 @@ import msgspec
 from tracetui.model import Body, Ledger, Problem, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.ledger import total
 from tracetui.store.pulse import Pulse
-from tracetui.store.relations import Relations
+from tracetui.store.relations import Relations, has_end, may_be_split
 
 OPEN_RUNS: Final = 8
 """Whole runs kept after they were looked at."""
@@ -254,11 +254,39 @@ class _Counts:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
+        self._ended: Counter[str] = Counter()
+        """Runs with an end, by the id of a trace that may be split over files."""
+        self._open: dict[str, dict[RunRef, RunSummary]] = {}
+        """Those without one."""
 
     def add(self, run: RunSummary, by: int) -> None:
-        """Count a run in (1) or out (-1)."""
+        """Count a run in (1) or out (-1). Parts of one trace count once."""
         if run.parent is not None:
             return
+        if not may_be_split(run):
+            self._add(run, by)
+            return
+        before = self._open_part(run.id)
+        if has_end(run):
+            self._add(run, by)
+            self._ended[run.id] += by
+        elif by > 0:
+            self._open.setdefault(run.id, {})[run.ref] = run
+        else:
+            self._open[run.id].pop(run.ref)
+        after = self._open_part(run.id)
+        if before is not after:
+            if before is not None:
+                self._add(before, -1)
+            if after is not None:
+                self._add(after, 1)
+
+    def _open_part(self, trace: str) -> RunSummary | None:
+        """The part without an end that counts for its trace."""
+        parts = self._open.get(trace)
+        return min(parts.values(), key=lambda run: run.ref.path) if parts and not self._ended[trace] else None
+
+    def _add(self, run: RunSummary, by: int) -> None:
         self._by_status[run.status] += by
         self._by_format[run.ref.format] += by
         if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:

@@ -80,6 +80,9 @@ class Comparing:
         if screen.app.stage:  # relations are found anew with every file that arrives
             return Tied(mark)
         relations = screen.store.relations
+        if parts := relations.parts(run.ref):
+            words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
+            return Tied(mark, before=(Piece(Clean(words), "accent"),))
         original = relations.original(run.ref)
         if original is not None:
             known = self.verdicts.get((original, run.ref))

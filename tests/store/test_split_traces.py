@@ -1,0 +1,74 @@
+"""One trace in several files: its parts are known, and counted once, in whatever order they come."""
+
+from __future__ import annotations
+
+from itertools import permutations
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tracetui.live.scan import Found
+from tracetui.model import RunRef, RunSummary, Status, StatusSource
+from tracetui.store.relations import Relations, split_traces, uncounted_parts
+from tracetui.store.store import Store
+
+TRACE = "0123456789abcdef" * 2
+OTHER = TRACE[::-1]
+
+
+def part(path: str, status: Status, trace: str = TRACE, format_name: str = "otlp", **fields: Any) -> RunSummary:
+    return RunSummary(
+        ref=RunRef(format_name, path, trace),
+        id=trace,
+        name="run",
+        status=status,
+        status_source=StatusSource.DERIVED,
+        **fields,
+    )
+
+
+def test_the_part_that_ended_counts_for_all() -> None:
+    first, second = part("a.jsonl", Status.UNKNOWN), part("b.jsonl", Status.RUNNING)
+    ended, alone = part("c.jsonl", Status.ERROR), part("a.jsonl", Status.UNKNOWN, OTHER)
+    for runs in permutations([first, second, ended, alone]):
+        assert split_traces(runs) == {TRACE: [ended.ref, first.ref, second.ref]}
+        assert uncounted_parts(runs) == {first.ref, second.ref}
+        relations = Relations(runs)
+        assert [*relations.parts(second.ref)] == [ended.ref, first.ref, second.ref]
+        assert [*relations.parts(alone.ref)] == []
+    assert split_traces([second, first]) == {TRACE: [first.ref, second.ref]}
+
+
+def test_a_trace_that_ended_twice_is_no_part_of_the_other() -> None:
+    twice = [part("a.jsonl", Status.OK), part("b.jsonl", Status.OK)]
+    assert split_traces(twice) == {}
+    assert uncounted_parts([*twice, part("c.jsonl", Status.UNKNOWN)]) == {RunRef("otlp", "c.jsonl", TRACE)}
+
+
+def test_ids_of_other_formats_are_not_unique() -> None:
+    same = [part(path, Status.UNKNOWN, format_name="hypergraph") for path in ("a.db", "b.db")]
+    assert split_traces(same) == {}
+    assert split_traces([part(path, Status.UNKNOWN, "") for path in ("a.jsonl", "b.jsonl")]) == {}
+
+
+STATES = st.sampled_from([Status.OK, Status.ERROR, Status.UNKNOWN, Status.RUNNING, None])
+
+
+@settings(max_examples=60)
+@given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from([TRACE, OTHER]), STATES), max_size=12))
+def test_the_overview_counts_what_a_count_from_scratch_does(steps: list[tuple[str, str, Status | None]]) -> None:
+    store, runs = Store(), dict[RunRef, RunSummary]()
+    for path, trace, status in steps:
+        ref = RunRef("otlp", path, trace)
+        runs.pop(ref, None)
+        if status is not None:
+            runs[ref] = part(path, status, trace)
+        here = tuple(run for run in runs.values() if run.ref.path == path)
+        store.apply([Found(path=path, format="otlp", runs=here)], 0.0)
+        counted = [run for run in runs.values() if run.ref not in uncounted_parts(runs.values())]
+        overview = store.overview
+        assert overview.runs == len(counted)
+        assert sum(overview.by_status.values()) == len(counted)
+        for status_, number in overview.by_status.items():
+            assert number == sum(run.status is status_ for run in counted)
