@@ -24,9 +24,9 @@ from tests.formats.test_claude_code import (
     write,
 )
 from tracetui.formats import tail
-from tracetui.formats.claude_code.originals import HERE
 from tracetui.live.scan import scan
 from tracetui.model import COPIED, RunRef
+from tracetui.model import COUNTS_HERE as HERE
 from tracetui.sources.base import File, Stat
 from tracetui.sources.local import LocalFile
 from tracetui.testing.growth import Follower

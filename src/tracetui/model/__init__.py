@@ -19,6 +19,7 @@ from tracetui.model.run import (
 )
 from tracetui.model.span import (
     COPIED,
+    COUNTS_HERE,
     INHERITED,
     MESSAGE_LIMIT,
     PREVIEW,
@@ -37,6 +38,7 @@ from tracetui.model.status import status_of
 
 __all__ = [
     "COPIED",
+    "COUNTS_HERE",
     "INHERITED",
     "MESSAGE_LIMIT",
     "PREVIEW",

@@ -21,8 +21,6 @@ from tracetui.formats.scalars import mapping, moment, text
 from tracetui.formats.tail import MAX_LINE, record_on
 from tracetui.sources.base import HEAD_SIZE, Entry, File
 
-HERE: Final = "counts here"
-"""The note of a copy that no other session holds any more."""
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
 """Versions in which resuming copied the whole session."""
