@@ -272,7 +272,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     span: str
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     """A whole run: its summary, its spans in pre-order, and how to get at their bodies.
 
     ``depths[i]`` is the depth of ``spans[i]`` (0 = top), ``sizes[i]`` the number of spans of its subtree with itself,

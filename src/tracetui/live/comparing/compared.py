@@ -55,7 +55,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     same: bool
     words: Clean = Clean("")
-    step: int | None = None
+    step: str = ""
+    """What opens that step below the address of its run, not cleaned."""
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -15,6 +15,7 @@ from tracetui.model import Run, RunRef
 from tracetui.model.ownership import nested_runs
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features
+from tracetui.store.places import words_of
 from tracetui.store.statistics import By, Row, Statistics
 
 MOST_HITS: Final = 50_000
@@ -206,9 +207,9 @@ class _Sides:
         row = found.rows[found.first.row]
         span = found.span_b(row) or found.span_a(row)
         assert span is not None
-        step = f"step {span.step} " if span.step is not None else ""
         kind = found.first.kind.value
-        words = f"first differs from its original at {step}{span.name} ({_HOW.get(kind, kind)})"
+        place = words_of(other if row.b is None else run, span)
+        words = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
         return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 
     def result(self) -> Contrast:
