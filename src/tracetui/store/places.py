@@ -22,11 +22,21 @@ def words_of(run: Run, span: Span) -> str:
 
     ``ADDRESS/3`` opens the step that it is, or is part of; what looks like a path opens the span itself.
     """
-    place = reference_of(run, span)
-    if not place:
+    label = label_of(run, span)
+    if not label:
         return span.name
-    head = f"step {place}" if step_of(run, span) is not None else place
-    return head if place.rpartition("/")[2] == quote_key(span.name) else f"{head} {span.name}"
+    return label if label.rpartition("/")[2] == quote_key(span.name) else f"{label} {span.name}"
+
+
+def label_of(run: Run, span: Span) -> str:
+    """What to put before the name of a span: ``step 3``, ``step 0/generate``, ``rag/generate``; not cleaned.
+
+    Empty where the trace gives the span no number, or its name alone opens it.
+    """
+    place = reference_of(run, span)
+    if not place or place == quote_key(span.name):
+        return ""
+    return f"step {place}" if step_of(run, span) is not None else place
 
 
 def reference_of(run: Run, span: Span) -> str:

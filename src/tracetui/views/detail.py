@@ -11,7 +11,7 @@ import msgspec
 from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
 from tracetui.store import prices
-from tracetui.store.places import reference_of, words_of
+from tracetui.store.places import label_of, words_of
 from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -252,8 +252,8 @@ def _inputs(view: _View) -> Stack:
 def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     writer = run.span(binding.writer) if binding.writer is not None else None
     by = "input of the run" if binding.writer is None else f"written by {one_line(writer.name if writer else '?', 60)}"
-    if writer is not None and (place := reference_of(run, writer)):
-        by += f", step {one_line(place, 60)}"
+    if writer is not None and (label := label_of(run, writer)):
+        by += f", {one_line(label, 60)}"
     version = f" v{grouped(binding.version)}" if binding.version is not None else ""
     pieces = [Piece(one_line(binding.name, 80), "text bold"), Piece(Clean(f"{version}  "), "dim")]
     sheet.line(*pieces, Piece(Clean(by), "accent" if writer else "dim"), spans=(writer.id,) if writer else ())

@@ -56,7 +56,7 @@ class Verdict(msgspec.Struct, frozen=True):
     same: bool
     words: Clean = Clean("")
     step: str = ""
-    """What opens that step below the address of its run, not cleaned."""
+    """Which step that is, as `store.places` names it."""
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -13,7 +13,7 @@ from tracetui.diff.result import Diff, Row
 from tracetui.diff.state import over_by_then, state_diff
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
-from tracetui.store.places import reference_of, words_of
+from tracetui.store.places import label_of, words_of
 from tracetui.views.diff import phrase
 from tracetui.views.diff_look import (
     CHANGES,
@@ -121,4 +121,4 @@ def verdict(diff: Diff) -> Verdict:
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    return Verdict(False, phrase(diff, diff.first), "" if span is None else reference_of(run, span))
+    return Verdict(False, phrase(diff, diff.first), "" if span is None else label_of(run, span))

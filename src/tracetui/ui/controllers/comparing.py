@@ -216,5 +216,5 @@ class Comparing:
 def _short(verdict: Verdict, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
-    step = f" step {one_line(verdict.step, 40)}" if verdict.step else ""
+    step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
     return (Piece(Clean(f" {glyphs.changed}{step}"), "diff.chg"),)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.store.places import reference_of
+from tracetui.store.places import label_of
 from tracetui.text import Clean, one_line
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views import detail
@@ -259,8 +259,8 @@ class Detail(FoldingView):
         span = self.span
         if span is None:
             return (Piece(Clean("run"), "sec"),)
-        place = reference_of(self.run, span) if self.run is not None else ""
-        step = f"step {one_line(place, 40)} " if place else ""
+        label = label_of(self.run, span) if self.run is not None else ""
+        step = f"{one_line(label, 60)} " if label else ""
         glyph, style = kind(span, self.look.glyphs)
         return (
             Piece(Clean(step), "sec"),
