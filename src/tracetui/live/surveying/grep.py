@@ -146,7 +146,8 @@ def grep(
 def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
     """Search these runs, those of a file that stand together after one scan of its bytes. Raises `LinkLost`."""
     mains: dict[str, str] = {}
-    for path, group in groupby(refs, key=lambda ref: ref.path):
+    listed = dict.fromkeys(refs)
+    for path, group in groupby(listed, key=lambda ref: ref.path):
         holds = yield from _scan(source, path, None, needle)
         runs = list(group)
         if holds is False:
@@ -156,7 +157,7 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
             continue
         whole, kept = True, dict[str, Any]()
         for ref in runs:
-            whole &= yield from grep_run(source, ref, needle, options, {*runs}, kept=kept)
+            whole &= yield from grep_run(source, ref, needle, options, listed, kept=kept)
         yield Outcome.SEARCHED if whole else Outcome.FAILED
 
 
