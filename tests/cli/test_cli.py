@@ -415,7 +415,7 @@ def test_a_last_line_that_is_cut_off_is_a_problem_in_every_command(cli: Cli, tmp
     data = path.read_bytes().rstrip(b"\n")
     path.write_bytes(data[: data.rfind(b"\n") + 20])
     os.utime(path, (LONG_AGO, LONG_AGO))
-    (run,) = [run for run in cli("ls", "--json", str(path)).data]
+    (run,) = cli("ls", "--json", str(path)).data
     assert run["problems"] == 1
     shown = cli("show", "--json", str(path)).data
     assert [problem["where"] for problem in shown["problems"]] == ["last line"]

@@ -82,6 +82,15 @@ def test_what_a_run_wasted_below_another_is_not_wasted_twice() -> None:
     ]
 
 
+def test_what_a_run_wasted_below_one_that_went_well_is_not_wasted_twice() -> None:
+    batch = run("batch", "one", duration_ms=100.0)
+    fine = run("batch/1", None, parent="batch", duration_ms=40.0)
+    below = run("batch/1/a", "two", parent="batch/1", duration_ms=15.0)
+    found = groups([below, fine, batch])
+
+    assert [(keys(group), group.wasted_ms) for group in found] == [(["batch"], 85.0), (["batch/1/a"], 15.0)]
+
+
 def test_a_run_that_is_its_own_parent_wastes_what_it_took() -> None:
     (group,) = groups([run("a", parent="a", duration_ms=3.0)])
 

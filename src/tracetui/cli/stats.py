@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Iterator, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -60,11 +60,13 @@ def run(args: argparse.Namespace) -> int:
     """Print the table. Raises `NothingReadable` if there is no run, `UsageError` if a query is wrong."""
     places = roots(args)
     wanted = asked(args.query) if args.query else None
-    statistics = Statistics(By(args.by))
     problems: list[Problem] = []
     with sources_at(places, args) as source:
-        for found in _runs(source, places, args, wanted, problems):
-            statistics.add(found)
+        found = _runs(source, places, args, wanted, problems)
+        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}), Shared()
+        for one in found:
+            whole = read_run(source, one.ref, shared.of(one.ref))
+            statistics.add(_part(whole, one.parts, one.place) if one.parts else whole)
     if not statistics.runs and wanted is None:
         raise nothing(places, problems)
     if args.json:
@@ -77,27 +79,33 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
+class _Named(NamedTuple):
+    """A run, or a part of one, that the command line names."""
+
+    ref: RunRef
+    parts: tuple[str, ...] = ()
+    place: str = ""
+
+
 def _runs(
     source: Source, places: Sequence[str], args: argparse.Namespace, wanted: Any, problems: list[Problem]
-) -> Iterator[Run]:
-    """The runs that are meant, each once and read when it is its turn."""
-    seen, shared = set[RunRef](), Shared()
+) -> list[_Named]:
+    """The runs that are meant, each once."""
+    named: dict[_Named, None] = {}
     for place in places:
         if source.is_folder(place) or source.is_file(place):
             listing = listing_of(source, [place], only(args), deep=wanted is not None)
         else:
             summary, parts = run_at(source, place, args)
             if parts:
-                yield _part(read_run(source, summary.ref, shared.of(summary.ref)), parts, place)
+                named[_Named(summary.ref, parts, place)] = None
                 continue
             listing = Listing([summary], [])
         problems.extend(listing.problems)
         found = (wanted(listing) if wanted is not None else listing).runs
         copies = copies_of(found)
-        for summary in found:
-            if summary.ref not in seen and summary.ref not in copies:
-                seen.add(summary.ref)
-                yield read_run(source, summary.ref, shared.of(summary.ref))
+        named |= dict.fromkeys(_Named(summary.ref) for summary in found if summary.ref not in copies)
+    return [*named]
 
 
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:

@@ -14,6 +14,7 @@ from tracetui.export.json import Masked, encode, masked_field
 from tracetui.export.text import short
 from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
+from tracetui.store.places import step_of, words_of
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.diff import WORDS
 
@@ -99,7 +100,7 @@ def _row_value(diff: Diff, row: Row, changes: Changes) -> dict[str, Any]:
         "kind": row.kind,
         "a": _address(diff.a, diff.span_a(row)),
         "b": _address(diff.b, diff.span_b(row)),
-        "step": None if span is None else span.step,
+        "step": None if span is None else step_of(diff.a if row.b is None else diff.b, span),
         "name": None if span is None else span.name,
         "downstream": row.downstream,
         "flags": row.flags,
@@ -222,7 +223,7 @@ def _place(diff: Diff, row: Row) -> Clean:
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
-    return Clean(f"step {span.step} {one_line(span.name, 80)}" if span.step is not None else one_line(span.name, 80))
+    return one_line(words_of(diff.a if row.b is None else diff.b, span), 120)
 
 
 def _at(first: Divergence) -> Clean:

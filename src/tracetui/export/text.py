@@ -18,6 +18,7 @@ from tracetui.export.values import messages_lines, one_of_messages, value_lines
 from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
 from tracetui.model.masked import unmasked
 from tracetui.store import prices
+from tracetui.store.places import words_of
 from tracetui.store.statistics import estimate_of
 from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
 from tracetui.views.assessment import assess
@@ -114,7 +115,7 @@ def _place(run: Run, span_id: str | None) -> Clean:
     span = run.span(span_id) if span_id is not None else None
     if span is None:
         return Clean("")
-    return Clean(f"step {span.step} {one_line(span.name, 80)}" if span.step is not None else one_line(span.name, 80))
+    return one_line(words_of(run, span), 120)
 
 
 def _judged(run: Run) -> Iterator[Fact]:

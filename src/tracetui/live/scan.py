@@ -10,7 +10,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import NO, Format
+from tracetui.formats.base import Format
 from tracetui.formats.guard import problem_of
 from tracetui.live import stray
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
@@ -156,6 +156,22 @@ def _is_below(path: str, roots: Collection[str]) -> bool:
     """Whether a path leads to one of the roots or into it, by their names alone."""
     path = os.path.abspath(path)
     return any(path == root or path.startswith(os.path.join(root, "")) for root in map(os.path.abspath, roots))
+
+
+def _is_listed(source: Source, main: str, part: File, chosen: Format, only: Format | None) -> bool:
+    """Whether the run of a part is found in its main file: that is another one, it is there, and the format claims it.
+
+    Else the part is listed by itself, so that nothing is lost.
+    """
+    if os.path.normpath(main) == os.path.normpath(part.path):
+        return False
+    try:
+        with source.open(main) as file:
+            return only is not None or guard.sniff(chosen, file) > NO
+    except LinkLost:
+        raise
+    except (OSError, FormatError):
+        return False
 
 
 def _summarize(file: File, entry: Entry, chosen: Format, *, deep: bool, tell: Callable[[Found], None] | None) -> Found:

@@ -21,6 +21,7 @@ from tracetui.model.run import (
 from tracetui.model.span import (
     COPIED,
     COUNTED_COPY,
+    COUNTS_HERE,
     INHERITED,
     MESSAGE_LIMIT,
     PREVIEW,
@@ -40,6 +41,7 @@ from tracetui.model.status import status_of
 __all__ = [
     "COPIED",
     "COUNTED_COPY",
+    "COUNTS_HERE",
     "INHERITED",
     "LAST_LINE",
     "MESSAGE_LIMIT",

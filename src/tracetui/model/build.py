@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from tracetui.model.run import Header, Problem, Run, RunBody, RunRef, RunSummary, Step
-from tracetui.model.span import Body, Span
+from tracetui.model.run import GOING_ON, Header, Problem, Run, RunBody, RunRef, RunSummary, Step, stand
+from tracetui.model.span import Body, Span, Status
 from tracetui.model.tally import CONTAINERS, NO_USAGE, GrowingTally, Tally, summary_of
 from tracetui.model.tree import Tree
 
@@ -43,6 +43,7 @@ class RunBuilder:
         """Forget everything: the source was rewritten."""
         self._spans: dict[str, Span] = {}
         self._new: dict[str, None] = {}
+        self._unended: set[str] = set()
         self._problems: list[Problem] = []
         self._torn = self._lost = 0
         self._header: Header | None = None
@@ -67,6 +68,10 @@ class RunBuilder:
             changed = True
             self._spans[span.id] = span
             self._new[span.id] = None
+            if span.status is Status.RUNNING:
+                self._unended.add(span.id)
+            else:
+                self._unended.discard(span.id)
         self._header = header or self._header
         self._body = body or self._body
         for problem in problems:
@@ -95,10 +100,13 @@ class RunBuilder:
         if self._shape is None:
             self._shape = tuple(tree.depths), tuple(tree.sizes), tree.index.copy()
         depths, sizes, index = self._shape
+        summary = self._summary(len(problems), modified_at, moving)
+        spans, unended = tuple(tree.spans), tuple(sorted(tree.index[span_id] for span_id in self._unended))
         return Run(
-            summary=self._summary(len(problems), modified_at, moving),
+            summary=summary,
             body=self._body,
-            spans=tuple(tree.spans),
+            spans=spans if summary.status in GOING_ON else stand(spans, unended, going=False),
+            unended=unended,
             depths=depths,
             sizes=sizes,
             steps=tuple(self._steps),

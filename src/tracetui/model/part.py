@@ -37,6 +37,7 @@ def part_of(run: Run, position: int) -> Run:
         steps=tuple(Step(one.step, one.id) for one in spans if one.is_step),
         index={one.id: i for i, one in enumerate(spans)},
         load=run.load,
+        unended=tuple(i - begin for i in run.unended if begin <= i < end),
         revision=run.revision,
         complete=run.complete,
     )

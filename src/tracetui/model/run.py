@@ -285,7 +285,11 @@ class Step(msgspec.Struct, frozen=True, gc=False):
     span: str
 
 
-class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+GOING_ON: Final = frozenset({Status.RUNNING, Status.PAUSED})
+"""Statuses of a run whose spans may go on as well."""
+
+
+class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     """A whole run: its summary, its spans in pre-order, and how to get at their bodies.
 
     ``depths[i]`` is the depth of ``spans[i]`` (0 = top), ``sizes[i]`` the number of spans of its subtree with itself,
@@ -303,6 +307,8 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Position of each span by id."""
     load: Callable[[Span], Body]
     """Reads the body of one span from the source; an unreadable one is an empty body with a ``problem`` attribute."""
+    unended: tuple[int, ...] = ()
+    """Positions of the spans that the trace tells no end of: `running` while the run goes on, else `unknown`."""
     revision: int = 0
     complete: bool = True
     """False while more of the source is still to be read."""
@@ -325,8 +331,26 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         parent_id = self.spans[position].parent_id if self.depths[position] else None  # at the top a cycle was cut
         return None if parent_id is None else self.index.get(parent_id)
 
+    def standing(self, *, going: bool) -> Run:
+        """The run with its unended spans `running` if it is `going` on, else `unknown`."""
+        spans = stand(self.spans, self.unended, going=going)
+        return self if spans is self.spans else msgspec.structs.replace(self, spans=spans)
+
+
+def stand(spans: tuple[Span, ...], unended: tuple[int, ...], *, going: bool) -> tuple[Span, ...]:
+    """The spans, of which those that have no end have the status of a run that is `going` on, or of one that is not."""
+    status = Status.RUNNING if going else Status.UNKNOWN
+    changed = [i for i in unended if spans[i].status is not status]
+    if not changed:
+        return spans
+    made = list(spans)
+    for i in changed:
+        made[i] = msgspec.structs.replace(spans[i], status=status, status_source=StatusSource.DERIVED)
+    return tuple(made)
+
 
 __all__ = [
+    "GOING_ON",
     "Criterion",
     "FirstError",
     "Header",
@@ -340,4 +364,5 @@ __all__ = [
     "Step",
     "Total",
     "quote_key",
+    "stand",
 ]

@@ -21,8 +21,10 @@ INHERITED: Final = "inherited"
 """A fact of `Span.note`: the run has this from its original, and keeps no history of its own."""
 COPIED: Final = "copied"
 """A fact of `Span.note`: the run copied this from its original, which paid for it."""
-COUNTED_COPY: Final = f"{COPIED} · counts here"
-"""The note of a copy that no earlier run has any more, so that its usage counts in this one."""
+COUNTS_HERE: Final = "counts here"
+"""A fact of `Span.note` beside `COPIED`: no trace of the original holds it any more, so this run counts it."""
+COUNTED_COPY: Final = f"{COPIED} · {COUNTS_HERE}"
+"""Both facts."""
 
 
 class Operation(StrEnum):
@@ -206,6 +208,10 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     duration_ms: float | None = None
     usage: Usage | None = None
     error: Error | None = None
+    owner: str | None = None
+    """Key of the run in the same file, listed on its own, that the span belongs to; None: the run that holds it."""
+    nested_graph: bool = False
+    """True on a node of a graph that is a graph itself: its operation is `INVOKE_WORKFLOW`."""
     input_hash: str | None = None
     model: str | None = None
     """The model that was called, as the trace names it."""
@@ -221,6 +227,11 @@ class Span(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     def notes(self) -> list[str]:
         """The facts of `note`."""
         return self.note.split(" · ") if self.note else []
+
+    @property
+    def is_node(self) -> bool:
+        """Whether it is the execution of a node of a graph."""
+        return self.nested_graph or self.operation is Operation.NODE or self.operation is Operation.ROUTE
 
     @property
     def taken_over(self) -> bool:

@@ -17,9 +17,6 @@ from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
 """Operations whose usage and time repeat those of the spans below them."""
 
-NODES: Final = frozenset({Operation.NODE, Operation.ROUTE})
-"""Operations whose names are those of a graph's nodes."""
-
 NO_USAGE: Final = Usage()
 MOST_NAMES: Final = 64
 """So many names of a kind are kept of a run: the first ones in alphabetical order, so that it matters not which came
@@ -69,7 +66,7 @@ class Tally(msgspec.Struct, kw_only=True):
         elif operation is Operation.EXECUTE_TOOL:
             self.tool_calls += 1
             keep(self.tools, span.name)
-        elif operation in NODES:
+        elif span.is_node:
             keep(self.nodes, span.name)
         elif operation is Operation.UNKNOWN:
             self.unread += size_of(span.at) or 0
@@ -117,7 +114,7 @@ class Tally(msgspec.Struct, kw_only=True):
 def _weight(span: Span) -> tuple[Any, ...]:
     """What of a span counts by its place among the others, or cannot be taken back."""
     failure = (span.error, span.name, span.operation) if span.status is Status.ERROR else None
-    named = span.operation is Operation.EXECUTE_TOOL, span.operation in NODES
+    named = span.operation is Operation.EXECUTE_TOOL, span.is_node
     unknown = (span.name, size_of(span.at)) if span.operation is Operation.UNKNOWN else None
     names = (*named, span.name if any(named) else None, span.model, unknown)
     return (failure, names) if span.operation in CONTAINERS else (failure, names, span.usage)

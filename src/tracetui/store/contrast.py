@@ -6,14 +6,14 @@ apart is what many of one and few of the other have. Pure: whoever calls it read
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from enum import IntEnum
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.model import Body, Operation, Run, RunRef, RunSummary, Span, Status
-from tracetui.model.tally import NODES
+from tracetui.model.ownership import own_spans
 
 MOST_CALLS: Final = 500
 """Tool calls of a run whose arguments are looked at, from its start."""
@@ -96,17 +96,19 @@ def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef
     return [run.ref for run in others if (run.agent or run.name) in names] or [run.ref for run in others]
 
 
-def features(run: Run, body_of: Callable[[Span], Body]) -> Features:
-    """The features of a run. Loads the bodies of its tool calls."""
+def features(run: Run, body_of: Callable[[Span], Body], listed: Container[RunRef] = ()) -> Features:
+    """The features of a run, if the runs of `listed` are compared as well. Loads the bodies of its tool calls."""
     found: dict[Feature, str | None] = {}
-    for kind, words, span in _features(run, body_of):
+    for kind, words, span in _features(run, own_spans(run, listed), body_of):
         found.setdefault(Feature(kind, words), span)
         if len(found) >= MOST_FEATURES:
             break
     return found
 
 
-def _features(run: Run, body_of: Callable[[Span], Body]) -> Iterator[tuple[Kind, str, str | None]]:
+def _features(
+    run: Run, spans: Sequence[Span], body_of: Callable[[Span], Body]
+) -> Iterator[tuple[Kind, str, str | None]]:
     whole = run.summary
     if whole.agent is not None:
         yield Kind.AGENT, f"agent {whole.agent}", None
@@ -117,20 +119,20 @@ def _features(run: Run, body_of: Callable[[Span], Body]) -> Iterator[tuple[Kind,
     steps = len(run.steps)
     yield Kind.STEPS, _steps(steps), None
     calls = 0
-    for span in run.spans:
+    for span in spans:
         if span.operation is Operation.EXECUTE_TOOL:
             yield Kind.TOOL, f"tool {span.name}", span.id
             calls += 1
             if calls <= MOST_CALLS:
                 for name, value in _arguments(body_of(span).input):
                     yield Kind.ARGUMENT, f"{span.name}({name}={value})", span.id
-        elif span.operation in NODES:
+        elif span.is_node:
             yield Kind.NODE, f"node {span.name}", span.id
         elif span.operation is Operation.INVOKE_AGENT:
             yield Kind.AGENT, f"agent {span.name}", span.id
         if span.model is not None:
             yield Kind.MODEL, f"model {span.model}", span.id
-    yield from _sequences(run)
+    yield from _sequences(spans)
 
 
 def _arguments(given: Any) -> Iterator[tuple[str, str]]:
@@ -146,10 +148,10 @@ def _arguments(given: Any) -> Iterator[tuple[str, str]]:
                 yield str(name), text
 
 
-def _sequences(run: Run) -> Iterator[tuple[Kind, str, str | None]]:
+def _sequences(spans: Sequence[Span]) -> Iterator[tuple[Kind, str, str | None]]:
     """Two and three calls in a row: of tools, else of nodes."""
-    tools = [span for span in run.spans if span.operation is Operation.EXECUTE_TOOL]
-    row = tools or [span for span in run.spans if span.operation in NODES]
+    tools = [span for span in spans if span.operation is Operation.EXECUTE_TOOL]
+    row = tools or [span for span in spans if span.is_node]
     for length in (2, 3):
         for i in range(len(row) - length + 1):
             yield Kind.SEQUENCE, " → ".join(span.name for span in row[i : i + length]), row[i].id

@@ -2,14 +2,15 @@
 
 Nothing is counted twice. What a container (an agent, a workflow, a turn) used is that of the calls in it, so its usage
 counts only where none of them tells its own; a call within a call of that name adds nothing to the time of the row.
-What a fork inherited belongs to the run that did it; a run that is told several times is one.
+A span counts to the run that owns it (`tracetui.model.ownership`), not to a fork that inherited it nor to the run that
+a nested run is part of; a run that is told several times is one.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections import Counter
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Container, Iterator
 from enum import StrEnum
 from itertools import accumulate
 from math import ceil, inf
@@ -17,8 +18,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.model import Operation, Run, Span, Status, Usage
-from tracetui.model.tally import CONTAINERS, NODES
+from tracetui.model import Operation, Run, RunRef, Span, Status, Usage
+from tracetui.model.ownership import Ownership, ownership
+from tracetui.model.tally import CONTAINERS
 from tracetui.store import prices
 
 NOBODY: Final = ""
@@ -63,8 +65,10 @@ class Row(msgspec.Struct, frozen=True):
 class Statistics:
     """Takes in one run after the other; eight bytes a span are kept. Used by one thread."""
 
-    def __init__(self, by: By) -> None:
+    def __init__(self, by: By, listed: Container[RunRef] = ()) -> None:
+        """`listed`: the runs that are going to be added, nested ones too."""
         self.by = by
+        self._listed = listed
         self._kept: dict[str, _Kept] = {}
         self._told: set[str] = set()
         self.runs = 0
@@ -78,7 +82,7 @@ class Statistics:
             self._told.add(identity)
         self.runs += 1
         seen: set[str] = set()
-        for call in _calls(run, self.by):
+        for call in _calls(run, self.by, self._listed):
             kept = self._kept.get(call.name)
             if kept is None:
                 kept = self._kept[call.name] = _Kept()
@@ -96,18 +100,21 @@ class Statistics:
 class _Kept:
     """What is kept of one name."""
 
-    __slots__ = ("count", "durations", "errors", "estimated", "runs", "total", "usage")
+    __slots__ = ("count", "durations", "errors", "estimated", "repeated", "runs", "total", "usage")
 
     def __init__(self) -> None:
         self.count = self.errors = self.runs = 0
         self.durations = array("d")
         self.total: float | None = None
+        self.repeated = 0.0
+        """Part of `total` that is in it twice: calls of nested runs within a call of that name."""
         self.estimated: float | None = None
         self.usage = Usage()
 
     def add(self, call: _Call) -> None:
         self.count += call.counts
         self.errors += call.failed
+        self.repeated += call.repeats
         took = call.took
         if took is not None and 0 <= took < inf:
             self.durations.append(took)
@@ -128,7 +135,7 @@ class _Kept:
             runs=self.runs,
             p50_ms=_rank(ordered, 0.5),
             p95_ms=_rank(ordered, 0.95),
-            total_ms=self.total,
+            total_ms=None if self.total is None else max(0.0, self.total - self.repeated),
             usage=self.usage,
             estimated_cost_usd=self.estimated,
         )
@@ -177,9 +184,11 @@ class _Call(NamedTuple):
     usage: Usage | None = None
     model: str | None = None
     at: float | None = None
+    repeats: float = 0.0
+    """Not a call: so long took one that counts in a nested run, and is part of another call of that name here."""
 
 
-def _calls(run: Run, by: By) -> Iterator[_Call]:
+def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
     """What counts of a run. What is used counts to the innermost call that has a name here, and to no other."""
     whole = run.summary
     root = (whole.agent or NOBODY) if by is By.AGENT else whole.model if by is By.MODEL else None
@@ -190,19 +199,25 @@ def _calls(run: Run, by: By) -> Iterator[_Call]:
     if not told[-1] and root is not None and whole.usage:
         yield _Call(root, usage=whole.usage, model=whole.model, at=whole.started_at)
     above: list[tuple[int, str]] = []
-    names: Counter[str] = Counter()
-    for i, span in enumerate(run.spans):
+    names: dict[str, list[bool]] = defaultdict(list)
+    """By name: whether each call that this one is part of adds its time to the row here."""
+    for i, (span, whose) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
         while above and above[-1][0] <= i:
-            names[above.pop()[1]] -= 1
-        if _is_of_another(span):
-            continue
+            names[above.pop()[1]].pop()
         end = i + run.sizes[i]
-        usage = span.usage if span.operation not in CONTAINERS or told[end] == told[i + 1] else None
         name, model, at = _name(span, by), span.model or whole.model, span.started_at
+        if whose is not Ownership.OWN:
+            if name is not None and whose is Ownership.LISTED:
+                if names[name] and names[name][-1] and 0 <= (span.duration_ms or 0.0) < inf:
+                    yield _Call(name, repeats=span.duration_ms or 0.0)
+                above.append((end, name))
+                names[name].append(False)
+            continue
+        usage = span.usage if span.operation not in CONTAINERS or told[end] == told[i + 1] else None
         if name is not None:
-            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, names[name] > 0, usage, model, at)
+            yield _Call(name, True, span.status is Status.ERROR, span.duration_ms, bool(names[name]), usage, model, at)
             above.append((end, name))
-            names[name] += 1
+            names[name].append(span.duration_ms is not None)
         elif usage and (owner := above[-1][1] if above else root) is not None:
             yield _Call(owner, usage=usage, model=model, at=at)
 
@@ -216,10 +231,5 @@ def _name(span: Span, by: By) -> str | None:
     if by is By.TOOL:
         return span.name if operation is Operation.EXECUTE_TOOL else None
     if by is By.NODE:
-        return span.name if operation in NODES else None
+        return span.name if span.is_node else None
     return span.name if operation is Operation.INVOKE_AGENT else None
-
-
-def _is_of_another(span: Span) -> bool:
-    """Whether another run did it."""
-    return span.status_word == "restored" or "inherited" in span.note.split(" · ")

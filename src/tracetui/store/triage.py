@@ -98,12 +98,21 @@ def _less(spent: Waste, theirs: list[Waste]) -> Waste:
 
 
 def _parents(known: list[RunSummary], failed: list[RunSummary]) -> dict[RunRef, RunRef]:
-    """The failed run that started each failed one, where there is one."""
-    started = [run for run in failed if run.parent is not None]
-    named, refs = {run.parent for run in started}, {run.ref for run in failed}
-    if not started:
-        return {}
-    others = (run for run in known if run.id in named)
-    relations = Relations({run.ref: run for run in (*started, *others)}.values())
-    found = {run.ref: relations.parent(run.ref) for run in started}
-    return {ref: parent for ref, parent in found.items() if parent in refs and parent != ref}
+    """The nearest failed run above each failed one that another run started, where there is one."""
+    refs = {run.ref for run in failed}
+    involved = {run.ref: run for run in failed if run.parent is not None}
+    started, named = [*involved], {run.parent for run in involved.values()}
+    while named:
+        above = [run for run in known if run.id in named and run.ref not in involved]
+        involved |= {run.ref: run for run in above}
+        named = {run.parent for run in above if run.parent is not None}
+    relations = Relations(involved.values())
+    found = {}
+    for ref in started:
+        seen, parent = {ref}, relations.parent(ref)
+        while parent is not None and parent not in refs and parent not in seen:
+            seen.add(parent)
+            parent = relations.parent(parent)
+        if parent in refs and parent != ref:
+            found[ref] = parent
+    return found

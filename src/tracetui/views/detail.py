@@ -11,6 +11,7 @@ import msgspec
 from tracetui.model import Binding, Body, Check, Link, Run, Span, Status, StatusSource, Usage
 from tracetui.model.tally import CONTAINERS
 from tracetui.store import prices
+from tracetui.store.places import label_of, words_of
 from tracetui.text import Clean, duration, grouped
 from tracetui.views.document import document
 from tracetui.views.glyphs import UNICODE, Glyphs
@@ -224,8 +225,7 @@ def _checks(sheet: Sheet, span: Span, checks: tuple[Check, ...]) -> None:
 def _link(sheet: Sheet, run: Run, link: Link) -> None:
     spans = (link.span,) if link.span is not None else ()
     there = run.span(link.span) if link.span is not None else None
-    step = f"step {there.step} " if there is not None and there.step is not None else ""
-    where = f"{step}{there.name}" if there is not None else (link.run or link.span or "")
+    where = words_of(run, there) if there is not None else (link.run or link.span or "")
     arrow = Piece(Clean(f"{sheet.glyphs.arrow} "), "dim")
     sheet.fact(link.label, arrow, Piece(one_line(where, 200), "accent"), spans=spans, run=link.run)
 
@@ -252,8 +252,8 @@ def _inputs(view: _View) -> Stack:
 def _binding(sheet: Sheet, run: Run, binding: Binding) -> None:
     writer = run.span(binding.writer) if binding.writer is not None else None
     by = "input of the run" if binding.writer is None else f"written by {one_line(writer.name if writer else '?', 60)}"
-    if writer is not None and writer.step is not None:
-        by += f", step {writer.step}"
+    if writer is not None and (label := label_of(run, writer)):
+        by += f", {one_line(label, 60)}"
     version = f" v{grouped(binding.version)}" if binding.version is not None else ""
     pieces = [Piece(one_line(binding.name, 80), "text bold"), Piece(Clean(f"{version}  "), "dim")]
     sheet.line(*pieces, Piece(Clean(by), "accent" if writer else "dim"), spans=(writer.id,) if writer else ())

@@ -9,6 +9,7 @@ from tracetui.diff import noise
 from tracetui.diff.compare import Kind
 from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.model import RunSummary, Span, Status
+from tracetui.store.places import words_of
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.masking import one_line
@@ -259,8 +260,7 @@ def place_of(diff: Diff, row: Row) -> Clean:
     span = diff.span_b(row) or diff.span_a(row)
     if span is None:
         return Clean("")
-    step = f"step {span.step} " if span.step is not None else ""
-    return Clean(f"{step}{one_line(span.name, 60)}")
+    return one_line(words_of(diff.a if row.b is None else diff.b, span), 80)
 
 
 def phrase(diff: Diff, first: Divergence) -> Clean:

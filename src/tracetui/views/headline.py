@@ -6,6 +6,7 @@ from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING
 
 from tracetui.model import FirstError, Run, RunSummary, Status, StatusSource
+from tracetui.store.places import reference_of, words_of
 from tracetui.text import Clean, cost, duration, grouped, tokens, truncate
 from tracetui.views.chart import tokens_of
 from tracetui.views.glyphs import UNICODE, Glyphs, status_glyph
@@ -94,9 +95,13 @@ def _failure(run: Run, glyphs: Glyphs) -> list[Piece]:
     error = run.summary.first_error
     span = run.span(error.span) if error is not None and error.span is not None else None
     where = " failed"
-    if span is not None and span.step is not None:
-        last = max((step.number for step in run.steps if step.number is not None), default=span.step)
-        where = f" failed at step {span.step} of {max(last, span.step)}"
+    place = reference_of(run, span) if span is not None else ""
+    if span is not None and place == str(span.step):
+        last = max((step.number for step in run.steps if step.number is not None), default=span.step or 0)
+        where = f" failed at step {place} of {max(last, span.step or 0)}"
+    elif span is not None and place:
+        where = f" failed at {one_line(words_of(run, span), 120)}"
+        return [Piece(Clean(where), "text bold")]
     what = one_line(span.name, 80) if span is not None else cause(run)
     return [Piece(Clean(where), "text bold"), Piece(Clean(f" {glyphs.dot} {what}" if what else ""), "text")]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from tracetui.model import Limit, Run
+from tracetui.store.places import words_of
 from tracetui.text import Clean, grouped, pad
 from tracetui.views.bars import amount
 from tracetui.views.masking import one_line
@@ -88,5 +89,5 @@ def doom(sheet: Sheet, assessment: Assessment) -> None:
 def _leads(sheet: Sheet, run: Run, span_id: str, words: str) -> list[Piece]:
     """``→ beyond it at step 11 search``."""
     span = run.span(span_id)
-    where = "" if span is None else f"step {span.step} {span.name}" if span.step is not None else span.name
+    where = "" if span is None else words_of(run, span)
     return [Piece(Clean(f"{sheet.glyphs.arrow} {words}"), "dim"), Piece(one_line(where, 80), "accent")]

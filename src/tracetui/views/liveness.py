@@ -327,8 +327,7 @@ def _open_call(run: Run, gaps: Usual, now: float | None, silent: float | None) -
 
 def _waited_for(run: Run) -> list[Span]:
     """Open calls in which no other is open; what only contains others that are done is no call."""
-    running = Status.RUNNING  # looked up once: runs are long
-    found = [i for i, span in enumerate(run.spans) if span.status is running]
+    found = run.unended
     return [
         run.spans[i]
         for i, following in pairwise([*found, len(run.spans)])

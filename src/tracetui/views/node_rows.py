@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tracetui.model import Operation, Run
+from tracetui.model import Run
 from tracetui.text import Clean, count, duration, pad
 from tracetui.views.bars import amount
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
@@ -11,13 +11,12 @@ from tracetui.views.nodes import NodeStats, node_spans, node_stats, summary_line
 from tracetui.views.rows import Jump, Line, ListRows, Piece, column, fit
 
 NUMBERS = (("exec", 5), ("err", 4), ("cache", 6), ("avg", 6), ("total", 6))
-_GRAPH = frozenset({Operation.NODE, Operation.ROUTE})
 _BLANK = Piece(Clean(" "))
 
 
 def has_nodes(run: Run) -> bool:
     """True for a run of a graph."""
-    return any(span.operation in _GRAPH for span in run.spans)
+    return any(span.is_node for span in run.spans)
 
 
 def node_rows(run: Run, *, width: int, glyphs: Glyphs = UNICODE) -> ListRows:

@@ -14,6 +14,7 @@ from typing import Final
 import msgspec
 
 from tracetui.model import INHERITED, Operation, Run, Span, Status
+from tracetui.model.ownership import own_spans
 from tracetui.text import Clean, cells, pad
 from tracetui.views.masking import one_line
 
@@ -44,7 +45,8 @@ def node_spans(run: Run) -> list[Span]:
 
 def _work(run: Run) -> list[Span]:
     """The executions that are work of this run: not what it inherited or restored from one of before."""
-    return [span for span in node_spans(run) if span.status_word != "restored" and not _is_inherited(span)]
+    own = {span.id for span in own_spans(run)}
+    return [span for span in node_spans(run) if span.id in own]
 
 
 def node_stats(run: Run) -> dict[str, NodeStats]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
+from tracetui.store.places import step_of
 from tracetui.text import Clean, count, pad
 from tracetui.views import walk
 from tracetui.views.bars import axis
@@ -315,6 +316,8 @@ class SpanRows:
         span = self.run.spans[position]
         if span.step is None:
             return Clean("")
+        if not span.is_step and step_of(self.run, span) != span.step:
+            return Clean("")  # a number of a nested graph or agent, which opens no step of this run
         if not span.is_step and not self.longest_first:
             before = self.run.parent(position) if self.tree else (self._visible[index - 1] if index else None)
             if before is not None and self.run.spans[before].step == span.step:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from tracetui.model import Operation, Run, Status
+from tracetui.store.places import step_of
 from tracetui.text import Clean, count, duration, pad, tokens, truncate_middle
 from tracetui.views.bars import amount, sparkline
 from tracetui.views.glyphs import kind_of
@@ -66,7 +67,7 @@ def work_of(run: Run) -> Work:
             if span.duration_ms is not None:
                 tool.ms = (tool.ms or 0.0) + span.duration_ms
         elif span.operation is Operation.CHAT and span.usage is not None and span.usage.input_tokens is not None:
-            windows.append((run.depths[position], Window(span.id, span.step, span.usage.input_tokens)))
+            windows.append((run.depths[position], Window(span.id, step_of(run, span), span.usage.input_tokens)))
     top = min((depth for depth, _ in windows), default=0)  # what agents below were given is a window of their own
     own = [window for depth, window in windows if depth == top]
     ordered = sorted(tools.values(), key=lambda tool: (-(tool.ms or 0.0), -tool.calls, tool.name))

@@ -55,6 +55,11 @@ class Copy(NamedTuple):
     counts: bool
     """No session before this one tells what it cost."""
 
+    @property
+    def note(self) -> str:
+        """What the notes of its spans say about it."""
+        return COUNTED_COPY if self.counts else COPIED
+
 
 class Place(NamedTuple):
     """The line that is taken in."""
@@ -172,8 +177,7 @@ class Conversation:
             span = response_goes_on(span, record, place.extent)
             span = replace(span, note=ABANDONED) if left else span
         if place.copy is not None:
-            counts = place.copy.counts
-            span = replace(span, note=COUNTED_COPY if counts else COPIED, usage=span.usage if counts else None)
+            span = replace(span, note=place.copy.note, usage=span.usage if place.copy.counts else None)
         self.response = span.id
         self._put(span, place)
         for number, block in enumerate(blocks_of(message.get("content"))):
@@ -291,7 +295,9 @@ class Conversation:
     def _put(self, span: Span, place: Place) -> None:
         """Hand out a span of the conversation itself."""
         known = self.tops.get(span.id)
-        note = COPIED if place.copy is not None and not span.note else span.note
+        note = span.note
+        if place.copy is not None and COPIED not in span.notes:
+            note = " · ".join(filter(None, (place.copy.note, note)))
         parent = self.root if known is None else known.parent_id
         self.top, self.group = span.id, None
         self.tops[span.id] = self.spans[span.id] = replace(span, parent_id=parent, note=note)

@@ -24,7 +24,7 @@ from tracetui.formats.claude_code.records import (
     usage_of,
 )
 from tracetui.formats.scalars import between, mapping, moment, natural, number, text, word
-from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
+from tracetui.model import COPIED, COUNTS_HERE, MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource
 from tracetui.model.status import plain_word, status_of
 
 ABANDONED: Final = "abandoned"
@@ -119,7 +119,7 @@ def call_span(block: Record, record: Record, parent: Span, ident: str, at: At) -
         status_source=StatusSource.DERIVED,
         started_at=moment(record.get("timestamp")),
         preview=argument(block.get("input")),
-        note=COPIED if COPIED in parent.notes else "",
+        note=" · ".join(note for note in parent.notes if note in (COPIED, COUNTS_HERE)),
         at=at,
     )
 

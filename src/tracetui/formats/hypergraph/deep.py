@@ -15,7 +15,7 @@ from sqlite3 import Connection
 import msgspec
 
 from tracetui.formats.hypergraph.rows import RunRow, Schema, has_steps, text_id
-from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, is_active, naming, step_counts
+from tracetui.formats.hypergraph.runs import ancestors_of, failed, failing, is_active, step_counts
 from tracetui.formats.hypergraph.spans import Position, SpanReader, name_of
 from tracetui.formats.scalars import text
 from tracetui.model import Body, Header, RunRef, Span
@@ -84,10 +84,7 @@ def _nodes(
     connection: Connection, schema: Schema, where: str = "", values: Iterable[str] = ()
 ) -> dict[str, frozenset[str]]:
     """Names of the nodes by run; runs that have the same ones share them."""
-    sql = (
-        f"SELECT DISTINCT {schema.step('run')}, {schema.step('node_name')} FROM steps"
-        f" WHERE {schema.public} AND {naming(schema)}{where}"
-    )
+    sql = f"SELECT DISTINCT {schema.step('run')}, {schema.step('node_name')} FROM steps WHERE {schema.public}{where}"
     names: dict[str, list[str]] = {}
     for run, name in connection.execute(sql, tuple(values)).fetchall():
         names.setdefault(text_id(run), []).append(name_of(name))

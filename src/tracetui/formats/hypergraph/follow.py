@@ -84,7 +84,8 @@ class Follower:
         for name in sorted({*different, *since}):
             below = known.tree[name]
             if below.hung and below.parent == run_span_id(below.run):
-                self.reader.spans.append(run_span(below.run, self._above(name)))
+                owner = self.reader.owner(text_id(below.run.parent))
+                self.reader.spans.append(run_span(below.run, self._above(name), owner))
         self._check(since, any(is_active(row) for row in rows.values()))
         return bool(different or self.reader.spans)
 

@@ -45,6 +45,8 @@ class Pending(msgspec.Struct, frozen=True):
 class Known(msgspec.Struct):
     """All that is remembered. A cursor holds one that nobody changes any more."""
 
+    main: str
+    """Id of the run that is read."""
     last: int = 0
     """No step row with a higher number was read."""
     steps: int = 0

@@ -137,10 +137,12 @@ def _step_span(record: dict[str, Any], path: Path, parent: str | None) -> Span:
         status = Status.ERROR
     duration = number(record.get("duration_ms"))
     facts = [_arrow(record.get("decision")), "cached" if record.get("cached") is True else ""]
+    operation = _operation(record)
     return Span(
         id=_id(path),
         name=text(record.get("node_name")) or "step",
-        operation=_operation(record),
+        operation=operation,
+        nested_graph=operation is Operation.INVOKE_WORKFLOW,
         parent_id=parent,
         step=integer(record.get("superstep")),
         is_step=len(path) == 2,

@@ -149,14 +149,6 @@ def operation_of(node_type: Any, decision: Any, child: Any) -> Operation:
     return Operation.NODE
 
 
-def naming(schema: Schema) -> str:
-    """The SQL condition under which a step is a node or route; the same rule as `operation_of`."""
-    kind, child = f"ifnull({schema.step('node_type')}, '')", schema.step("child")
-    routes = ", ".join(f"'{route}'" for route in _ROUTES)
-    graph = f"({kind} = '{_GRAPH}' OR (typeof({child}) = 'text' AND {child} != ''))"
-    return f"({schema.step('decision')} IS NOT NULL OR {kind} IN ({routes}) OR NOT {graph})"
-
-
 def failing(schema: Schema) -> str:
     """The SQL condition under which a step failed; the same rule as `status_of_step` of the spans."""
     bad = ", ".join(f"'{word}'" for word, status in WORDS.items() if status is Status.ERROR)

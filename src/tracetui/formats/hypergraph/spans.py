@@ -90,7 +90,7 @@ class Position(msgspec.Struct, frozen=True):
     @classmethod
     def start(cls, run: RunRow) -> Position:
         """Nothing read yet."""
-        return cls((OpenRun(run, None),), frozenset({run.id}), Known())
+        return cls((OpenRun(run, None),), frozenset({run.id}), Known(run.id))
 
 
 class SpanReader:
@@ -171,7 +171,9 @@ class SpanReader:
         self._give(ordered, task.parent, task.inherited)
 
     def _give(self, rows: list[StepRow], parent: str | None, inherited: bool) -> None:
-        self.spans += [step_span(self.id_of(row), row, parent, inherited=inherited) for row in rows]
+        for row in rows:
+            owner = self.owner(text_id(row.run))
+            self.spans.append(step_span(self.id_of(row), row, parent, inherited=inherited, owner=owner))
         self._read_attempts(rows)
         self._queue_children(rows)
 
@@ -194,7 +196,8 @@ class SpanReader:
         for record in attempts(self._connection, self._schema, series):
             row = series.get(record["series_id"])
             if row is not None:
-                self.spans.append(attempt_span(record, self.id_of(row), integer(row.superstep)))
+                owner = self.owner(text_id(row.run))
+                self.spans.append(attempt_span(record, self.id_of(row), integer(row.superstep), owner))
 
     def _read_loose(self, task: Loose) -> None:
         """Pending nodes of a run that is going on, and child runs that no step names."""
@@ -212,7 +215,7 @@ class SpanReader:
             order = (number_or_end(item_number(child)), child.rowid)
             self.known.disordered |= order < self.known.hung.get(parent, order)
             self.known.hung[parent] = order
-            self.spans.append(run_span(child, parent))
+            self.spans.append(run_span(child, parent, self.owner(run_id)))
         self._tasks.append(OpenRun(child, below or run_span_id(child), True))
 
     def read_pending(self, run: RunRow, parent: str | None, lowest: int | None = None) -> None:
@@ -232,7 +235,7 @@ class SpanReader:
         for rowid, *values in self._connection.execute(sql, (run.id,)).fetchall():
             row = dict(zip(columns, values, strict=True))
             row_id = self._schema.span_id(row["run_id"], row["superstep"], row["node_name"], -rowid)
-            span = pending_span(row_id, rowid, row, parent)
+            span = pending_span(row_id, rowid, row, parent, self.owner(run.id))
             self.spans.append(span)
             self.known.disordered |= row_id not in shown and parent in self.known.hung
             shown[row_id] = Pending(run.id, span.name, span.step)
@@ -250,9 +253,14 @@ class SpanReader:
         for record in attempts(self._connection, self._schema, series):
             parent = pending.get(str(series.get(record["series_id"])))
             if parent is not None:
-                span = attempt_span(record, parent, integer(record.get("scheduled_superstep")))
+                step = integer(record.get("scheduled_superstep"))
+                span = attempt_span(record, parent, step, self.owner(run.id))
                 self.spans.append(span)
                 self.known.tried.add(span.id)
+
+    def owner(self, run_id: str) -> str | None:
+        """The `Span.owner` of the spans of a run of the tree."""
+        return None if run_id == self.known.main else run_id
 
     def id_of(self, row: StepRow) -> str:
         """Id of the span of a step row."""
@@ -272,7 +280,9 @@ def attempts(connection: Connection, schema: Schema, series: Iterable[Any]) -> l
     return [dict(zip(("rowid", *columns), row, strict=True)) for row in many(connection, sql, series)]
 
 
-def step_span(row_id: str, row: StepRow, parent: str | None, *, inherited: bool = False) -> Span:
+def step_span(
+    row_id: str, row: StepRow, parent: str | None, *, inherited: bool = False, owner: str | None = None
+) -> Span:
     """The span of one step row; a step of a nested run (one with a parent) is no step of the run that is shown."""
     status, word, source = status_of_step(row)
     duration = number(row.duration_ms)
@@ -281,10 +291,13 @@ def step_span(row_id: str, row: StepRow, parent: str | None, *, inherited: bool 
     end, _ = timestamp(row.completed_at)
     start = timestamp(row.created_at)[0] if end is None else end - (duration or 0.0) / 1000
     message = text(row.error)
+    operation = operation_of(row.node_type, row.decision, row.child)
     return Span(
         id=row_id,
         name=name_of(row.node_name),
-        operation=operation_of(row.node_type, row.decision, row.child),
+        operation=operation,
+        owner=owner,
+        nested_graph=operation is Operation.INVOKE_WORKFLOW,
         parent_id=parent,
         step=integer(row.superstep),
         is_step=parent is None,
@@ -329,14 +342,15 @@ def run_span_id(run: RunRow) -> str:
     return f"run:{run.id}"
 
 
-def run_span(run: RunRow, parent: str | None) -> Span:
-    """The span of a run that hangs below another without a step of it: an item of a map."""
+def run_span(run: RunRow, parent: str | None, owner: str | None) -> Span:
+    """The span of a run that hangs below another (`owner`) without a step of it: an item of a map."""
     word = text(run.status)
     status = Status.UNKNOWN if word is None else status_of(word)
     return Span(
         id=run_span_id(run),
         name=label_of(run) or text(run.graph_name) or run.id,
         operation=Operation.INVOKE_WORKFLOW,
+        owner=owner,
         parent_id=parent,
         step=item_number(run),
         status=status,
@@ -348,7 +362,7 @@ def run_span(run: RunRow, parent: str | None) -> Span:
     )
 
 
-def attempt_span(record: dict[str, Any], parent: str, superstep: int | None) -> Span:
+def attempt_span(record: dict[str, Any], parent: str, superstep: int | None, owner: str | None) -> Span:
     """The span of one attempt of a node that was tried more than once."""
     word = text(record.get("status"))
     status = Status.UNKNOWN if word is None else status_of(word)
@@ -358,6 +372,7 @@ def attempt_span(record: dict[str, Any], parent: str, superstep: int | None) -> 
     return Span(
         id=f"{parent}:attempt:{record['rowid']}",
         name=f"attempt {record.get('attempt_number', '?')}",
+        owner=owner,
         parent_id=parent,
         step=superstep,
         status=status,
@@ -370,13 +385,15 @@ def attempt_span(record: dict[str, Any], parent: str, superstep: int | None) -> 
     )
 
 
-def pending_span(row_id: str, rowid: int, row: dict[str, Any], parent: str | None) -> Span:
+def pending_span(row_id: str, rowid: int, row: dict[str, Any], parent: str | None, owner: str | None) -> Span:
     """The span of a node that runs right now: schema 6 notes each before it is begun."""
     is_graph = row.get("node_type") == "GraphNode"
     return Span(
         id=row_id,
         name=text(row["node_name"]) or text_id(row["node_name"]),
         operation=Operation.INVOKE_WORKFLOW if is_graph else Operation.NODE,
+        owner=owner,
+        nested_graph=is_graph,
         parent_id=parent,
         step=integer(row["superstep"]),
         status=Status.RUNNING,

@@ -55,7 +55,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
     same: bool
     words: Clean = Clean("")
-    step: int | None = None
+    step: str = ""
+    """Which step that is, as `store.places` names it."""
 
 
 class Failed(msgspec.Struct, frozen=True):

@@ -13,6 +13,7 @@ from tracetui.diff.result import Diff, Row
 from tracetui.diff.state import over_by_then, state_diff
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
+from tracetui.store.places import label_of, words_of
 from tracetui.views.diff import phrase
 from tracetui.views.diff_look import (
     CHANGES,
@@ -104,15 +105,13 @@ def _contexts(a: _Side, b: _Side) -> Look:
     right = b.body.input_messages if b.body is not None else ()
     found = context_diff(left, right, a.span, b.span)
     notes = (_SMALL_CONTEXT,) if found.break_at is not None and found.break_at >= len(right) else ()
-    sides = (_told(a.span), _told(b.span)) if a.run is b.run else ("A", "B")
+    sides = (_told(a), _told(b)) if a.run is b.run else ("A", "B")
     sections = tuple(context_sections(left, right, found))
     return Look(CONTEXT, (CONTEXT,), sections, found, notes=notes, sides=sides)
 
 
-def _told(span: Span | None) -> str:
-    if span is None:
-        return ""
-    return f"step {span.step} {span.name}" if span.step is not None else span.name
+def _told(side: _Side) -> str:
+    return "" if side.span is None else words_of(side.run, side.span)
 
 
 def verdict(diff: Diff) -> Verdict:
@@ -121,4 +120,5 @@ def verdict(diff: Diff) -> Verdict:
         return Verdict(True)
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
-    return Verdict(False, phrase(diff, diff.first), None if span is None else span.step)
+    run = diff.a if row.b is None else diff.b
+    return Verdict(False, phrase(diff, diff.first), "" if span is None else label_of(run, span))

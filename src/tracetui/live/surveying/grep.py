@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Container, Generator, Iterable, Iterator
 from enum import StrEnum
 from functools import partial
 from itertools import groupby
@@ -29,9 +29,11 @@ from tracetui.live.surveying.needle import Needle
 from tracetui.live.surveying.searched import Field, Keys, Kind, leaves, run_fields, span_fields
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
+from tracetui.model.ownership import Ownership, ownership
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat
+from tracetui.store.places import step_of
 
 PIECE: Final = 4 << 20
 """Bytes of a file that are scanned at once."""
@@ -136,16 +138,17 @@ def grep(
             found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only, shared=shared)
         searched.add(found.path)
         whole, kept = bool(found.runs) or not found.problems, {SHARED: shared}
-        for run in found.runs:
-            if options.wanted is None or options.wanted(run):
-                whole &= yield from grep_run(source, run.ref, needle, options, told=found.problems, kept=kept)
+        listed = {run.ref: None for run in found.runs if options.wanted is None or options.wanted(run)}
+        for ref in listed:
+            whole &= yield from grep_run(source, ref, needle, options, listed, told=found.problems, kept=kept)
         yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
 
 
 def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
     """Search these runs, those of a file that stand together after one scan of its bytes. Raises `LinkLost`."""
     mains: dict[str, str] = {}
-    for path, group in groupby(refs, key=lambda ref: ref.path):
+    listed = dict.fromkeys(refs)
+    for path, group in groupby(listed, key=lambda ref: ref.path):
         holds = yield from _scan(source, path, None, needle)
         runs = list(group)
         if holds is False:
@@ -155,7 +158,7 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
             continue
         whole, kept = True, dict[str, Any]()
         for ref in runs:
-            whole &= yield from grep_run(source, ref, needle, options, kept=kept)
+            whole &= yield from grep_run(source, ref, needle, options, listed, kept=kept)
         yield Outcome.SEARCHED if whole else Outcome.FAILED
 
 
@@ -244,13 +247,14 @@ def grep_run(
     ref: RunRef,
     needle: Needle,
     options: Options = PLAIN,
+    listed: Container[RunRef] = (),
     *,
     told: Iterable[Problem] = (),
     kept: dict[str, Any] | None = None,
 ) -> Generator[Item, None, bool]:
     """Search one run, and tell its problems (but for what was `told`). False if a part of it could not be read.
 
-    `kept`: see `Reader`. Raises `LinkLost`.
+    What belongs to another run of `listed` is searched there. `kept`: see `Reader`. Raises `LinkLost`.
     """
     reader = Reader(source, ref, kept=kept)
     while reader.more:
@@ -262,7 +266,9 @@ def grep_run(
     yield from (problem for problem in run.problems if problem not in told)
     whole = reader.failure is None
     seen = _Seen()
-    for number, span in enumerate(run.spans):
+    for number, (span, owner) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
+        if owner is Ownership.LISTED:
+            continue
         body = run.load(span)
         if (problem := _unreadable(run, span, body)) is not None:
             yield problem
@@ -331,7 +337,7 @@ def _hits(
                 yield Hit(
                     ref=run.summary.ref,
                     span=None if span is None else span.id,
-                    step=None if span is None else span.step,
+                    step=None if span is None else step_of(run, span),
                     name="" if span is None else span.name if redactor is None else redactor.header(span.name),
                     kind=field.kind,
                     keys=keys,

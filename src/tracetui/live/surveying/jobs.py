@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Sequence, Set
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
@@ -12,8 +12,10 @@ from tracetui.live.surveying.grep import Hit, Options, Outcome, grep_runs
 from tracetui.live.surveying.needle import Needle
 from tracetui.live.surveying.surveyed import Job, Step
 from tracetui.model import Run, RunRef
+from tracetui.model.ownership import nested_runs
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features
+from tracetui.store.places import words_of
 from tracetui.store.statistics import By, Row, Statistics
 
 MOST_HITS: Final = 50_000
@@ -68,7 +70,8 @@ class Counted(NamedTuple):
 
 def statistics_job(refs: Sequence[RunRef]) -> Job:
     """Count these runs; `Survey.result` holds a `Counted`, `new` each `Problem`."""
-    kept = {by: Statistics(by) for by in By}
+    listed = {*refs}
+    kept = {by: Statistics(by, listed) for by in By}
     made, ended = Counted(0, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
@@ -119,7 +122,7 @@ class Contrasts:
 
     def __init__(self, source: Source, *, original: Original = nobody, most: int = MOST_RUNS) -> None:
         self._source, self._original, self._most = source, original, most
-        self._known: dict[RunRef, Features] = {}
+        self._known: dict[RunRef, _Known] = {}
 
     def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
         """What runs of A share that those of B lack. What cannot be read counts on neither side. Raises `LinkLost`."""
@@ -127,6 +130,17 @@ class Contrasts:
         for _ in sides.work(self._source):
             pass
         return sides.result()
+
+
+class _Known(NamedTuple):
+    """The features of a run, which depend on the runs nested in it that are compared as well."""
+
+    nested: frozenset[RunRef]
+    features: dict[frozenset[RunRef], Features]
+
+    def of(self, listed: Set[RunRef]) -> Features | None:
+        """Those that it has beside the runs of `listed`, if they were found out."""
+        return self.features.get(self.nested & listed)
 
 
 class _Sides:
@@ -137,12 +151,13 @@ class _Sides:
         a: Sequence[RunRef],
         b: Sequence[RunRef],
         most: int,
-        known: dict[RunRef, Features] | None = None,
+        known: dict[RunRef, _Known] | None = None,
         *,
         original: Original = nobody,
     ) -> None:
         self._original = original
         self._refs = _spread(a, most), _spread(b, most)
+        self._listed = {*self._refs[0], *self._refs[1]}
         self._notes = [_note(len(chosen), len(all_)) for chosen, all_ in zip(self._refs, (a, b), strict=True)]
         self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
         self._known = {} if known is None else known
@@ -159,12 +174,14 @@ class _Sides:
             for ref, read, shared in zip(pair, self._read, sides, strict=True):
                 if ref is None:
                     continue
-                its = self._known.get(ref)
+                its = self._known[ref].of(self._listed) if ref in self._known else None
                 if its is None:
                     run = yield from _read(source, ref, shared.of(ref))
                     if run is not None:
                         first = yield from self._divergence(source, run)
-                        its = self._known[ref] = {**features(run, run.load), **first}
+                        its = {**features(run, run.load, self._listed), **first}
+                        known = self._known.setdefault(ref, _Known(nested_runs(run), {}))
+                        known.features[known.nested & self._listed] = its
                 if its is not None:
                     read.append((ref, its))
                 yield Step(done=1)
@@ -190,9 +207,9 @@ class _Sides:
         row = found.rows[found.first.row]
         span = found.span_b(row) or found.span_a(row)
         assert span is not None
-        step = f"step {span.step} " if span.step is not None else ""
         kind = found.first.kind.value
-        words = f"first differs from its original at {step}{span.name} ({_HOW.get(kind, kind)})"
+        place = words_of(other if row.b is None else run, span)
+        words = f"first differs from its original at {place} ({_HOW.get(kind, kind)})"
         return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 
     def result(self) -> Contrast:

@@ -9,7 +9,7 @@ from tracetui.live.comparing.compared import Calls, Compare, Survey, Verdict
 from tracetui.live.mail import Mail
 from tracetui.model import Operation, Run, RunRef, RunSummary
 from tracetui.store.relations import COPY, has_original
-from tracetui.text import Clean
+from tracetui.text import Clean, one_line
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.framed import FramedScreen
 from tracetui.views.glyphs import Glyphs
@@ -219,5 +219,5 @@ class Comparing:
 def _short(verdict: Verdict, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
-    step = f" step {verdict.step}" if verdict.step is not None else ""
+    step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
     return (Piece(Clean(f" {glyphs.changed}{step}"), "diff.chg"),)

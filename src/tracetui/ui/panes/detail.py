@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
-from tracetui.text import Clean
+from tracetui.store.places import label_of
+from tracetui.text import Clean, one_line
 from tracetui.ui.panes.folding import FoldingView
 from tracetui.views import detail
 from tracetui.views.excerpt import excerpt_rows
@@ -258,7 +259,8 @@ class Detail(FoldingView):
         span = self.span
         if span is None:
             return (Piece(Clean("run"), "sec"),)
-        step = f"step {span.step} " if span.step is not None else ""
+        label = label_of(self.run, span) if self.run is not None else ""
+        step = f"{one_line(label, 60)} " if label else ""
         glyph, style = kind(span, self.look.glyphs)
         return (
             Piece(Clean(step), "sec"),

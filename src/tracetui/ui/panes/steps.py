@@ -36,6 +36,8 @@ class Steps(LineView):
         self.stands: Callable[[Run], Liveness] | None = None
         """Tells how a run stands of which the trace tells no end."""
         self._state = State.ENDED
+        self._stood: tuple[Run, bool, Run] | None = None
+        """The run that is shown, whether it is going on, and the run with its open spans as they stand."""
         self.assessment: Assessment | None = None
         self.as_tree = False
         self._tree_for_now = False
@@ -114,9 +116,11 @@ class Steps(LineView):
         rows = self.rows
         if not isinstance(rows, spans.SpanRows):
             return
-        before, self._state = self._state, self._state_of(rows.run)
+        if self.run is None:
+            return
+        before, self._state = self._state, self._state_of(self.run)
         if aged or self._state is not before or self._grows(rows):
-            self.show(rows.grown(rows.run, now=now), heading=self._heading_of(rows.run, rows, now))
+            self.show(rows.grown(self._standing(self.run), now=now), heading=self._heading_of(self.run, rows, now))
 
     def _grows(self, rows: spans.SpanRows) -> bool:
         """Whether an open span is in view."""
@@ -127,6 +131,14 @@ class Steps(LineView):
 
     def _state_of(self, run: Run) -> State:
         return self.stands(run).state if self.stands is not None else State.ENDED
+
+    def _standing(self, run: Run) -> Run:
+        """The run with its open spans as it stands now: its own status is that of the moment when it was read."""
+        if self._state is State.ENDED:
+            return run
+        if self._stood is None or self._stood[:2] != (run, self._state in GOING):
+            self._stood = run, self._state in GOING, run.standing(going=self._state in GOING)
+        return self._stood[2]
 
     def _name_it(self) -> None:
         if self.run is not None:
@@ -186,7 +198,7 @@ class Steps(LineView):
 
     def _rows_of(self, run: Run, now: float) -> spans.SpanRows:
         """The rows of a run; one that is shown already is not measured again, nor what it has grown from."""
-        shown = self.rows
+        shown, run = self.rows, self._standing(run)
         if isinstance(shown, spans.SpanRows) and shown.tree == self.as_tree:
             if shown.run is run:
                 return shown.refold(self.folded)

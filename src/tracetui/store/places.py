@@ -1,0 +1,96 @@
+"""Names the places of a run so that the name opens them: the inverse of `store.address`.
+
+A span's own step number is that of the trace, which may count the steps of a nested graph or agent anew, or give one
+number to several steps that ran side by side. Such a number alone would open another span, or none.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Final
+from weakref import WeakKeyDictionary
+
+from tracetui.errors import UsageError
+from tracetui.model import Run, Span, quote_key
+from tracetui.store.address import target
+
+_NUMBERS: Final[WeakKeyDictionary[Run, Counter[int | None]]] = WeakKeyDictionary()
+
+
+def words_of(run: Run, span: Span) -> str:
+    """A span by its step and name, not cleaned: ``step 3 search``, ``step 0/generate``; its name where it has no step.
+
+    ``ADDRESS/3`` opens the step that it is, or is part of; what looks like a path opens the span itself.
+    """
+    label = label_of(run, span)
+    if not label:
+        return span.name
+    return label if label.rpartition("/")[2] == quote_key(span.name) else f"{label} {span.name}"
+
+
+def label_of(run: Run, span: Span) -> str:
+    """What to put before the name of a span: ``step 3``, ``step 0/generate``, ``rag/generate``; not cleaned.
+
+    Empty where the trace gives the span no number, or its name alone opens it.
+    """
+    place = reference_of(run, span)
+    if not place or place == quote_key(span.name):
+        return ""
+    return f"step {place}" if step_of(run, span) is not None else place
+
+
+def reference_of(run: Run, span: Span) -> str:
+    """What follows ``ADDRESS/``: the number of the step that a span is (or is part of), else the path to the span.
+
+    Empty where the trace gives the span no number.
+    """
+    if span.step is None or span.id not in run.index:
+        return ""
+    number = step_of(run, span)
+    if number == span.step and _numbers(run)[number] == 1 and (span.is_step or span.owner is None):
+        return str(number)
+    return path_of(run, span)
+
+
+def step_of(run: Run, span: Span) -> int | None:
+    """The number of the step of the run that a span is or is part of, None if it is in no numbered step."""
+    position: int | None = run.index.get(span.id)
+    while position is not None:
+        above = run.spans[position]
+        if above.is_step:
+            return above.step
+        position = run.parent(position)
+    return span.step if span.owner is None and span.step in _numbers(run) else None
+
+
+def path_of(run: Run, span: Span) -> str:
+    """The path that opens a span below the address of its run: ``2``, ``2/fetch``, ``0/generate``, or its id."""
+    parts: list[str] = []
+    position: int | None = run.index[span.id]
+    while position is not None:
+        above = run.spans[position]
+        number = above.step if above.is_step else None
+        if number is not None and _numbers(run)[number] == 1:
+            parts.append(str(number))
+            break
+        parts.append(above.name)
+        if number is not None:
+            parts.append(str(number))
+            break
+        position = run.parent(position)
+    for tried in (parts[::-1], [span.id]):
+        try:
+            found = target(run, tried)
+        except UsageError:
+            continue
+        if found.span is not None and found.span.id == span.id and not found.keys:
+            return "/".join(map(quote_key, tried))
+    return quote_key(span.id)
+
+
+def _numbers(run: Run) -> Counter[int | None]:
+    """How many steps have each number."""
+    found = _NUMBERS.get(run)
+    if found is None:
+        found = _NUMBERS[run] = Counter(step.number for step in run.steps if step.number is not None)
+    return found
