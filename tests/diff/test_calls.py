@@ -208,7 +208,8 @@ def test_what_a_tool_was_asked_for_is_no_id_of_a_call() -> None:
     "field",
     [
         "tool_call_id", "tool_use_id", "call_id", "toolCallId", "toolUseID", "gen_ai.tool.call.id",
-        "parent_tool_use_id", "source_call_id", "tool_call_ids", "llm.output_messages.0.message.tool_calls.0.tool_call.id",
+        "parent_tool_use_id", "source_call_id", "tool_call_ids",
+        "llm.output_messages.0.message.tool_calls.0.tool_call.id",
         "gen_ai.completion.0.tool_calls.0.id",
     ],
 )  # fmt: skip

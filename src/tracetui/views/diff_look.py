@@ -21,6 +21,7 @@ from tracetui.diff.hunks import Hunk, Piece, TextDiff, text_diff
 from tracetui.diff.state import StateDiff
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from tracetui.views import alike
 from tracetui.views.values import whole_text
 
 CHANGES: Final = "changes"
@@ -165,6 +166,8 @@ def _quiet(section: Section) -> Section:
 
 def _changed(change: Change) -> Section:
     note = f"was {change.path_a}" if change.path_a and change.path_b and change.path_a != change.path_b else ""
+    if change.path_a is not None and change.path_b is not None:
+        note = " · ".join(filter(None, (note, alike.note(change.a, change.b))))
     if change.noise:
         note = f"{note} · usually ignored: {change.noise}".removeprefix(" · ")
     sign = Sign.EDITED if change.path_a is None and change.path_b is None else _WORDS[change.word]
@@ -228,6 +231,9 @@ def message_sections(
             sign, note = Sign.SAME, NOISE
         elif pair.a is not None and pair.b is not None and pair.a != pair.b and sign is not Sign.SAME:
             note = f"was messages[{pair.a}]"
+        if sign is Sign.EDITED and left is not None and right is not None:
+            said = text_of_message(left), text_of_message(right)
+            note = " · ".join(filter(None, (note, alike.note(*said) if said[0] != said[1] else "")))
         if break_at is not None and break_at == pair.b:
             note, break_at = f"{note} · {CACHE_BREAK}".removeprefix(" · "), None
         place, message = (pair.b, right) if right is not None else (pair.a, left)
