@@ -81,10 +81,31 @@ def _text_labels(a: str, b: str) -> tuple[Clean, Clean]:
         return _form(a, b), _form(b, a)
     if a.replace("\r\n", "\n") == b.replace("\r\n", "\n"):
         return _ends(a), _ends(b)
-    at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+    at = _common(a, b)
     while at and _is_unseen(a[at - 1]):
         at -= 1
-    return _characters(a, at), _characters(b, at)
+    runs = ["".join(takewhile(_is_unseen, text[at:])) for text in (a, b)]
+    if runs == ["", ""]:
+        at = _letter(a, b, at)
+        runs = [text[at : at + 1] + _marks(text, at) for text in (a, b)]
+    return _characters(a, at, runs[0]), _characters(b, at, runs[1])
+
+
+def _common(a: str, b: str) -> int:
+    """How many characters two texts begin with."""
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(a, b, strict=False)))
+
+
+def _letter(a: str, b: str, at: int) -> int:
+    """Where the letter begins that the marks at a place in one of two texts are on."""
+    while at and any(category(text[at : at + 1] or "a")[0] == "M" for text in (a, b)):
+        at -= 1
+    return at
+
+
+def _marks(text: str, at: int) -> str:
+    """The marks on the letter at a place."""
+    return "".join(takewhile(lambda one: category(one)[0] == "M", text[at + 1 : at + 1 + _SHOWN]))
 
 
 def _form(text: str, other: str) -> Clean:
@@ -92,10 +113,8 @@ def _form(text: str, other: str) -> Clean:
     name = next((form for form in ("NFC", "NFD") if is_normalized(form, text)), "no normal form")
     if name == "NFC" and not is_normalized("NFC", other):
         return Clean(name)
-    at = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(text, other, strict=False)))
-    while at and (at >= len(text) or category(text[at])[0] == "M"):
-        at -= 1
-    marks = "".join(takewhile(lambda one: category(one)[0] == "M", text[at + 1 : at + 1 + _SHOWN]))
+    at = _letter(text, other, _common(text, other))
+    marks = _marks(text, at)
     points = " ".join(f"U+{ord(one):04X}" for one in (marks or text[at : at + 1]))
     letter = f"{text[at]} " if marks and not UNSAFE.match(text[at]) else ""
     return Clean(f"{name}: {letter}{points}")
@@ -110,12 +129,11 @@ def _is_unseen(character: str) -> bool:
     return character.isspace() or UNSAFE.match(character) is not None
 
 
-def _characters(text: str, at: int) -> Clean:
-    """The characters that do not show from a place on, else the one that is there: ``U+00A0 at 5``."""
-    run = "".join(takewhile(_is_unseen, text[at : at + LENGTH])) or ("" if at >= len(text) else text[at])
-    if not any(_is_unseen(one) for one in run) and run.isascii():
+def _characters(text: str, at: int, run: str) -> Clean:
+    """The characters `run` at a place: ``U+00A0 at 5``."""
+    if not run:
         return Clean(f"nothing at {at + 1}")
     if at + len(run) == len(text) and not run.strip(" "):
-        return Clean(f"{len(run)} {'blank' if len(run) == 1 else 'blanks'} at the end" if run else "none at the end")
+        return Clean(f"{len(run)} {'blank' if len(run) == 1 else 'blanks'} at the end")
     points = " ".join(f"U+{ord(one):04X}" for one in run[:_SHOWN])
     return Clean(f"{points}{' …' if len(run) > _SHOWN else ''} at {at + 1}")
