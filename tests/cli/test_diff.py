@@ -281,7 +281,7 @@ def test_values_that_look_the_same_are_told_apart(cli: Cli) -> None:
 def session(actor: str, command: str, call: str) -> str:
     """A session in which one command was run."""
     use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command}}
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"kind": "session_start", "session_id": "shell-1", "actor": actor, "model": "m", "ts": "2026-03-03T13:01:00Z"},
         {"kind": "user_prompt", "turn": 0, "text": "List it."},
         {"kind": "assistant_turn", "turn": 1, "blocks": [use], "stop_reason": "tool_use"},

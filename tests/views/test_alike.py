@@ -6,11 +6,15 @@ from typing import Any
 
 import pytest
 
+from tests.diff.build import Did, run_of
 from tracetui.diff.compare import Kind
+from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Divergence
 from tracetui.export.diff import word_lines
+from tracetui.model import Body, Message, Operation, ToolResult
 from tracetui.text import clean
 from tracetui.views.alike import labelled, labels, note
+from tracetui.views.diff_look import step_sections
 
 
 @pytest.mark.parametrize(
@@ -56,3 +60,23 @@ def test_the_words_that_changed_say_what_does_not_show() -> None:
 
     assert [*word_lines(value)][-1] == "    (A string · B number)"
     assert "    (A NFC · B NFD: e U+0301)" in [*word_lines(text)]
+
+
+def test_a_result_that_is_of_another_call_is_shown() -> None:
+    """Messages are told by what they say, which is the same here."""
+
+    def body(ident: str) -> Body:
+        return Body(
+            input_messages=(Message("tool", (ToolResult("c1", "X"),)), Message("tool", (ToolResult(ident, "Y"),)))
+        )
+
+    a, b = body("c2"), body("c1")
+    run, other = (
+        run_of([Did(Operation.CHAT, "m")], bodies={"s0": one}, ident=name) for name, one in (("a", a), ("b", b))
+    )
+    comparison = Comparison(run, other)
+    *_, found = comparison.steps()
+    sections = step_sections(a, b, comparison.changes(found.rows[0]))
+
+    assert not found.same
+    assert [(one.path, one.sign.value) for one in sections if one.differs] == [("messages[1].content[0].id", "edited")]

@@ -132,6 +132,8 @@ def _side(
     if all(said) and (inside or side == INPUT or values == (None, None)):
         places = {_message_of(change) for change in inside}
         by_message = message_sections(*said, side=side, differing=places if inside or not others else None)
+        seen = {one.path for one in by_message if one.differs}
+        others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # ids of calls
         if not inside and any(one.differs for one in by_message):
             by_message = [_quiet(one) for one in by_message]
         first_inside = bool(inside) and changes[0] is inside[0]
@@ -155,6 +157,12 @@ def _message_of(change: Change) -> str | None:
     """The message that a change is in: its place in B, else in A."""
     match = _IN_MESSAGE.match(change.path)
     return match.group(1) + ("" if change.path_b is not None else "a") if match else None
+
+
+def _messages(change: Change) -> list[str]:
+    """The paths of the message that a change is in, in A and in B."""
+    found = (_IN_MESSAGE.match(path) for path in (change.path_a, change.path_b) if path is not None)
+    return [f"messages[{match.group(1)}]" for match in found if match is not None]
 
 
 def _quiet(section: Section) -> Section:
