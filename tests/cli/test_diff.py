@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.cli.run import LONG_AGO, Cli
+from tests.formats.hypergraph_build import TO_V3, TO_V4, V2, at, database, insert
 
 TEACHER = "traces/ccpa/bump/teacher.ccpa-trace.jsonl"
 STUDENT = "traces/ccpa/bump/student.ccpa-trace.jsonl"
@@ -223,3 +224,107 @@ def test_a_run_alone_is_compared_with_the_first_of_its_task(cli: Cli) -> None:
     assert "names no original" in cli("diff", first).err
     assert {run["repeats"] for run in cli("ls", "jobs", "--json").data["runs"]} != {None}
     assert cli("show", third, "--json").data["run"]["replay_of_address"] is None
+
+
+# ---- equal runs, recorded differently
+
+
+def recorded(name: str, ident: str, form: str, **more: Any) -> str:
+    """A run of two calls whose ids begin with `ident`, as a replay of another with `replay_of`."""
+    arguments = {"q": "EV", "top": 3}
+    text = json.dumps(arguments) if form == "wide" else json.dumps(arguments, separators=(",", ":"))
+    calls = [
+        {"id": f"{ident}{n}", "type": "function", "function": {"name": "search", "arguments": text}} for n in (1, 2)
+    ]
+    said = [
+        {"role": "user", "content": "Find it."},
+        {"role": "assistant", "content": None, "tool_calls": calls},
+        *({"role": "tool", "tool_call_id": call["id"], "content": f"result {n}"} for n, call in enumerate(calls)),
+    ]
+    step = {
+        "step_index": 0, "step_type": "llm_call", "name": "gpt", "input_data": {"messages": said},
+        "output_data": {"text": more.pop("answer", "Done.")}, "input_hash": f"hash of {ident}",
+    }  # fmt: skip
+    value = {
+        "schema_version": "1",
+        "record_id": name,
+        "agent_name": "a",
+        "status": "completed",
+        "steps": [step],
+        **more,
+    }
+    path = f"traces/paprika/{name}.json"
+    Path(path).write_text(json.dumps(value))
+    return path
+
+
+@pytest.mark.parametrize("ident", ["pyd_ai_", "tooluse_Zx", "a8Kd02Mn", "functions.search:", "c"])
+def test_other_ids_of_calls_and_other_json_in_texts_are_no_difference(cli: Cli, ident: str) -> None:
+    a, b = recorded("one", "call_", "wide"), recorded("two", ident, "narrow")
+    same, strict = cli("diff", a, b, "--exit-code"), cli("diff", a, b, "--exit-code", "--strict")
+
+    assert (same.status, strict.status) == (0, 1)
+    assert "It went the same way." in same.text
+    assert "JSON formatting 2" in same.text
+    assert cli("diff", b, a, "--json").data["ignored"]["ids"] == 4
+    assert cli("diff", a, recorded("three", ident, "wide", answer="Gone."), "--exit-code").status == 1
+
+
+def test_values_that_look_the_same_are_told_apart(cli: Cli) -> None:
+    a, b = recorded("one", "c", "wide", answer="caf\u00e9"), recorded("two", "c", "wide", answer="cafe\u0301")
+    text = cli("diff", a, b).text
+
+    assert "caf\u00e9 (NFC) → cafe\u0301 (NFD: e U+0301)" in text
+    assert "(A NFC · B NFD: e U+0301)" in text
+
+
+def session(actor: str, command: str, call: str) -> str:
+    """A session in which one command was run."""
+    use = {"type": "tool_use", "id": call, "name": "Bash", "input": {"command": command}}
+    lines: list[dict[str, Any]] = [
+        {"kind": "session_start", "session_id": "shell-1", "actor": actor, "model": "m", "ts": "2026-03-03T13:01:00Z"},
+        {"kind": "user_prompt", "turn": 0, "text": "List it."},
+        {"kind": "assistant_turn", "turn": 1, "blocks": [use], "stop_reason": "tool_use"},
+        {"kind": "tool_result", "turn": 2, "tool_use_id": call, "ok": True, "content": "a b"},
+        {"kind": "session_end", "turn": 3, "stop_reason": "end_turn", "elapsed_ms": 900},
+    ]
+    return "".join(json.dumps({"v": 2, **line}) + "\n" for line in lines)
+
+
+@pytest.mark.parametrize(("command", "status"), [("ls  -l \t/tmp", 0), ("ls -l\n/tmp", 0), ("ls -la /tmp", 1)])
+def test_white_space_in_the_commands_of_a_student_is_no_difference(cli: Cli, command: str, status: int) -> None:
+    folder = Path("traces/ccpa/shell")
+    folder.mkdir()
+    (folder / "teacher.ccpa-trace.jsonl").write_text(session("claude-code", "ls -l /tmp", "toolu_1A"))
+    (folder / "student.ccpa-trace.jsonl").write_text(session("apr-code", command, "c7"))
+    result = cli("diff", f"{folder}/student.ccpa-trace.jsonl", "--exit-code")
+
+    assert result.status == status, result.text
+    assert ("white space in commands 1" in result.text) is (status == 0)
+
+
+def test_a_node_that_was_tried_again_at_another_time_is_the_same(cli: Cli) -> None:
+    paths = []
+    for name, second in (("a.db", 300.0), ("b.db", 700.0)):
+        with database(Path("traces") / name, V2 + TO_V3 + TO_V4, 4) as db:
+            insert(db, "runs", id="run", graph_name="fetch", status="completed", created_at=at(second),
+                   completed_at=at(second + 2), node_count=1, error_count=0)  # fmt: skip
+            insert(db, "attempt_series", id="s", run_id="run", node_name="get", policy_fingerprint="p", max_attempts=2,
+                   opened_at=at(second), committed_superstep=0, closed_at=at(second + 2))  # fmt: skip
+            tried = {
+                "series_id": "s",
+                "scheduled_superstep": 0,
+                "started_at": at(second),
+                "completed_at": at(second + 1),
+            }
+            insert(db, "attempt_records", **tried, attempt_number=1, status="failed", error_type="ConnectionError",
+                   error_message="reset", retry_not_before=at(second + 1), sampled_delay=second / 1000)  # fmt: skip
+            insert(db, "attempt_records", **tried, attempt_number=2, status="succeeded")
+            insert(db, "steps", run_id="run", step_index=0, superstep=0, node_name="get", status="completed",
+                   values_data={"body": "x"}, input_versions={}, created_at=at(second + 2), attempt_series_id="s",
+                   completed_at=at(second + 2))  # fmt: skip
+        paths.append(f"traces/{name}#run")
+    result = cli("diff", *paths, "--exit-code")
+
+    assert result.status == 0, result.text
+    assert "durations" in result.text

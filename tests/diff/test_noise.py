@@ -37,6 +37,25 @@ def kinds(a: Any, b: Any, side: str = OUTPUT, **options: Any) -> tuple[int, dict
         ({"session": "<SESSION>"}, {"session": "abc-7"}, "masked values"),
         ({"path": "${CWD}/x.py"}, {"path": "/home/me/x.py"}, "masked values"),
         ({"cwd": "/a"}, {"cwd": "/b"}, "working directory"),
+        ({"retry_not_before": "2026-01-01T10:00:00Z"}, {"retry_not_before": "2026-01-02T11:00:00Z"}, "times"),
+        ({"retry_not_before": None}, {"retry_not_before": "2026-01-02T11:00:00Z"}, "times"),
+        ({"sampled_delay": 0.41}, {"sampled_delay": 0.52}, "durations"),
+        ({"arguments": '{"a":1,"b":[2]}'}, {"arguments": '{"b": [2], "a": 1}'}, "JSON formatting"),
+        ({"text": '["x",  "y"]'}, {"text": '["x","y"]'}, "JSON formatting"),
+        ({"n": 1}, {"n": 1.0}, "number formats"),
+        ([1, 2], [1.0, 2], "number formats"),
+        ({"arguments": '{"n": 1}'}, {"arguments": '{"n": 1.0}'}, "number formats"),
+        ({"a": 1, "b": None}, {"a": 1}, "empty fields"),
+        (
+            {"id": "c1", "name": "Bash", "input": {"command": "ls -l"}},
+            {"id": "c1", "name": "Bash", "input": {"command": "ls  -l"}},
+            "white space in commands",
+        ),
+        (
+            {"function": {"name": "bash", "arguments": '{"cmd":"a;\\n\\n b"}'}},
+            {"function": {"name": "bash", "arguments": '{"cmd":"a;\\nb"}'}},
+            "white space in commands",
+        ),
     ],
 )
 def test_noise_is_let_pass_and_counted(a: Any, b: Any, kind: str) -> None:
@@ -45,6 +64,7 @@ def test_noise_is_let_pass_and_counted(a: Any, b: Any, kind: str) -> None:
     changes, counted = kinds(a, b, strict=True)
     assert changes > 0
     assert counted == {}
+    assert all(change.noise == kind for change in changes_of(a, b, Noise(strict=True)))
 
 
 @pytest.mark.parametrize(
@@ -59,6 +79,20 @@ def test_noise_is_let_pass_and_counted(a: Any, b: Any, kind: str) -> None:
         ({"command": "ls -l"}, {"command": "ls  -l"}),
         ({"ok": True}, {"ok": 1}),
         ({"n": None}, {"n": 0}),
+        ({"n": 1}, {"n": "1"}),
+        ({"text": '{"a": 1, "a": 2}'}, {"text": '{"a": 2}'}),
+        ({"text": "{not json}"}, {"text": "{not  json}"}),
+        ({"text": '{"a": [1]}'}, {"text": '{"a": [1, 2]}'}),
+        ({"text": '{"a": "1"}'}, {"text": '{"a": 1}'}),
+        ({"text": "[1]"}, {"text": '{"0": 1}'}),
+        ({"since": "{}"}, {"since": "[]"}),
+        ({"name": "Bash", "input": {"command": "echo 'a b'"}}, {"name": "Bash", "input": {"command": "echo 'a  b'"}}),
+        ({"name": "Bash", "input": {"command": "ls a"}}, {"name": "Bash", "input": {"command": "ls\na"}}),
+        (
+            {"name": "Bash", "input": {"command": "cat <<E\na b\nE"}},
+            {"name": "Bash", "input": {"command": "cat <<E\na  b\nE"}},
+        ),
+        ({"name": "Write", "input": {"command": "a b"}}, {"name": "Write", "input": {"command": "a  b"}}),
     ],
 )
 def test_what_was_asked_for_is_no_noise(a: Any, b: Any) -> None:
@@ -96,6 +130,23 @@ def test_an_id_that_came_out_of_a_step_may_go_into_the_next() -> None:
     assert noise.kind_of("order", UUID, OTHER, given=True)
 
 
+def test_all_white_space_in_the_commands_of_an_imitation_is_its_own() -> None:
+    """As the program that records them compares them."""
+    a = {"name": "Bash", "input": {"command": "ls -l\n  /tmp"}}
+    b = {"name": "Bash", "input": {"command": "ls  -l /tmp"}}
+
+    assert kinds(a, b, imitates=True) == (0, {"white space in commands": 1})
+    assert kinds(a, b)[0] == 1
+
+
+def test_an_id_that_is_refused_stands_for_nothing() -> None:
+    noise = Noise()
+
+    assert noise.kind_of("id", "call_1a", "call_9a")
+    assert not noise.kind_of("id", "call_1b", "call_9a")
+    assert noise.kind_of("id", "call_1b", "call_9b")
+
+
 def test_the_working_directory_of_the_runs_is_the_same_place() -> None:
     assert kinds({"f": "/home/a/x.py"}, {"f": "/srv/b/x.py"}, folders=("/home/a", "/srv/b")) == (
         0, {"working directory": 1},
@@ -104,7 +155,7 @@ def test_the_working_directory_of_the_runs_is_the_same_place() -> None:
 
 
 def test_null_and_nothing_are_the_same_unless_everything_counts() -> None:
-    assert kinds({"a": None}, {}) == (0, {})
+    assert kinds({"a": None}, {}) == (0, {"empty fields": 1})
     assert kinds({"a": None}, {}, strict=True)[0] == 1
 
 

@@ -124,7 +124,7 @@ def opened() -> Run:
     builder.add(
         [first, second],
         header=header,
-        body=RunBody(goal="win", tags=("x",), layout="RunLog", extent=(1, 2)),
+        body=RunBody(goal="win", layout="RunLog", extent=(1, 2)),
         problems=[Problem("a.db", "row 3", "odd")],
     )
     return builder.build()

@@ -6,6 +6,7 @@ import json
 import shutil
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -15,8 +16,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V1, V2, at, database, insert
+from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V1, V2, at, database, insert, v1
 from tests.shared import needs_shared, sample
+from tracetui import load_all
 from tracetui.errors import FormatError
 from tracetui.formats.base import START
 from tracetui.formats.hypergraph import Hypergraph
@@ -25,6 +27,7 @@ from tracetui.formats.hypergraph.runs import prompt_of
 from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
+from tracetui.views.runs import outcome
 
 FORMAT = Hypergraph()
 V6 = V2 + TO_V3 + TO_V4 + TO_V6
@@ -565,3 +568,43 @@ def test_the_real_states_are_those_of_the_checkpointer() -> None:
                 for (data,) in rows:
                     expected.update(json.loads(data) if data is not None else {})
                 assert read(path, run_id).load(span).state == expected
+
+
+def test_a_failed_run_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
+    path = tmp_path / "workflows.db"
+    v1(path)
+    with closing(sqlite3.connect(path)) as db, db:
+        db.execute("UPDATE workflows SET status = 'failed' WHERE id = 'ticket-1'")
+        db.execute("UPDATE steps SET status = 'failed', error = 'no such desk' WHERE node_name = 'billing_desk'")
+    run = next(run for run in load_all(str(path)) if run.summary.id == "ticket-1")
+
+    assert run.summary.outcome == ""
+    assert "no such desk" in "".join(piece.text for piece in outcome(run.summary))
+    assert next(span.note for span in run.spans if span.name == "route") == "→ billing_desk"
+
+
+def test_a_failed_log_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
+    steps = [
+        {
+            "node_name": "route",
+            "superstep": 0,
+            "duration_ms": 1.0,
+            "status": "completed",
+            "span_id": "a",
+            "decision": "desk",
+        },
+        {
+            "node_name": "desk",
+            "superstep": 1,
+            "duration_ms": 1.0,
+            "status": "failed",
+            "span_id": "b",
+            "error": "closed",
+        },
+    ]
+    log = {"graph_name": "g", "run_id": "run-0123456789ab", "total_duration_ms": 2.0, "steps": steps, "node_stats": {}}
+    (tmp_path / "log.json").write_text(json.dumps(log))
+    (run,) = load_all(str(tmp_path / "log.json"))
+
+    assert run.summary.status is Status.ERROR
+    assert "closed" in "".join(piece.text for piece in outcome(run.summary))

@@ -202,11 +202,12 @@ def test_errors_compactions_and_payloads_are_shown() -> None:
 
 
 def test_the_run_tab_has_what_upstreams_helpers_extract_and_recounts() -> None:
-    body = case("items").body
+    run = case("items")
+    body = run.body
     assert body.system_prompt == "You book tables. Ask before you cancel anything."
     assert body.last_user == "21:15, please."
     assert body.last_assistant == "Booked for 21:15 as R-118."
-    assert body.tags == ("booking", "smoke")
+    assert run.summary.tags == ("booking", "smoke")
     assert body.attributes["metadata"]["extra"] == {"commit": "4e1c9aa", "cwd": "/srv/concierge"}
     assert [(one.name, one.declared, one.counted) for one in body.totals if one.differs] == [("message_count", 7, 6)]
     assert [one.name for one in case("events").body.totals if one.differs] == ["total_tokens"]

@@ -157,7 +157,7 @@ def test_open_inference_in_one_document_with_ids_in_base64() -> None:
         (Operation.EMBEDDINGS, "embed"),
         (Operation.POLICY, "guard"),
     ]
-    assert (run.summary.prompt, run.body.output, run.body.tags) == (
+    assert (run.summary.prompt, run.body.output, run.summary.tags) == (
         "How many apples are ripe?",
         "Seven.",
         ("apples", "s-12"),

@@ -422,3 +422,16 @@ def test_repetitions_are_asked_for_by_what_they_are() -> None:
     assert ids("has:repeats", runs) == "one"
     assert ids("is:replay", runs) == ids("relation:fork", runs) == "fork"
     assert ids("has:replay", runs) == "two"
+
+
+@pytest.mark.parametrize("status", [Status.OK, Status.CANCELLED, Status.UNKNOWN, Status.RUNNING])
+def test_only_a_run_that_failed_has_an_error(status: Status) -> None:
+    """A call that failed inside a run that went on is no cause, and is not shown as one."""
+    cause = FirstError("search timed out", "TimeoutError", "s1", "search")
+    kinds = {"ended": status, "failed": Status.ERROR}
+    runs = [make_summary(name, status=kind, first_error=cause, errors=1) for name, kind in kinds.items()]
+
+    for text in ("error:timed", "error=TimeoutError", "has:error", "timed out"):
+        assert ids(text, runs) == "failed", text
+    for text in ("errors>0", "has:errors", "-has:error errors=1"):
+        assert "ended" in ids(text, runs), text

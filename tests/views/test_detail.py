@@ -153,7 +153,6 @@ def judged() -> Run:
         metrics=(Metric("Goal Achievement", 0.33, 0.7, False), Metric("Sure", None)),
         findings=("never confirmed",),
         totals=(Total("turns", 10, 5), Total("criteria", 2, 2), Total("tokens", 12, None)),
-        tags=("nightly", "goal"),
         attributes={"environment": {"os": "linux"}},
         input={"plan": "B"},
     )
@@ -182,7 +181,6 @@ def test_the_run_tab_shows_declared_beside_counted() -> None:
     assert "criteria 2 ✓ as counted" in text
     assert "tokens 12 declared, — counted" in text
     assert "2025-11-21 13:09:22 local, zone unknown" in text
-    assert "tags     nightly, goal" in text
     assert 'os: "linux"' in text
 
 
@@ -251,7 +249,6 @@ RUN_BODIES = st.builds(
     limits=st.lists(st.builds(Limit, HOSTILE, NUMBERS, NUMBERS, st.booleans(), HOSTILE, JSON), max_size=3).map(tuple),
     totals=st.lists(st.builds(Total, HOSTILE, NUMBERS, NUMBERS), max_size=3).map(tuple),
     system_prompt=st.none() | HOSTILE,
-    tags=st.lists(HOSTILE, max_size=2).map(tuple),
     attributes=st.dictionaries(HOSTILE, JSON, max_size=3),
 )
 

@@ -76,6 +76,45 @@ def test_a_model_that_is_asked_the_same_again_and_says_something_else_repeats_th
     assert found(run) == [("gpt ×3 (same call)", 0)]
 
 
+def test_a_model_that_answers_other_questions_alike_is_in_no_loop() -> None:
+    questions = [chat(f"Is {town} large?", answer="Yes.") for town in ("Paris", "Lyon", "Nice")]
+    bodies = {f"s{i}": body for i, body in enumerate(questions)}
+
+    assert found(run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=bodies)) == []
+    assert found(run_of([Did(Operation.CHAT, "gpt")] * 3, bodies=dict.fromkeys(bodies, questions[0]))) == [
+        ("gpt ×3 (identical)", 0)
+    ]
+
+
+def test_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> None:
+    def agent(question: str) -> Body:
+        return Body(input={"agent": "critic"}, output="Fine.", input_messages=chat(question).input_messages)
+
+    steps = [Did(Operation.INVOKE_AGENT, "critic", {"agent": "critic"})] * 3
+    same = {f"s{i}": agent("Is it good?") for i in range(3)}
+    assert found(run_of(steps, bodies=same)) == [("critic ×3 (identical)", 0)]
+    other = {f"s{i}": agent(f"Is chapter {i} good?") for i in range(3)}
+    assert found(run_of(steps, bodies=other)) == []
+
+
+def test_calls_of_sub_agents_that_are_asked_other_questions_are_in_no_loop() -> None:
+    steps = [
+        step
+        for _ in range(3)
+        for step in (
+            Did(Operation.INVOKE_AGENT, "critic"),
+            Did(Operation.CHAT, "gpt", depth=1),
+            search("q", 1, depth=1),
+        )
+    ]
+    said = Body(output="I search.")
+    bodies = {f"s{i}": Body(input="q", output=1) for i in (2, 5, 8)} | {f"s{i}": said for i in (1, 4, 7)}
+    same = bodies | {f"s{i}": Body(input="Is it good?") for i in (0, 3, 6)}
+    assert found(run_of(steps, bodies=same)) == [("gpt → search ×3 (identical)", 1)]
+    other = bodies | {f"s{i}": Body(input=f"Is chapter {i} good?") for i in (0, 3, 6)}
+    assert found(run_of(steps, bodies=other)) == []
+
+
 def test_where_the_trace_says_nothing_nothing_is_the_same() -> None:
     run = run_of([search(None, None)] * 3)
     assert candidates(run)

@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.diff.noise import ID_FIELD, IDS, RECORDS, Noise
+from tracetui.diff.calls import SHELL, is_shell, names_call
+from tracetui.diff.noise import HASHES, ID_FIELD, IDS, RECORDS, Noise
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, changes_of
 from tracetui.model import Blob, Body, Check, Message, Operation, Part, Reasoning, Span, Text, ToolCall, ToolResult
 
@@ -76,7 +77,12 @@ SAME: Final = Difference(Kind.SAME)
 
 def difference(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, *, alike: bool = True) -> Difference:
     """What differs between two steps. `alike`: both records have the same form (one format wrote both)."""
-    changes = [*_input(a, b, body_a, body_b, noise, alike), *_output(body_a, body_b, noise, alike)]
+    ignored = noise.counts.total()
+    given = _input(a, b, body_a, body_b, noise, alike)
+    hashed = a.input_hash and b.input_hash and a.input_hash != b.input_hash
+    if hashed and not given and noise.counts.total() == ignored:  # nothing that was ignored explains it
+        noise.passes(HASHES)
+    changes = [*given, *_output(body_a, body_b, noise, alike)]
     attributes = _attributes(body_a.attributes, body_b.attributes, noise)
     first = [change for change in attributes if change.path in _FIRST]
     changes = [*_of(changes, INPUT), *_of(attributes, INPUT), *first, *_of(changes, OUTPUT)]
@@ -103,7 +109,7 @@ def _of(changes: list[Change], side: str) -> list[Change]:
 
 def _input(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, alike: bool) -> list[Change]:
     changes: list[Change] = []
-    if a.name != b.name and a.operation is not Operation.CHAT:
+    if a.name != b.name and a.operation is not Operation.CHAT and noise.counterpart(a.name) != b.name:
         changes.append(Change(INPUT, "name", "name", a.name, b.name))
     given = (body_a.input, body_b.input)
     messages = (body_a.input_messages, body_b.input_messages)
@@ -112,7 +118,8 @@ def _input(a: Span, b: Span, body_a: Body, body_b: Body, noise: Noise, alike: bo
     if _by_messages(given, messages, alike):
         left, right = map(documents, messages)
         return changes + changes_of(left, right, noise, side=INPUT, under="messages")
-    return changes + changes_of(*given, noise, side=INPUT)
+    shell = SHELL if a.operation is Operation.EXECUTE_TOOL and is_shell(a.name) else 0
+    return changes + changes_of(*given, noise, side=INPUT, place=shell)
 
 
 def _output(a: Body, b: Body, noise: Noise, alike: bool) -> list[Change]:
@@ -142,13 +149,14 @@ def _attributes(a: Json, b: Json, noise: Noise) -> list[Change]:
     names = [name for name in a if name in b] if not noise.strict else [*a, *(name for name in b if name not in a)]
     changes: list[Change] = []
     for name in names:
-        skipped = name in _ENDED or name in _BOOKKEEPING or ID_FIELD.fullmatch(name)
+        call = names_call(name)
+        skipped = not call and (name in _ENDED or name in _BOOKKEEPING or ID_FIELD.fullmatch(name))
         if skipped and not noise.strict:
             continue
         aside = None
         if skipped or name not in a or name not in b:
             aside = IDS if ID_FIELD.fullmatch(name) else RECORDS
-        side = INPUT if name in _SENT else STATUS if name in _ENDED else OUTPUT
+        side = INPUT if call or name in _SENT else STATUS if name in _ENDED else OUTPUT
         left, right = {name: a[name]} if name in a else {}, {name: b[name]} if name in b else {}
         changes += changes_of(left, right, noise, side=side, recorded=True, aside=aside)
     return changes

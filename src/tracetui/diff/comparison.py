@@ -16,6 +16,7 @@ from tracetui.diff.facts import deltas, facts, judged
 from tracetui.diff.noise import NOTES, WORDINGS, Noise
 from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.diff.settle import settled
+from tracetui.diff.state import StateDiff, state_diff
 from tracetui.diff.values import Change
 from tracetui.model import Body, Operation, Run, Span
 
@@ -107,9 +108,13 @@ class Comparison:
         """All that differs in a row, read anew. Of a step that only one run has, nothing is compared."""
         if row.a is None or row.b is None:
             return Difference(row.kind)
-        found = self._difference(row.a, row.b, self._new_noise())
+        found = self._difference(row.a, row.b, self._noise.fork())
         aside = self._aside(self.a.spans[row.a])
         return found.aside(aside) if aside else found
+
+    def state(self, superstep: int) -> StateDiff:
+        """What both graphs had accumulated after a superstep."""
+        return state_diff(self.a, self.b, superstep, self._noise.fork())
 
     def _take(self, pairs: list[Pair]) -> None:
         self._pairs = pairs
@@ -160,6 +165,9 @@ class Comparison:
             return replace(row, kind=Kind.SAME)
         body_a, body_b = self.a.load(a), self.b.load(b)
         found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
+        if self._noise.renamed and not self._noise.tracking:
+            self._restart(place)
+            found = difference(a, b, body_a, body_b, self._noise, alike=self._alike)
         if aside := self._aside(a):
             found = found.aside(aside)
         kind = found.kind
@@ -182,6 +190,13 @@ class Comparison:
             decided = next((change for change in found.changes if change.path == "decision"), None)
             self._decision = None if decided is None else _divergence(place, kind, decided)
         return Row(kind, row.a, row.b, downstream, len(found.changes), path, found.flags)
+
+    def _restart(self, place: int) -> None:
+        """Judge the rows before `place` again, now that calls whose id is the same in A and B have to be known too."""
+        self._noise = self._noise.restart()
+        for row in self._rows[:place]:
+            if row.a is not None and row.b is not None:
+                self._difference(row.a, row.b, self._noise)
 
     def _follows(self, a: Span, b: Span, changes: tuple[Change, ...], bodies: tuple[Body, Body]) -> bool:
         """Whether a row of both runs that differs follows from the first divergence."""
@@ -248,7 +263,7 @@ class Comparison:
         return all(place is None or self._aside(run.spans[place]) == NOTES for run, place in sides)
 
     def _new_noise(self) -> Noise:
-        return Noise(strict=self.strict, folders=self._folders)
+        return Noise(strict=self.strict, folders=self._folders, imitates=self._imitates)
 
     # ---- results
 

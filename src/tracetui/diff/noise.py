@@ -1,14 +1,18 @@
 """What differs between two runs of the same thing without meaning anything: ids, times, durations, counts of tokens.
 
 A `Noise` judges pairs of values of one comparison and counts what it let pass, by kind. It remembers which id of A
-stands for which id of B: an id that would stand for two is a difference.
+stands for which id of B: an id that would stand for two is a difference. Which ids are those of tool calls is told by
+the place they stand at (`tracetui.diff.calls`), whatever they look like.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from typing import Any, Final
+from typing import Any, Final, TypeVar
+
+_K = TypeVar("_K")
+_V = TypeVar("_V")
 
 IDS: Final = "ids"
 TIMES: Final = "times"
@@ -19,6 +23,10 @@ FOLDERS: Final = "working directory"
 MASKED: Final = "masked values"
 PLACES: Final = "positions"
 EMPTY: Final = "empty fields"
+JSON_FORM: Final = "JSON formatting"
+NUMBER_FORM: Final = "number formats"
+COMMANDS: Final = "white space in commands"
+HASHES: Final = "input hashes"
 RECORDS: Final = "how it was recorded"
 WORDINGS: Final = "a model's own words"
 NOTES: Final = "notes of the program"
@@ -32,9 +40,11 @@ _TOKEN_FIELDS: Final = frozenset({
 _TIME_FIELD: Final = re.compile(
     r"(?:.*_)?(?:timestamp|ts|time|created|updated|started|completed|date)(?:_?ms|_utc)?|\w+_at"
     r"|(?:.*[a-z])?(?:Timestamp|Time|At)"
+    r"|(?:.*_)?retry_(?:not_before|after)|(?:.*[a-z])?[rR]etry(?:NotBefore|After)"
 )
 _DURATION_FIELD: Final = re.compile(
-    r"(?:.*_)?(?:duration|elapsed|latency|took|working_(?:time|start))(?:_?(?:ms|s|seconds|ns))?"
+    r"(?:.*_)?(?:duration|elapsed|latency|took|working_(?:time|start)"
+    r"|(?:sampled|retry|backoff)_delay)(?:_?(?:ms|s|seconds|ns))?"
     r"|(?:.*[a-z])?(?:Duration|Latency)"
 )
 ID_FIELD: Final = re.compile(r"(?:.*_)?(?:u?u?id|ids|fingerprint)|(?:.*[a-z])?(?:Id|ID)s?")
@@ -52,30 +62,88 @@ _TIME: Final = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\
 _WHOLE_TIME: Final = re.compile(_TIME)
 _IN_TEXT: Final = re.compile(rf"(?P<time>{_TIME})|(?<![\w-])(?P<id>{_UUID}|toolu_\w+|call_\w+|chatcmpl-\w+)(?![\w-])")
 _MASK: Final = re.compile(r"<[A-Z][A-Z0-9_-]*>|\$\{CWD\}")
+_COMMAND_FIELDS: Final = frozenset({"command", "cmd"})
+_SHELL_WORD: Final = re.compile(r"""\n|(?:\\[^\n]|'[^']*'|"(?:\\.|[^"\\])*"|[^\s\\'"])+|['"\\]""", re.DOTALL)
+_WORD: Final = re.compile(r"\w(?:[\w.:/+=-]*\w)?")
 
 
 _ID_LENGTH: Final = 200
+_MENTIONED: Final = 3
+"""Characters of the shortest id that is recognized in running text."""
+_CACHED_ITEMS: Final = 20_000
+_CACHED_BYTES: Final = 1 << 16
 
 
 class Noise:
     """Judges what may be let pass in one comparison of two runs; with `strict` nothing is.
 
-    `folders` are the working directories of A and B, where the traces tell them.
+    `folders` are the working directories of A and B, where the traces tell them. `imitates`: B does what A did in its
+    own words, so that all white space in its shell commands is its own.
+
+    Ids that are the same in A and B stand for each other too. As that is costly to find out, it is left until the first
+    call has another id in B (`renamed`): whoever compares then starts again with `tracking`.
     """
 
-    def __init__(self, *, strict: bool = False, folders: tuple[str, str] | None = None) -> None:
-        self.strict = strict
+    def __init__(
+        self,
+        *,
+        strict: bool = False,
+        folders: tuple[str, str] | None = None,
+        imitates: bool = False,
+        tracking: bool = False,
+    ) -> None:
+        self.strict, self.tracking = strict, tracking
         self.counts: Counter[str] = Counter()
+        self.renamed = False
+        """Whether a call had another id in B."""
+        self.passed: Cache[tuple[Any, ...], Counter[str]] = Cache()
+        """Pairs of encoded items in which nothing differs but noise, and what was counted for it."""
+        self.kept: Cache[bytes, bool] = Cache()
+        """Encoded items whose call ids stand for themselves."""
+        self.canonical: Cache[tuple[bytes, str, int], bytes] = Cache()
+        """Encoded items, and their canonical form."""
         self._folders = folders if folders and folders[0] != folders[1] and all(folders) else None
-        self._ids: dict[str, str] = {}
-        self._back: dict[str, str] = {}
+        self._imitates = imitates
+        self._ids: dict[Any, Any] = {}
+        self._back: dict[Any, Any] = {}
 
-    def kind_of(self, field: str, a: Any, b: Any, *, given: bool = False, recorded: bool = False) -> str | None:
+    def fork(self) -> Noise:
+        """A new judge that knows which id stands for which, and has counted nothing."""
+        made = Noise(strict=self.strict, folders=self._folders, imitates=self._imitates, tracking=self.tracking)
+        made.renamed, made._ids, made._back = self.renamed, dict(self._ids), dict(self._back)
+        return made
+
+    def restart(self) -> Noise:
+        """A new judge that knows nothing, and keeps track of calls whose id is the same in A and B."""
+        return Noise(strict=self.strict, folders=self._folders, imitates=self._imitates, tracking=True)
+
+    def kind_of(
+        self,
+        field: str,
+        a: Any,
+        b: Any,
+        *,
+        given: bool = False,
+        recorded: bool = False,
+        call: bool = False,
+        shell: bool = False,
+    ) -> str | None:
         """As what `a` and `b`, which are not equal, can be let pass; `field` is the name that they are under.
 
         `given`: they went into a step. An id that is a whole value there says what was asked for, unless the runs made
         it themselves before. `recorded`: they are fields of the record, whose ids are those of the recording.
+        `call`: the place is that of the id of a tool call. `shell`: they are in the arguments of a shell.
         """
+        if call and type(a) is type(b) and isinstance(a, str | int):
+            return IDS if self.same_call(a, b) else None
+        if (
+            shell
+            and field in _COMMAND_FIELDS
+            and isinstance(a, str)
+            and isinstance(b, str)
+            and self._same_command(a, b)
+        ):
+            return SPACE if a.strip() == b.strip() else COMMANDS
         field = field.removesuffix(" (end)")
         if recorded and field == "time" and _number_or_none(a) and _number_or_none(b):  # of an argument it is one
             return TIMES if _late(a) and _late(b) else DURATIONS
@@ -85,9 +153,19 @@ class Noise:
         """Whether a difference of that kind (None: one that means something) is let pass; it is counted then."""
         if kind is None or self.strict:
             return False
-        if kind != EMPTY:
-            self.counts[kind] += 1
+        self.counts[kind] += 1
         return True
+
+    def same_call(self, a: Any, b: Any) -> bool:
+        """Whether a call of A, named by its id, can be that call of B throughout; they are from now on."""
+        if not self._same_id(a, b):
+            return False
+        self.renamed |= a != b
+        return True
+
+    def counterpart(self, a: Any) -> Any:
+        """The id in B that is known to stand for the id `a`; None if none is."""
+        return self._ids.get(a)
 
     def _kind(self, field: str, a: Any, b: Any, given: bool) -> str | None:
         if field in _TOKEN_FIELDS and (_no_text(a) and _no_text(b)):
@@ -121,18 +199,59 @@ class Noise:
 
     def _same_id(self, a: str, b: str) -> bool:
         """Whether the one id can stand for the other throughout."""
-        return self._ids.setdefault(a, b) == b and self._back.setdefault(b, a) == a
+        if self._ids.get(a, b) != b or self._back.get(b, a) != a:
+            return False
+        self._ids[a], self._back[b] = b, a
+        return True
+
+    def _same_command(self, a: str, b: str) -> bool:
+        """Whether two shell commands differ only in white space that means nothing to a shell."""
+        if self._imitates:
+            return a.split() == b.split()
+        if "<<" in a or "<<" in b:  # white space means something in a here-document
+            return False
+        return _shell_words(a) == _shell_words(b)
 
     def _embedded(self, a: str, b: str) -> str | None:
         """Texts that are the same but for the times and ids in them."""
         left, right = _IN_TEXT.sub(_kind_mark, a), _IN_TEXT.sub(_kind_mark, b)
         if left.strip() != right.strip():
-            return None
+            return IDS if self._mentions(a, b) else None
         found = list(zip(_IN_TEXT.finditer(a), _IN_TEXT.finditer(b), strict=True))
         ids = [(x.group(), y.group()) for x, y in found if x["id"] and x.group() != y.group()]
         if not all(self._same_id(x, y) for x, y in ids):
             return None
         return IDS if ids else TIMES
+
+    def _mentions(self, a: str, b: str) -> bool:
+        """Whether two texts are the same but for ids of calls that are known to stand for each other."""
+        if not self.renamed:
+            return False
+
+        def replaced(match: re.Match[str]) -> str:
+            word = match.group()
+            known = self._ids.get(word) if len(word) >= _MENTIONED and not word.isalpha() else None
+            return known if isinstance(known, str) else word
+
+        return _WORD.sub(replaced, a).strip() == b.strip()
+
+
+class Cache(dict[_K, _V]):
+    """A dictionary that is emptied when it becomes large, and takes no large keys."""
+
+    def put(self, key: _K, value: _V, size: int) -> None:
+        """Keep `value`; `size` is how many bytes the key has."""
+        if size > _CACHED_BYTES:
+            return
+        if len(self) >= _CACHED_ITEMS:
+            self.clear()
+        self[key] = value
+
+
+def _shell_words(command: str) -> list[str]:
+    """The words of a shell command and the ends of its lines, without the white space between them."""
+    words = _SHELL_WORD.findall(command.replace("\\\n", " ").strip())
+    return [word for i, word in enumerate(words) if word != "\n" or words[i - 1] != "\n"]
 
 
 def _kind_mark(match: re.Match[str]) -> str:

@@ -34,10 +34,10 @@ def over_by_then(run: Run, superstep: int) -> bool:
     return max((step.number for step in run.steps if step.number is not None), default=superstep) < superstep
 
 
-def state_diff(a: Run, b: Run, superstep: int, *, strict: bool = False) -> StateDiff:
+def state_diff(a: Run, b: Run, superstep: int, noise: Noise | None = None) -> StateDiff:
     """Compare what both had accumulated after `superstep`; a run that had ended by then keeps its last state."""
+    noise = noise or Noise()
     left, right = state_after(a, superstep), state_after(b, superstep)
-    noise = Noise(strict=strict)
     changes = changes_of(left or {}, right or {}, noise)
     return StateDiff(superstep, left, right, tuple(changes), dict(noise.counts))
 

@@ -1,26 +1,27 @@
 """Two JSON values compared as structures: the order of keys means nothing, items of lists are found again.
 
+A text that is the JSON of an object or a list is compared as that.
+
 Works without recursion, so that values of any depth can be compared.
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.diff.noise import EMPTY, Noise
+from tracetui.diff.calls import CALL, SHELL, Path, place_of
+from tracetui.diff.noise import EMPTY, JSON_FORM, NUMBER_FORM, Noise
 from tracetui.diff.sequence import blocks_of
 
 INPUT: Final = "input"
 OUTPUT: Final = "output"
 STATUS: Final = "status"
-
-Path = tuple[Any, str | int] | None
-"""A place in a value: the place above it, and the key or index there; None is the whole value."""
 
 
 class Change(msgspec.Struct, frozen=True):
@@ -50,7 +51,21 @@ _PLAIN_KEY: Final = re.compile(r"[^\W\d][\w-]*")
 _MOST_ITEMS: Final = 100_000_000
 _NOTHING: Final = object()
 
-Work = tuple[Path, Path, Any, Any]
+_RAW: Final = 1 << 20
+"""Bytes of an encoded item up to which its canonical form is made."""
+
+
+class Work(NamedTuple):
+    """Two values to compare, and where they are."""
+
+    path_a: Path
+    path_b: Path
+    a: Any
+    b: Any
+    place: int = 0
+    """What their place tells of them (`tracetui.diff.calls`)."""
+    raws: tuple[bytes, bytes] | None = None
+    """Two items of lists that are the same but for noise, encoded."""
 
 
 def changes_of(
@@ -62,36 +77,168 @@ def changes_of(
     under: str | None = None,
     recorded: bool = False,
     aside: str | None = None,
+    place: int = 0,
 ) -> list[Change]:
-    """What differs, in the order of the values. `under` is the name of the whole in paths.
+    """What differs, in the order of the values. `under` is the name of the whole in paths, `place` what it is.
 
     `aside` is the kind of ignored difference that all of it is.
     """
     top: Path = None if under is None else (None, under)
+    return _changes(Work(top, top, a, b, place), noise, side, recorded, aside)
+
+
+def _changes(first: Work, noise: Noise, side: str, recorded: bool, aside: str | None) -> list[Change]:
     judge = partial(noise.kind_of, given=side == INPUT, recorded=recorded)
     found: list[Change] = []
-    todo: list[tuple[Work, str | None]] = [((top, top, a, b), aside)]
+    todo: list[tuple[Work, str | None]] = [(first, aside)]
     while todo:
-        (path_a, path_b, left, right), kind = todo.pop()
+        work, kind = todo.pop()
+        path_a, path_b, left, right, place, raws = work
         if left is _NOTHING or right is _NOTHING:
             kind = kind or _absence(path_a, path_b, left, right, judge)
             if not noise.passes(kind):
                 found.append(_one_sided(side, path_a, path_b, left, right, kind))
-            continue
-        if equal(left, right):
-            continue
-        if isinstance(left, dict) and isinstance(right, dict):
+        elif equal(left, right):
+            if noise.tracking:
+                found += _misplaced(work, side, noise)
+        elif raws is not None and kind is None:
+            found += _item_changes(work, noise, side, recorded)
+        elif isinstance(left, dict) and isinstance(right, dict):
             kind = kind or judge(_field(path_a), left, right)
             if not noise.passes(kind):
-                todo.extend((work, kind) for work in reversed(list(_members(path_a, path_b, left, right))))
+                todo.extend((one, kind) for one in reversed(list(_members(work, noise))))
         elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
-            items = _items(path_a, path_b, left, right, strict=noise.strict)
-            todo.extend((work, kind) for work in reversed(list(items)))
+            todo.extend((one, kind) for one in reversed(list(_items(work, noise))))
         elif not _same_scalar(left, right):
-            kind = kind or judge(_field(path_a), left, right)
-            if not noise.passes(kind):
+            kind = kind or judge(_field(path_a), left, right, call=bool(place & CALL), shell=bool(place & SHELL))
+            if noise.passes(kind):
+                continue
+            inside = _decoded(left, right) if kind is None else None
+            if inside is not None and _encoded(inside[0]) == _encoded(inside[1]):
+                kind = JSON_FORM
+                if not noise.passes(kind):
+                    inside = None
+            if inside is not None:
+                todo.append((Work(path_a, path_b, *inside, place), None))
+            else:
                 found.append(Change(side, written(path_a), written(path_b), left, right, kind))
+        elif type(left) is not type(right) and not noise.passes(kind or NUMBER_FORM):
+            found.append(Change(side, written(path_a), written(path_b), left, right, kind or NUMBER_FORM))
     return found
+
+
+def _item_changes(work: Work, noise: Noise, side: str, recorded: bool) -> list[Change]:
+    """What differs between two items that are the same but for noise, remembered: conversations repeat them."""
+    assert work.raws is not None
+    key = (*work.raws, work.place, side, recorded)
+    if (known := noise.passed.get(key)) is not None:
+        noise.counts.update(known)
+        return []
+    before = noise.counts.copy()
+    found = _changes(work._replace(raws=None), noise, side, recorded, None)
+    if not found and not noise.strict:
+        noise.passed.put(key, noise.counts - before, sum(map(len, work.raws)))
+    return found
+
+
+# ---- calls that are not what they were
+
+
+def _misplaced(work: Work, side: str, noise: Noise) -> list[Change]:
+    """Ids of calls that are the same in A and B here, but stand for other calls elsewhere."""
+    found: list[Change] = []
+    todo: list[tuple[Path, Path, Any, int, bool]] = [
+        (work.path_a, work.path_b, work.a, work.place, work.raws is not None)
+    ]
+    while todo:
+        path_a, path_b, value, place, item = todo.pop()
+        if isinstance(value, list | tuple):
+            below = [((path_a, i), (path_b, i), one, place, True) for i, one in enumerate(value)]
+            todo.extend(reversed(below))
+        elif isinstance(value, dict):
+            raw = _encoded(value) if item else None
+            if raw is not None and raw in noise.kept:
+                continue
+            bad = (
+                []
+                if raw is None
+                else [one for one in _call_ids(path_a, path_b, value, place) if not _keeps(one, noise)]
+            )
+            if raw is None:
+                for key, one in reversed(value.items()):
+                    todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place), False))
+            elif bad:
+                found += [Change(side, written(left), written(right), one, one) for left, right, one in bad]
+            else:
+                noise.kept.put(raw, True, len(raw))
+        else:
+            bad = [one for one in _call_ids(path_a, path_b, value, place) if not _keeps(one, noise)]
+            found += [Change(side, written(left), written(right), one, one) for left, right, one in bad]
+    return found
+
+
+def _keeps(one: tuple[Path, Path, Any], noise: Noise) -> bool:
+    return noise.same_call(one[2], one[2])
+
+
+def _call_ids(path_a: Path, path_b: Path, value: Any, place: int) -> Iterator[tuple[Path, Path, Any]]:
+    """The ids of calls in a value, with their places."""
+    todo: list[tuple[Path, Path, Any, int]] = [(path_a, path_b, value, place)]
+    while todo:
+        path_a, path_b, value, place = todo.pop()
+        if isinstance(value, dict):
+            for key, one in reversed(value.items()):
+                todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place)))
+        elif isinstance(value, list | tuple):
+            todo.extend(reversed([((path_a, i), (path_b, i), one, place) for i, one in enumerate(value)]))
+        elif place & CALL and isinstance(value, str | int) and not isinstance(value, bool):
+            yield path_a, path_b, value
+        elif isinstance(value, str) and (inside := _json_of(value)) is not None:
+            todo.append((path_a, path_b, inside, place))
+
+
+# ---- texts that are JSON
+
+
+def _decoded(a: Any, b: Any) -> tuple[Any, Any] | None:
+    """Two texts as what they are the JSON of, if both are an object or both a list."""
+    if not (isinstance(a, str) and isinstance(b, str)):
+        return None
+    left = _json_of(a)
+    right = None if left is None else _json_of(b)
+    return (left, right) if right is not None and type(left) is type(right) else None
+
+
+def _json_of(text: str) -> Any:
+    """The object or list that a text is the JSON of; None if it is anything else, or has a key twice."""
+    if not text.lstrip()[:1].startswith(("{", "[")):
+        return None
+    try:
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_refuse)
+    except (ValueError, RecursionError):
+        return None
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found
+
+
+def _refuse(word: str) -> Any:
+    raise ValueError(word)
+
+
+def _encoded(value: Any) -> bytes | None:
+    """A value as JSON with its keys in order; None where it cannot be written."""
+    try:
+        return msgspec.json.encode(value, order="deterministic")
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return None
+
+
+# ---- the parts of values
 
 
 def equal(a: Any, b: Any) -> bool:
@@ -129,32 +276,45 @@ def _one_sided(side: str, path_a: Path, path_b: Path, a: Any, b: Any, kind: str 
     return Change(side, written(path_a), None, a, None, kind)
 
 
-def _members(path_a: Path, path_b: Path, a: dict[Any, Any], b: dict[Any, Any]) -> Iterator[Work]:
+def _members(work: Work, noise: Noise) -> Iterator[Work]:
+    """The members of two objects; one that is named after a call is that of its counterpart."""
+    path_a, path_b, a, b, place, _ = work
+    renamed = {}
+    if noise.renamed:
+        renamed = {
+            key: other for key in a if key not in b and (other := noise.counterpart(key)) in b and other not in a
+        }
     for key, value in a.items():
-        yield (path_a, key), (path_b, key), value, b.get(key, _NOTHING)
+        other = renamed.get(key, key)
+        yield Work((path_a, key), (path_b, other), value, b.get(other, _NOTHING), place_of(key, a, path_a, place))
+    taken = set(renamed.values())
     for key, value in b.items():
-        if key not in a:
-            yield (path_a, key), (path_b, key), _NOTHING, value
+        if key not in a and key not in taken:
+            yield Work((path_a, key), (path_b, key), _NOTHING, value, place_of(key, b, path_b, place))
 
 
-def _items(path_a: Path, path_b: Path, a: Sequence[Any], b: Sequence[Any], *, strict: bool) -> Iterator[Work]:
-    """Items that are equal as a whole are each other (but, if `strict`, for white space); between them, those of one
-    shape.
-    """
-    for block in blocks_of(_Keys(a), _Keys(b), bits=_MOST_ITEMS).blocks:
-        if block.same and strict:
-            same = zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True)
-            yield from (((path_a, i), (path_b, j), a[i], b[j]) for i, j in same)
-        pairs = [] if block.same else _alike(a[block.a0 : block.a1], b[block.b0 : block.b1])
+def _items(work: Work, noise: Noise) -> Iterator[Work]:
+    """Items that are the same as wholes, noise aside, are each other; between them, those of one shape."""
+    path_a, path_b, a, b, place, _ = work
+    raw_a, raw_b = [_encoded(item) for item in a], [_encoded(item) for item in b]
+    keys_a = [_key(item, raw, path_a, place, noise) for item, raw in zip(a, raw_a, strict=True)]
+    keys_b = [_key(item, raw, path_b, place, noise) for item, raw in zip(b, raw_b, strict=True)]
+    for block in blocks_of(keys_a, keys_b, bits=_MOST_ITEMS).blocks:
+        if block.same:
+            for i, j in zip(range(block.a0, block.a1), range(block.b0, block.b1), strict=True):
+                left, right = raw_a[i], raw_b[j]
+                if left != right or left is None or noise.tracking or noise.strict:
+                    raws = (left, right) if left is not None and right is not None else None
+                    yield Work((path_a, i), (path_b, j), a[i], b[j], place, raws)
+            continue
         i, j = block.a0, block.b0
-        for left, right in [*((block.a0 + x, block.b0 + y) for x, y in pairs), (block.a1, block.b1)]:
-            if block.same:
-                break
-            yield from (((path_a, one), (path_b, one), a[one], _NOTHING) for one in range(i, left))
-            yield from (((path_a, one), (path_b, one), _NOTHING, b[one]) for one in range(j, right))
-            if left < block.a1 and right < block.b1:
-                yield (path_a, left), (path_b, right), a[left], b[right]
-            i, j = left + 1, right + 1
+        pairs = _alike(a[block.a0 : block.a1], b[block.b0 : block.b1])
+        for left_, right_ in [*((block.a0 + x, block.b0 + y) for x, y in pairs), (block.a1, block.b1)]:
+            yield from (Work((path_a, one), (path_b, one), a[one], _NOTHING, place) for one in range(i, left_))
+            yield from (Work((path_a, one), (path_b, one), _NOTHING, b[one], place) for one in range(j, right_))
+            if left_ < block.a1 and right_ < block.b1:
+                yield Work((path_a, left_), (path_b, right_), a[left_], b[right_], place)
+            i, j = left_ + 1, right_ + 1
 
 
 def _alike(a: Sequence[Any], b: Sequence[Any]) -> list[tuple[int, int]]:
@@ -172,34 +332,48 @@ _TELLING: Final = ("type", "role", "name", "kind", "tool_name")
 def _shape(item: Any) -> tuple[str, ...]:
     if isinstance(item, dict):
         return ("object", *(str(item.get(name)) for name in _TELLING))
+    if isinstance(item, int | float) and not isinstance(item, bool):
+        return ("number",)
     return (type(item).__name__,)
 
 
-class _Keys(Sequence[Any]):
-    """The items of a list as something that can be hashed, made when it is asked for: most never are."""
-
-    def __init__(self, items: Sequence[Any]) -> None:
-        self._items = items
-
-    def __len__(self) -> int:
-        return len(self._items)
-
-    def __getitem__(self, place: Any) -> Any:
-        if isinstance(place, slice):
-            return [_key(item) for item in self._items[place]]
-        return _key(self._items[place])
-
-    def __iter__(self) -> Iterator[Any]:
-        return map(_key, self._items)
-
-
-def _key(item: Any) -> Any:
+def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> Any:
+    """What tells an item of the list at `path`, noise that is told by its place or form aside."""
     if isinstance(item, str):
-        return item.strip()
-    try:
-        return msgspec.json.encode(item, order="deterministic")
-    except (ValueError, TypeError, RecursionError, OverflowError):
-        return f"{type(item).__name__} {id(item)}"
+        inside = _json_of(item)
+        return item.strip() if inside is None else _encoded(_canonical(inside, path, place))
+    if isinstance(item, bool | None):
+        return item, bool
+    if isinstance(item, int | float):
+        return item
+    if raw is None or len(raw) > _RAW:
+        return raw or f"{type(item).__name__} {id(item)}"
+    found = noise.canonical.get(key := (raw, _field(path), place))
+    if found is None:
+        try:
+            found = _encoded(_canonical(item, path, place)) or raw
+        except RecursionError:
+            found = raw
+        noise.canonical.put(key, found, len(raw))
+    return found
+
+
+def _canonical(value: Any, path: Path, place: int) -> Any:
+    """A value without what means nothing by its place or form: ids of calls, the way JSON and numbers are written."""
+    if isinstance(value, dict):
+        return {
+            key: _canonical(one, (path, key), place_of(key, value, path, place))
+            for key, one in value.items()
+            if one is not None
+        }
+    if isinstance(value, list | tuple):
+        return [_canonical(one, (path, i), place) for i, one in enumerate(value)]
+    if place & CALL:
+        return "\0call"
+    if isinstance(value, str):
+        inside = _json_of(value)
+        return value.strip() if inside is None else ["\0json", _canonical(inside, path, place)]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 def _field(path: Path) -> str:

@@ -16,6 +16,7 @@ from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.places import step_of, words_of
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
+from tracetui.views.alike import labelled, labels, note
 from tracetui.views.diff import WORDS
 
 DIFF: Final = "tracetui/diff/1"
@@ -214,7 +215,7 @@ def verdict_lines(diff: Diff) -> Iterator[Clean]:
         return
     yield Clean(f"It first went differently at {_place(diff, row)}: {_at(diff.first)}")
     if diff.decision is not None:
-        left, right = (one_line(str(value), 60) for value in (diff.decision.a, diff.decision.b))
+        left, right = _told_apart(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
         place = _place(diff, diff.rows[diff.decision.row])
         yield Clean(f"The first decision that differs is that of {place}: A {left} · B {right}")
 
@@ -235,7 +236,8 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     """Facts of the runs that differ, verdicts, what was ignored, what limits the answer."""
     for fact in diff.facts:
         if not fact.same:
-            yield Clean(f"{one_line(fact.name, 40)}: A {_told(fact.a)} · B {_told(fact.b)}")
+            left, right = _told_apart(fact.a, fact.b, _told)
+            yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
     for one in diff.judged:
         yield _judged(one)
     if diff.ignored:
@@ -301,10 +303,18 @@ def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
 
 def _change_line(change: Change) -> Clean:
     path = one_line(change.path, 120) or change.side
-    left = Clean("(nothing)") if change.path_a is None else short(change.a)
-    right = Clean("(nothing)") if change.path_b is None else short(change.b)
+    left, right = _told_apart(change.a, change.b, short)
+    if change.path_a is None or change.path_b is None:
+        left, right = (Clean("(nothing)"), short(change.b)) if change.path_a is None else (left, Clean("(nothing)"))
     aside = f"  (usually ignored: {change.noise})" if change.noise else ""
     return Clean(f"      {path}: {left} → {right}{aside}")
+
+
+def _told_apart(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
+    """Two values, with what tells them apart where they look the same."""
+    found = labels(a, b)
+    left, right = written(a), written(b)
+    return (left, right) if found is None else (labelled(left, found[0]), labelled(right, found[1]))
 
 
 # ---- words
@@ -316,6 +326,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
         return
     a, b = (value if isinstance(value, str) else "" if value is None else pretty(value) for value in (first.a, first.b))
     hunks = text_diff(a, b).hunks
+    alike = note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
     for place, hunk in enumerate(hunks):
         if hunk.same:
             yield from _folded(hunk.a, first=place == 0, last=place == len(hunks) - 1)
@@ -324,6 +335,10 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
             yield from (Clean(f"  - {_marked(line, '[-', '-]')}") for line in hunk.a)
         if first.b is not None:
             yield from (Clean(f"  + {_marked(line, '{+', '+}')}") for line in hunk.b)
+        if not alike and hunk.a and hunk.b and (told := note(_plain(hunk.a), _plain(hunk.b))):
+            yield Clean(f"    ({told})")
+    if alike:
+        yield Clean(f"    ({alike})")
 
 
 def _folded(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean]:
@@ -335,6 +350,10 @@ def _folded(lines: Sequence[Line], *, first: bool, last: bool) -> Iterator[Clean
     yield from (Clean(f"    {_marked(line, '', '')}") for line in lines[:head])
     yield Clean(f"    … {hidden} lines the same")
     yield from (Clean(f"    {_marked(line, '', '')}") for line in lines[len(lines) - tail :])
+
+
+def _plain(lines: Sequence[Line]) -> str:
+    return "\n".join("".join(piece.text for piece in line) for line in lines)
 
 
 def _marked(line: Line, before: str, after: str) -> Clean:

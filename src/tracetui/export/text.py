@@ -203,7 +203,7 @@ def _said(run: Run) -> Iterator[Fact]:
     """Run-level values, shortened."""
     body, cause = run.body, run.summary.first_error
     for name in ("system_prompt", "input", "output", "error", "tags", "attributes"):
-        value = getattr(body, name)
+        value: Any = run.summary.tags if name == "tags" else getattr(body, name)
         told = name == "error" and cause is not None and value is not None and value.message == cause.message
         if not told and value not in (None, (), {}, ""):
             yield Fact(name.replace("_prompt", ""), [short(value)])

@@ -267,7 +267,6 @@ class RunBody(msgspec.Struct, frozen=True, kw_only=True):
     system_prompt: str | None = None
     last_user: str | None = None
     last_assistant: str | None = None
-    tags: tuple[str, ...] = ()
     attributes: dict[str, Any] = {}
     """All the rest under the trace's own names: environment, extensions, versions, working directory, metadata …"""
     layout: str = ""

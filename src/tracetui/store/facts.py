@@ -6,7 +6,7 @@ from datetime import datetime, timedelta
 from operator import attrgetter
 from typing import Final
 
-from tracetui.model import RunSummary, Status
+from tracetui.model import FirstError, RunSummary, Status
 
 
 def moment(run: RunSummary) -> float:
@@ -38,9 +38,14 @@ _WORDS: Final = attrgetter(
 )  # fmt: skip
 
 
+def failure(run: RunSummary) -> FirstError | None:
+    """Why a run failed; None for one that did not, whatever failed inside it."""
+    return run.first_error if run.status is Status.ERROR else None
+
+
 def haystack(run: RunSummary) -> list[str]:
     """What words are looked for in."""
-    error = run.first_error
+    error = failure(run)
     found = list(filter(None, _WORDS(run)))
     if run.tags or error is not None:
         found += run.tags

@@ -11,6 +11,7 @@ from tracetui.diff.result import Diff, Divergence, Row
 from tracetui.model import RunSummary, Span, Status
 from tracetui.store.places import words_of
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens
+from tracetui.views.alike import labelled, labels
 from tracetui.views.glyphs import UNICODE, Glyphs, kind
 from tracetui.views.masking import one_line
 from tracetui.views.naming import short_id
@@ -38,6 +39,10 @@ _ASIDE: Final = {
     noise.MASKED: "mask",
     noise.PLACES: "position",
     noise.EMPTY: "empty",
+    noise.JSON_FORM: "format",
+    noise.NUMBER_FORM: "number",
+    noise.COMMANDS: "space",
+    noise.HASHES: "hash",
     noise.RECORDS: "record",
     noise.WORDINGS: "words",
     noise.NOTES: "notes",
@@ -316,9 +321,7 @@ def _decision(diff: Diff, found: Divergence) -> list[Piece]:
     where = place_of(diff, diff.rows[found.row])
     return [
         Piece(Clean(f"{where} decided "), "sec"),
-        Piece(one_line(_short(found.a), 40), "diff.rem"),
-        Piece(Clean(" → "), "dim"),
-        Piece(one_line(_short(found.b), 40), "diff.add"),
+        *_both(found),
     ]
 
 
@@ -327,13 +330,15 @@ def _values(first: Divergence) -> list[Piece]:
     left, right = _short(first.a), _short(first.b)
     if first.kind in (Kind.ONLY_A, Kind.ONLY_B) or len(left) + len(right) > 40:
         return []
-    gap = Piece(Clean("  "))
-    return [
-        gap,
-        Piece(one_line(left, 40), "diff.rem"),
-        Piece(Clean(" → "), "dim"),
-        Piece(one_line(right, 40), "diff.add"),
-    ]
+    return [Piece(Clean("  ")), *_both(first)]
+
+
+def _both(found: Divergence) -> list[Piece]:
+    """Both values, told apart where they look the same."""
+    left, right = one_line(_short(found.a), 40), one_line(_short(found.b), 40)
+    if (told := labels(found.a, found.b)) is not None:
+        left, right = labelled(left, told[0]), labelled(right, told[1])
+    return [Piece(left, "diff.rem"), Piece(Clean(" → "), "dim"), Piece(right, "diff.add")]
 
 
 def _short(value: Any) -> str:

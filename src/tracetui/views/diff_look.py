@@ -21,6 +21,7 @@ from tracetui.diff.hunks import Hunk, Piece, TextDiff, text_diff
 from tracetui.diff.state import StateDiff
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from tracetui.views import alike
 from tracetui.views.values import whole_text
 
 CHANGES: Final = "changes"
@@ -131,6 +132,8 @@ def _side(
     if all(said) and (inside or side == INPUT or values == (None, None)):
         places = {_message_of(change) for change in inside}
         by_message = message_sections(*said, side=side, differing=places if inside or not others else None)
+        seen = {one.path for one in by_message if one.differs}
+        others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # ids of calls
         if not inside and any(one.differs for one in by_message):
             by_message = [_quiet(one) for one in by_message]
         first_inside = bool(inside) and changes[0] is inside[0]
@@ -156,6 +159,12 @@ def _message_of(change: Change) -> str | None:
     return match.group(1) + ("" if change.path_b is not None else "a") if match else None
 
 
+def _messages(change: Change) -> list[str]:
+    """The paths of the message that a change is in, in A and in B."""
+    found = (_IN_MESSAGE.match(path) for path in (change.path_a, change.path_b) if path is not None)
+    return [f"messages[{match.group(1)}]" for match in found if match is not None]
+
+
 def _quiet(section: Section) -> Section:
     """A message that differs in nothing that counts."""
     if not section.differs:
@@ -165,6 +174,8 @@ def _quiet(section: Section) -> Section:
 
 def _changed(change: Change) -> Section:
     note = f"was {change.path_a}" if change.path_a and change.path_b and change.path_a != change.path_b else ""
+    if change.path_a is not None and change.path_b is not None:
+        note = " · ".join(filter(None, (note, alike.note(change.a, change.b))))
     if change.noise:
         note = f"{note} · usually ignored: {change.noise}".removeprefix(" · ")
     sign = Sign.EDITED if change.path_a is None and change.path_b is None else _WORDS[change.word]
@@ -228,6 +239,9 @@ def message_sections(
             sign, note = Sign.SAME, NOISE
         elif pair.a is not None and pair.b is not None and pair.a != pair.b and sign is not Sign.SAME:
             note = f"was messages[{pair.a}]"
+        if sign is Sign.EDITED and left is not None and right is not None:
+            said = text_of_message(left), text_of_message(right)
+            note = " · ".join(filter(None, (note, alike.note(*said) if said[0] != said[1] else "")))
         if break_at is not None and break_at == pair.b:
             note, break_at = f"{note} · {CACHE_BREAK}".removeprefix(" · "), None
         place, message = (pair.b, right) if right is not None else (pair.a, left)

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from tracetui.diff.compare import Kind, difference
+from tracetui.diff.compare import Kind, difference, documents
 from tracetui.diff.noise import Noise
-from tracetui.model import Body, Operation, Run, Span
+from tracetui.diff.values import INPUT, changes_of
+from tracetui.model import Body, Message, Operation, Run, Span, Text
 from tracetui.store.loops import Candidate, Loop, Sameness, candidates, confirmed
 from tracetui.text import Clean, duration, tokens, truncate
 from tracetui.views.cells import short_name
 from tracetui.views.glyphs import UNICODE, Glyphs
 
-_KEPT: Final = 8
-"""Bodies kept while neighbours are compared: those of two rounds."""
+_KEPT: Final = 16
+"""Bodies kept while neighbours are compared: those of two rounds, and of the agents above them."""
+_ASKED: Final = frozenset({Operation.CHAT, Operation.INVOKE_AGENT})
+_INSTRUCTIONS: Final = frozenset({"system", "developer"})
+_USER: Final = "user"
 
 
 def loops(run: Run, body_of: Callable[[Span], Body]) -> list[Loop]:
@@ -30,16 +34,51 @@ def confirm(run: Run, candidate: Candidate, body_of: Callable[[Span], Body]) -> 
     def kept(ident: str) -> Body:
         return body_of(run.spans[run.index[ident]])
 
-    return confirmed(run, candidate, lambda a, b: sameness(a, b, kept(a.id), kept(b.id)))
+    def same(a: Span, b: Span) -> Sameness:
+        how = sameness(a, b, kept(a.id), kept(b.id))
+        above = (_asking(run, a), _asking(run, b)) if how else (None, None)
+        if above[0] is None or above[1] is None or above[0] is above[1]:
+            return how
+        return how if _same_question(kept(above[0].id), kept(above[1].id)) else Sameness.OTHER
+
+    return confirmed(run, candidate, same)
+
+
+def _asking(run: Run, span: Span) -> Span | None:
+    """The agent that a call was made by."""
+    above = run.parent(run.index[span.id])
+    while above is not None and run.spans[above].operation is not Operation.INVOKE_AGENT:
+        above = run.parent(above)
+    return None if above is None else run.spans[above]
+
+
+def _same_question(a: Body, b: Body) -> bool:
+    """Whether an agent or a model was asked the same, as far as both bodies say what."""
+    noise = Noise()
+    before, now = _question(a.input_messages), _question(b.input_messages)
+    if before and now:
+        return not changes_of(documents(before), documents(now), noise, side=INPUT)
+    if isinstance(a.input, str) and isinstance(b.input, str) and b.input.startswith(a.input):
+        return True  # a prompt that grows
+    return a.input is None or b.input is None or not changes_of(a.input, b.input, noise, side=INPUT)
+
+
+def _question(messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The instructions and the last question of a conversation; what came of calls in between is no question."""
+    asked = [message for message in messages if any(isinstance(part, Text) for part in message.parts)]
+    told = next(([one] for one in asked if one.role in _INSTRUCTIONS), [])
+    return (*told, *[one for one in asked if one.role == _USER][-1:])
 
 
 def sameness(a: Span, b: Span, body_a: Body, body_b: Body) -> Sameness:
     """How far the call `b` repeats the call `a`; what differs without meaning anything (ids, times) is let pass.
 
-    A model call is known by its answer: what it is given grows with every round. Where a trace says neither what was
-    given nor what came of it, nothing is taken for the same.
+    A model call is known by its question and its answer: what it is given besides grows with every round. Where a trace
+    says neither what was given nor what came of it, nothing is taken for the same.
     """
     if not (_says(body_a) and _says(body_b)):
+        return Sameness.OTHER
+    if a.operation in _ASKED and a.operation is b.operation and not _same_question(body_a, body_b):
         return Sameness.OTHER
     answers = _answer(body_a), _answer(body_b)
     answered = a.operation is Operation.CHAT and all(map(_says, answers))

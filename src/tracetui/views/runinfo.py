@@ -326,8 +326,6 @@ def _texts(sheet: Sheet, body: RunBody) -> None:
     for label, value in shown:
         if value is not None:
             sheet.value(label, value, most=_MOST)
-    if body.tags:
-        sheet.fact("tags", Piece(one_line(", ".join(body.tags)), "sec"))
 
 
 def _problems(sheet: Sheet, problems: tuple[Problem, ...]) -> None:

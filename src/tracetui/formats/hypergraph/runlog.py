@@ -190,14 +190,16 @@ def _header(root: dict[str, Any], file_name: str, spans: list[Span]) -> Header:
     bad = sum(span.status is Status.ERROR for span in items)
     routes = [span.note for span in tops if span.operation is Operation.ROUTE]
     counted = f"{bad} of {len(items)} failed" if bad else f"{len(items)} items"
+    status = _derived(tops)
+    route = routes[-1].partition(" · ")[0] if routes and status is not Status.ERROR else ""
     return Header(
         id=text(root.get("run_id")) or stem,
         name=text(root.get("graph_name")) or stem,
-        status=_derived(tops),
+        status=status,
         status_source=StatusSource.DERIVED,
         duration_ms=number(root.get("total_duration_ms")),
         tells_calls=False,
-        outcome=counted if items else routes[-1].partition(" · ")[0] if routes else "",
+        outcome=counted if items else route,
     )
 
 

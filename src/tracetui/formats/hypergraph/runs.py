@@ -62,7 +62,7 @@ def header_of(
         parent=text(run.parent),
         error=error,
         prompt=prompt_of(run.inputs),
-        outcome=outcome_of(items, decision),
+        outcome=outcome_of(items, None if status is Status.ERROR else decision),
         label=label_of(run),
         writer=writer,
     )

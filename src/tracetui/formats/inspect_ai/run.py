@@ -241,7 +241,6 @@ class Told:
             system_prompt=_last(conversation[:1], "system"),
             last_user=_last(conversation, "user"),
             last_assistant=_last(conversation, "assistant"),
-            tags=self.task.tags,
             attributes={**fields, **about},
         )
 
@@ -361,7 +360,6 @@ def eval_body(log: Log) -> RunBody:
     return RunBody(
         error=_error(fields.get("error")),
         metrics=results_of(fields.get("results")),
-        tags=Task(log).tags,
         attributes={**fields, **({"runs": listed} if listed else {})},
     )
 

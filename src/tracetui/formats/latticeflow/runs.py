@@ -196,7 +196,6 @@ def run_body(document: Document, known: About, sorted_out: Outline, woven: Woven
     system = [item for item in items[:first_user] if item.role == "system"]
     assistant = [item for item in items[first_user:] if item.role == "assistant"]
     users = [item for item in items if item.role == "user"]
-    tags = known.metadata.get("tags")
     return RunBody(
         input=_payload(items, "custom_task_input_message"),
         output=_payload(items[::-1], "custom_task_output_message"),
@@ -206,7 +205,6 @@ def run_body(document: Document, known: About, sorted_out: Outline, woven: Woven
         system_prompt=_text(system[:1]),
         last_user=_text(users[-1:]),
         last_assistant=_text(assistant[-1:]),
-        tags=tuple(tag for tag in tags if isinstance(tag, str)) if isinstance(tags, list) else (),
         attributes=_attributes(document),
     )
 

@@ -82,7 +82,6 @@ def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:
         last_user=asked[-1] if asked else None,
         last_assistant=answered[-1] if answered else None,
         totals=tuple(totals(info, used)),
-        tags=(info.branch,) if info.branch else (),
         attributes=attributes,
         raw=raw,
     )

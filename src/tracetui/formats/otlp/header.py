@@ -92,6 +92,5 @@ def body_of_run(trace: Trace) -> RunBody:
         system_prompt=trace.system.value,
         last_user=trace.prompt.value,
         last_assistant=trace.answer.value,
-        tags=trace.tags,
         attributes=kept,
     )

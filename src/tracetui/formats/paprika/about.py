@@ -35,7 +35,6 @@ def run_body(record: Record, tally: Tally) -> RunBody:
         system_prompt=_first_text(first, "system", "developer"),
         last_user=_first_text(reversed(last), "user"),
         last_assistant=_first_text((*answers, *reversed(last)), "assistant"),
-        tags=_tags(fields),
         attributes=record.attributes,
     )
 
@@ -54,14 +53,6 @@ def id_problems(record: Record, path: str, name: str) -> list[Problem]:
 
 def _first_text(messages: Any, *roles: str) -> str | None:
     return next((text for one in messages if one.role in roles and (text := message_text(one))), None)
-
-
-def _tags(fields: dict[str, Any]) -> tuple[str, ...]:
-    for holder in (fields, mapping(fields.get("extensions")), mapping(fields.get("metadata"))):
-        tags = holder.get("tags")
-        if isinstance(tags, list):
-            return tuple(tag for tag in tags if isinstance(tag, str))
-    return ()
 
 
 def _totals(declared: dict[str, Any], tally: Tally) -> tuple[Total, ...]:

@@ -10,7 +10,7 @@ from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
-from tracetui.diff.state import over_by_then, state_diff
+from tracetui.diff.state import over_by_then
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.store.places import label_of, words_of
@@ -52,7 +52,7 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
         before = previous_call(main.run, main.position)
         look = _contexts(_Side(main.run, before), main)
     elif tab == STATE and main.span is not None and main.span.step is not None:
-        state = state_diff(comparison.a, comparison.b, main.span.step, strict=comparison.strict)
+        state = comparison.state(main.span.step)
         told = f"accumulated state after superstep {main.span.step}"
         over = [letter for letter, side in (("A", a), ("B", b)) if over_by_then(side.run, main.span.step)]
         told += "".join(f", {letter} at its end" for letter in over)

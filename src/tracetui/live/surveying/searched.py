@@ -53,7 +53,7 @@ def run_fields(body: RunBody) -> Iterator[Field]:
     yield Field(Kind.ERROR, ("error",), body.error)
     yield Field(Kind.INPUT, ("input",), body.input)
     yield Field(Kind.OUTPUT, ("output",), body.output)
-    for name in ("system_prompt", "goal", "reason", "criteria", "metrics", "findings", "limits", "tags", "attributes"):
+    for name in ("system_prompt", "goal", "reason", "criteria", "metrics", "findings", "limits", "attributes"):
         yield Field(Kind.ATTRIBUTE, (name,), getattr(body, name))
 
 

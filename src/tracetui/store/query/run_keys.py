@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from tracetui.model import RunSummary, Status
 from tracetui.model.status import plain_word
-from tracetui.store.facts import haystack, moment, total_tokens
+from tracetui.store.facts import failure, haystack, moment, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
 from tracetui.store.relations import COPY, REPEAT, has_original
 
@@ -14,12 +14,13 @@ RunKey = Key[RunSummary]
 
 
 def _error(run: RunSummary) -> tuple[str | None, ...] | None:
-    error = run.first_error
+    error = failure(run)
     return None if error is None else (error.words, error.type, error.message)
 
 
 def _error_type(run: RunSummary) -> str | None:
-    return None if run.first_error is None else run.first_error.type
+    error = failure(run)
+    return None if error is None else error.type
 
 
 def _signature(context: Any) -> Getter[RunSummary]:
@@ -160,7 +161,7 @@ _HAS: Final[dict[str, Fact[RunSummary]]] = {
     "replay": Fact("another run replays, forks or retries it", _replayed),
     "repeats": Fact("later runs do its task again", _repeated),
     "original": _IS["replay"],
-    "error": Fact("it tells why it failed", made(lambda run: run.first_error is not None)),
+    "error": Fact("it tells why it failed", made(lambda run: failure(run) is not None)),
     "errors": Fact("a span failed", made(lambda run: bool(run.errors))),
     "problems": Fact("something of it could not be read", made(lambda run: run.problems > 0)),
 }
