@@ -177,8 +177,8 @@ class TraceApp(BaseApp):
     def back_to_main(self) -> list[FramedScreen]:
         """Take away what lies over the main screen, and say what that was."""
         above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
+        for screen in self.screen_stack[:0:-1]:
+            self.close_screen(screen)
         return above
 
     def push_again(self, screens: Sequence[FramedScreen]) -> None:

@@ -370,10 +370,6 @@ class MainScreen(JudgingScreen):
     def _detail_moved(self) -> None:
         self.live.reading()
 
-    @on(LineView.Opened)
-    def _row_opened(self) -> None:
-        self.actions.do_open("")
-
     def on_descendant_focus(self) -> None:
         if self.pane != RUNS and self.ref is not None:
             self.app.engine.enter(self.ref)
