@@ -21,7 +21,6 @@ from textual.screen import Screen
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens import palette
 from tracetui.ui.terminal.wall import Wall
 
 
@@ -48,7 +47,6 @@ def test_the_hooks_that_we_override_or_call_are_there(method: str, parameters: l
 )
 def test_the_hooks_of_the_palette_are_there(method: str, parameters: list[str]) -> None:
     assert list(inspect.signature(getattr(CommandPalette, method)).parameters) == parameters
-    assert CommandPalette._PALETTE_ID == palette.ID
 
 
 def test_every_failure_goes_through_the_hooks() -> None:

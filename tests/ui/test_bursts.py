@@ -14,7 +14,7 @@ import pytest
 from textual import events
 from textual.keys import _character_to_key
 from textual.screen import Screen
-from textual.widgets import OptionList
+from textual.widgets import Input, OptionList
 
 from tests.ui.conftest import Opener, until
 from tests.ui.test_keys import WAYS as LISTED
@@ -197,6 +197,11 @@ async def test_a_key_means_the_same_however_quickly_it_follows(opened: Opener, s
         burst(app, "&", *"refund", "enter", "?")  # the answer comes after the key that follows it
         await drain(app)
         assert [HITS in views(screen) for screen in app.screen_stack] == [False, True, False]
+
+        await come_to(app, RUNS)
+        burst(app, "f", "a", "escape", "ctrl+p", *"theme")  # no key overtakes another
+        await drain(app)
+        assert app.screen.query_one(Input).value == "theme"
 
 
 def views(screen: Screen[object]) -> list[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from textual import events
 from textual.await_complete import AwaitComplete
@@ -13,17 +13,11 @@ from textual.widgets import Input, OptionList
 if TYPE_CHECKING:
     from tracetui.ui.base_app import BaseApp
 
-ID: Final = "--command-palette"
-"""By this id Textual knows that a palette is open."""
-
 
 class Palette(CommandPalette):
     """Finds commands and runs by name. Runs one command at most, and closes once."""
 
     app: BaseApp
-
-    def __init__(self) -> None:
-        super().__init__(id=ID)
 
     def on_key(self, event: events.Key) -> None:
         """Take the keys that the line to type in did not."""
