@@ -63,7 +63,9 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
     examples: tuple[str, ...] = ()
     """Offered where the values that are there cannot be counted."""
     choices: tuple[str, ...] = ()
-    """The only names that there can be; none: any."""
+    """The only names that there can be besides `none`; empty: any."""
+    choices_of: Callable[[Any], Collection[str]] | None = None
+    """The same, where only the context knows them."""
     facts: Mapping[str, Fact[T]] = {}
     fold: Callable[[str], str] = str.lower
     """Two names are the same if this makes the same of both."""

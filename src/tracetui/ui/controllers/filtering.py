@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tracetui.formats import registry
 from tracetui.model import RunSummary
 from tracetui.store import query
 from tracetui.store.known import Known
@@ -44,7 +45,11 @@ class Filtering:
         """What queries can ask of runs."""
         screen, store = self._screen, self._screen.store
         return Known(
-            screen.app.verdicts.sidecar, lambda: store.runs.values(), lambda: store.relations, screen.live.is_going
+            screen.app.verdicts.sidecar,
+            lambda: store.runs.values(),
+            lambda: store.relations,
+            screen.live.is_going,
+            registry.names,
         )
 
     def found(self) -> list[RunSummary]:
