@@ -43,7 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `NothingReadable` after it if there is no run."""
-    return status_of(args, print_listing(args).runs)
+    found = print_listing(args)
+    return status_of(args, found.runs, found.problems)
 
 
 def print_listing(args: argparse.Namespace) -> Listing:

@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from tracetui.errors import PluginError, UsageError
+from tracetui.errors import PluginError, UsageError, nearest
 from tracetui.formats.base import CERTAIN, Format
 from tracetui.sources.base import File
 
@@ -65,7 +65,9 @@ def load(name: str) -> Format:
         return built_in
     plugin = _plugins().get(name)
     if plugin is None:
-        raise UsageError(f"there is no format {name!r}; `tracetui formats` lists them")
+        like = nearest(name, names())
+        hint = f"did you mean `{like}`? " if like else ""
+        raise UsageError(f"there is no format {name!r}; {hint}`tracetui formats` lists them")
     try:
         made = plugin.load()()
     except Exception as error:  # a plug-in may fail in any way; everything else must go on

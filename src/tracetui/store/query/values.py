@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tracetui.store.query.keys import MEASURES, Key, Kind, nearest, strings
+from tracetui.errors import nearest
+from tracetui.store.query.keys import MEASURES, Key, Kind, strings
 from tracetui.store.query.syntax import QueryError, Term, Value
 
 Test = Callable[[Any], bool]

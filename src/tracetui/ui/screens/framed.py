@@ -176,7 +176,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         if self._prompt is None:
             self._prompt = Prompt()
             self.mount(self._prompt, after=self._sentence)
-        self._prompt.ask(label, value, purpose)
+        self._prompt.ask(label, value, purpose, self.accepts)
         self.set_focus(self._prompt)  # at once, unlike `focus`: the next key may be here already
         self._sentence.display = False
         self._asking = label
@@ -230,6 +230,10 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
         """How what is typed may go on, and where the cursor is then; None if nobody knows."""
         return None
+
+    def accepts(self, purpose: str, value: str) -> bool:
+        """Whether Enter takes what is typed; else what is wrong with it is shown."""
+        return True
 
     def typed(self, purpose: str, value: str) -> None:
         """Another character was typed into the prompt."""

@@ -380,6 +380,9 @@ class MainScreen(JudgingScreen):
     def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
         return self.filtering.complete(purpose, value, cursor, step) if purpose.startswith(FILTER) else None
 
+    def accepts(self, purpose: str, value: str) -> bool:
+        return not purpose.startswith(FILTER) or self.filtering.accepts(purpose, value)
+
     def typed(self, purpose: str, value: str) -> None:
         if purpose.startswith(FILTER):
             self.filtering.typed(purpose, value)
