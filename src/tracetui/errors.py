@@ -14,6 +14,8 @@ Bad *data* is a value (`tracetui.model.Problem`), not an exception, once it leav
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 
 class TracetuiError(Exception):
     """Base of every error whose text is meant for the user."""
@@ -45,3 +47,11 @@ class FormatError(TracetuiError):
         super().__init__(f"{where}: {reason}" if where else reason)
         self.reason = reason
         self.where = where
+
+
+def nearest(word: str, words: Collection[str]) -> str | None:
+    """The word that is most like `word`, to suggest it in an error; None if none is."""
+    from difflib import get_close_matches
+
+    found = next((known for known in sorted(words) if len(word) > 2 and known.startswith(word)), None)
+    return found or next(iter(get_close_matches(word, words, 1, 0.6)), None)

@@ -115,7 +115,7 @@ def test_without_a_run_the_status_is_one(cli: Cli) -> None:
     [
         (["ls", "traces"], 3),
         (["ls", "traces/lattice"], 0),
-        (["ls", "traces", "-q", "status:ok"], 0),
+        (["ls", "traces", "-q", "status:ok"], 1),
         (["triage", "traces", "--json"], 3),
         (["show", "traces/paprika/stuck-9.json"], 3),
         (["show", "traces/paprika/stuck-9.json/1/name"], 3),

@@ -35,6 +35,8 @@ FORBIDDEN_CALLS: Final = {
     "open_url": "opens what a trace names",
     "sleep": "waits for a time, not for a state",
 }
+LEAVING_CALLS: Final = frozenset({"pop_screen", "dismiss", "switch_screen", "pop_until_active", "_pop_to_screen"})
+"""Calls that take away whichever screen is the active one."""
 FORBIDDEN_MODULES: Final = frozenset({"pickle", "marshal", "shelve", "webbrowser", "cloudpickle"})
 
 
@@ -66,6 +68,13 @@ def forbidden(source: str, *, may_open: bool = False) -> Iterator[str]:
             yield from (
                 f"{node.lineno}: import of {module}" for module in modules if module.split(".")[0] in FORBIDDEN_MODULES
             )
+
+
+def leaving(source: str) -> Iterator[str]:
+    """Calls that close a screen without looking whether it is still the active one."""
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and _name(node.func) in LEAVING_CALLS:
+            yield f"{node.lineno}: {_name(node.func)}; `close_screen` of the app closes screens"
 
 
 def _texts(call: ast.Call) -> list[ast.expr]:

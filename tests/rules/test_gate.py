@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from textual.app import App
+from textual.command import CommandPalette
 from textual.drivers.linux_driver import LinuxDriver
 from textual.filter import Monochrome
 from textual.pilot import Pilot
@@ -33,10 +34,19 @@ from tracetui.ui.terminal.wall import Wall
         ("get_line_filters", ["self"]),
         ("get_default_screen", ["self"]),
         ("_close_messages_no_wait", ["self"]),
+        ("action_command_palette", ["self"]),
     ],
 )
 def test_the_hooks_that_we_override_or_call_are_there(method: str, parameters: list[str]) -> None:
     assert list(inspect.signature(getattr(App, method)).parameters) == parameters
+
+
+@pytest.mark.parametrize(
+    ("method", "parameters"),
+    [("dismiss", ["self", "result"]), ("_on_message", ["self", "message"]), ("_action_escape", ["self"])],
+)
+def test_the_hooks_of_the_palette_are_there(method: str, parameters: list[str]) -> None:
+    assert list(inspect.signature(getattr(CommandPalette, method)).parameters) == parameters
 
 
 def test_every_failure_goes_through_the_hooks() -> None:
@@ -61,6 +71,7 @@ def test_the_attributes_that_we_set_are_textuals_own(tmp_path: Path) -> None:
         ("_disable_notifications", False, True),
         ("_return_code", None, None),
         ("_exception", None, None),
+        ("_exit", False, False),
         ("_loop", None, None),
         ("_driver", None, None),
     ):

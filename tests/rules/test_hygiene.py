@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.rules.lint import forbidden, markup
+from tests.rules.lint import forbidden, leaving, markup
 from tests.shared import ROOT
 
 SOURCE = ROOT / "src" / "tracetui"
@@ -30,6 +30,13 @@ def test_the_rules_look_at_something() -> None:
 @pytest.mark.parametrize("path", [path for path in FILES if relative(path).startswith("ui/")], ids=relative)
 def test_no_foreign_text_reaches_textual_as_markup(path: Path) -> None:
     assert list(markup(path.read_text(encoding="utf-8"))) == []
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if relative(path).startswith("ui/")], ids=relative)
+def test_screens_are_closed_in_one_place(path: Path) -> None:
+    found = list(leaving(path.read_text(encoding="utf-8")))
+
+    assert len(found) == (relative(path) == "ui/base_app.py"), found
 
 
 @pytest.mark.parametrize("path", FILES, ids=relative)

@@ -83,7 +83,13 @@ async def test_escape_gives_the_filter_up_and_a_filter_that_was_taken_is_cleared
 
 @pytest.mark.parametrize(
     ("query", "column", "says"),
-    [("modle:x", 0, "did you mean `model`"), ("Zürich dur>soon", 7, "dur"), ("ok (a or", 3, None)],
+    [
+        ("modle:x", 0, "did you mean `model`"),
+        ("status:eror", 7, "did you mean `error`"),
+        ("format:otl", 7, None),
+        ("Zürich dur>soon", 7, "dur"),
+        ("ok (a or", 3, None),
+    ],
 )
 async def test_what_is_wrong_is_said_below_its_column(
     opened: Opener, samples: Path, query: str, column: int, says: str | None
@@ -94,12 +100,19 @@ async def test_what_is_wrong_is_said_below_its_column(
         if says is None:  # it is only not finished yet
             assert "^" not in hint
             assert " of " in hint
+            await press(pilot, "enter")
+            assert app.screen.query_one(Prompt).display
+            assert "^" in line(app, 2)
             return
         begin = typed.index(query[:3])
         assert hint[begin:].index("^") >= column
         assert says in hint
+        before = app.main.runs.refs()
         await press(pilot, "enter")
-        assert says in line(app, 1)
+        assert app.screen.query_one(Prompt).display
+        assert says in line(app, 2)
+        assert app.main.runs.refs() == before
+        await press(pilot, "escape")
         assert not app.main.hint.display
 
 

@@ -6,6 +6,7 @@ import argparse
 from secrets import token_bytes
 from typing import Any
 
+from tracetui.cli.failing import complain_of
 from tracetui.cli.output import complain, nothing, terminal_width, write_bytes, write_lines
 from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import listing_of, only, original_of, run_at, source_of, sources_at
@@ -120,11 +121,13 @@ def _replays(args: argparse.Namespace) -> int:
         listing = listing_of(source, places, only(args), deep=False)
         if not listing.runs:
             raise nothing(places, listing.problems)
+        if args.exit_code and complain_of(listing.problems, args.format):
+            worst = TROUBLE
         outcomes = (_outcome(source, pair, args) for pair in pairs_of(listing.runs, repeats=args.repeats))
         if args.json:
             told = list(outcomes)
             write_bytes(export.replays_document(value for _, value, _ in told))
-            worst = max((status for status, _, _ in told), default=SAME)
+            worst = max([worst, *(status for status, _, _ in told)])
         else:
             for status, _, line in outcomes:
                 write_lines([line])

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import argparse
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from tracetui.cli.default import default_place
 from tracetui.cli.output import nothing, write_bytes
 from tracetui.cli.parser import add_place
 from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
@@ -16,6 +17,7 @@ from tracetui.live.load import read_run
 from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
+from tracetui.sources.spool import STDIN
 from tracetui.text import size
 
 HELP = "write a run, a comparison or a triage as a document, without its secrets"
@@ -34,7 +36,11 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of ``export``."""
     parser.add_argument("target", nargs="?", metavar="TARGET", help="a run, or a folder for its triage")
     parser.add_argument("--diff", nargs=2, metavar=("A", "B"), help="two runs compared, in place of TARGET")
-    parser.add_argument("--to", metavar="FILE", help="write a file that only you can read; else standard output")
+    parser.add_argument(
+        "--to",
+        metavar="FILE",
+        help="write a file that only you can read, outside of trace folders; - or none: standard output",
+    )
     parser.add_argument("--as", dest="form", choices=document.FORMS, help="md unless the name of FILE says another")
     parser.add_argument("--full", action="store_true", help="every step of a run, in full")
     parser.add_argument("--force", action="store_true", help="write over FILE if it is there")
@@ -51,14 +57,14 @@ def run(args: argparse.Namespace) -> int:
     if args.diff is not None:
         with sources_at(args.diff, args) as source:
             a, b = (_run(source, text, args) for text in args.diff)
-            _out(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args)
+            _out(document.export_diff(a, b, form, redactor, relation=_relation(a, b)), args, [a, b])
         return 0
     with source_of([args.target, *args.trace_dir]) as source:
         if source.is_folder(args.target):
-            _out(_triage(source, args, form, redactor), args)
+            _out(_triage(source, args, form, redactor), args, [])
         else:
             found = _run(source, args.target, args)
-            _out(document.export_run(found, form, redactor, full=args.full), args)
+            _out(document.export_run(found, form, redactor, full=args.full), args, [found])
     return 0
 
 
@@ -95,16 +101,16 @@ def _triage(source: Source, args: argparse.Namespace, form: Form, redactor: Reda
     return document.export_triage(triage, shared, args.target, form, redactor, next_command=following)
 
 
-def _out(pieces: Iterator[bytes], args: argparse.Namespace) -> None:
-    if args.to is None:
+def _out(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Run]) -> None:
+    if args.to in (None, STDIN):
         write_bytes(pieces)
         return
     from tracetui.cli.output import complain
     from tracetui.export.write import write
 
-    named = [args.target, *args.trace_dir] if args.target is not None else args.trace_dir
-    folders = [place for place in named if os.path.isdir(place)]
+    named = [text.split("#")[0] for text in (args.diff or [args.target])]
+    read = [run.summary.ref.path for run in runs]
     if not args.force and os.path.isfile(args.to):
         raise UsageError(f"{args.to} is there already; choose another name, or say --force")
-    written = write(args.to, pieces, roots=folders, replace=args.force)
+    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_place()], replace=args.force)
     complain(f"wrote {args.to}, {size(written)}")

@@ -43,7 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `NothingReadable` after it if there is no run."""
-    return status_of(args, print_listing(args).runs)
+    found = print_listing(args)
+    return status_of(args, found.runs, found.problems)
 
 
 def print_listing(args: argparse.Namespace) -> Listing:
@@ -83,12 +84,13 @@ def _masked(found: Listing) -> Listing:
 
 def asked(text: str) -> Callable[[Listing], Listing]:
     """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
+    from tracetui.formats import registry
     from tracetui.store import query
     from tracetui.store.known import Known
     from tracetui.store.sidecar import Sidecar
 
     runs: list[RunSummary] = []
-    context = Known(Sidecar(), lambda: runs, cache(lambda: Relations(runs)))
+    context = Known(Sidecar(), lambda: runs, cache(lambda: Relations(runs)), formats=registry.names)
     try:
         found = query.for_runs(text, context)
     except query.QueryError as error:

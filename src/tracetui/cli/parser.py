@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
 from types import ModuleType
 from typing import Final, NoReturn
 
 from tracetui.cli.output import complain
-from tracetui.errors import UsageError
+from tracetui.errors import UsageError, nearest
 
 COMMANDS: Final = (
     "ls",
@@ -59,6 +60,16 @@ class Parser(argparse.ArgumentParser):
         self.epilog = self._epilog()
         return super().format_help()
 
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """As argparse does it; what was probably meant ends the sentence."""
+        try:
+            super()._check_value(action, value)
+        except argparse.ArgumentError as error:
+            like = nearest(str(value), [str(choice) for choice in action.choices or ()])
+            if like is not None:
+                error.message += f" (did you mean {like!r}?)"
+            raise
+
     def error(self, message: str) -> NoReturn:
         complain(UsageError(f"{message}; `{self.prog} --help` shows the usage"))
         raise SystemExit(2)
@@ -66,12 +77,38 @@ class Parser(argparse.ArgumentParser):
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
     """The arguments of the command that `argv` begins with, else of the app; ``run`` is what to call with them."""
-    name = argv[0] if argv and argv[0] in COMMANDS else None
+    name, argv = _command(argv)
     module = _module(name or "app")
-    parser, words = parser_of(name), _queries_joined(_addresses_last(argv[1:] if name else argv))
+    parser, words = parser_of(name), _queries_joined(_addresses_last(argv))
     args = parser.parse_args(words) if "--" in words else parser.parse_intermixed_args(words)  # which drops the `--`
     args.run = module.run
     return args
+
+
+def _command(argv: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """The command that `argv` names, None for the app, and the other words. Options may precede the command.
+
+    Raises `UsageError` for a word that is neither a command nor a path but much like a command.
+    """
+    at = _first_word(argv)
+    word = argv[at] if at < len(argv) else ""
+    if word in COMMANDS and not {"-h", "--help", "--version"} & set(argv[:at]):
+        return word, [*argv[:at], *argv[at + 1 :]]
+    like = nearest(word, COMMANDS) if word.isidentifier() and not os.path.lexists(word) else None
+    if like is not None:
+        raise UsageError(f"there is no command and no path {word!r}; did you mean `tracetui {like}`?")
+    return None, argv
+
+
+def _first_word(argv: Sequence[str]) -> int:
+    """Where the first word stands that is no option of the app and no value of one."""
+    if not argv or not argv[0].startswith("-"):
+        return 0
+    takes_value = {flag: action.nargs != 0 for action in parser_of(None)._actions for flag in action.option_strings}
+    at = 0
+    while at < len(argv) and argv[at].partition("=")[0] in takes_value:
+        at += 2 if takes_value.get(argv[at]) else 1
+    return at
 
 
 def _addresses_last(argv: Sequence[str]) -> list[str]:

@@ -63,7 +63,7 @@ def run(args: argparse.Namespace) -> int:
             write_lines(signature_table(made, screen_for(aim.places, found.runs)))
         sys.stdout.flush()
         complain(sentence(found, len(made.entries)))
-    return status_of(args, found.runs)
+    return status_of(args, found.runs, found.problems)
 
 
 def sentence(found: Listing, signatures: int) -> str:

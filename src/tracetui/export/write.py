@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from pathlib import Path
 from secrets import token_hex
 from typing import Final
 
@@ -17,23 +18,27 @@ _MODE: Final = 0o600
 def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), replace: bool = False) -> int:
     """Write `pieces` to a file; how many bytes they were.
 
-    Raises `UsageError` if `path` lies in one of `roots` (the folders of traces that are open), or is there already
-    unless `replace`; `NotWritten` if it can't be written. Then there is no file, nor a part of one.
+    Raises `UsageError` if `path` lies in one of `roots` (the folders of traces that are open, and files, whose folders
+    count), or is there already unless `replace`; `NotWritten` if it can't be written. Then there is no file, nor a
+    part of one.
     """
-    folder, name = os.path.split(os.path.abspath(path))
+    wanted = path
+    above, name = os.path.split(path)
+    folder = os.path.realpath(above or os.curdir)  # as the system resolves it: `link/..` is beside what the link names
+    path = os.path.join(folder, name)
     _stay_outside(folder, roots)
     if not name or os.path.isdir(path):
-        raise UsageError(f"{path} is a folder; name a file in it")
+        raise UsageError(f"{wanted} is a folder; name a file in it")
     if not replace and os.path.lexists(path):
-        raise UsageError(f"{path} is there already; choose another name")
+        raise UsageError(f"{wanted} is there already; choose another name")
     temporary = os.path.join(folder, f".{name[:100]}.{token_hex(4)}.tmp")
     try:
         size = _written(temporary, pieces)
         _put(temporary, path, replace=replace)
     except FileExistsError:
-        raise UsageError(f"{path} is there already; choose another name") from None
+        raise UsageError(f"{wanted} is there already; choose another name") from None
     except OSError as error:
-        raise NotWritten(f"{path} can't be written: {error.strerror or error}") from None
+        raise NotWritten(f"{wanted} can't be written: {error.strerror or error}") from None
     finally:
         with suppress(OSError):
             os.unlink(temporary)
@@ -43,11 +48,18 @@ def write(path: str, pieces: Iterable[bytes], *, roots: Sequence[str] = (), repl
 
 
 def _stay_outside(folder: str, roots: Sequence[str]) -> None:
-    there = os.path.realpath(folder)
     for root in roots:
-        place = os.path.realpath(root)
-        if os.path.isdir(place) and os.path.commonpath([place, there]) == place:
-            raise UsageError(f"{root} holds traces, and nothing is written there; choose another folder")
+        for place in _folders_of(root):
+            if any(os.path.samefile(place, one) for one in (Path(folder), *Path(folder).parents) if os.path.isdir(one)):
+                raise UsageError(f"{place} holds traces, and nothing is written there; choose another folder")
+
+
+def _folders_of(root: str) -> Iterator[str]:
+    """The folder that `root` is, or those in which the file lies: that of a link, and that of what it names."""
+    if os.path.isdir(root):
+        yield root
+    elif os.path.lexists(root):
+        yield from dict.fromkeys((os.path.dirname(root) or os.curdir, os.path.dirname(os.path.realpath(root))))
 
 
 def _written(path: str, pieces: Iterable[bytes]) -> int:

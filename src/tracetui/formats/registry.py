@@ -7,7 +7,7 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
-from tracetui.errors import FormatError, PluginError, UsageError
+from tracetui.errors import FormatError, PluginError, UsageError, nearest
 from tracetui.formats import guard
 from tracetui.formats.base import CERTAIN, NO, Format
 from tracetui.sources.base import File
@@ -66,7 +66,9 @@ def load(name: str) -> Format:
         return built_in
     plugin = _plugins().get(name)
     if plugin is None:
-        raise UsageError(f"there is no format {name!r}; `tracetui formats` lists them")
+        like = nearest(name, names())
+        hint = f"did you mean `{like}`? " if like else ""
+        raise UsageError(f"there is no format {name!r}; {hint}`tracetui formats` lists them")
     try:
         with guard.BOUNDARY:
             made = plugin.load()()

@@ -10,7 +10,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import Format
+from tracetui.formats.base import NO, Format
 from tracetui.formats.guard import problem_of
 from tracetui.live import stray
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary

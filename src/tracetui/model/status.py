@@ -64,6 +64,10 @@ WORDS: Final[dict[str, Status]] = {
 }
 
 
+STATUS_WORDS: Final = tuple(dict.fromkeys((*(status.value for status in Status), *WORDS)))
+"""Every status, and every word of a trace that means one."""
+
+
 def plain_word(word: str) -> str:
     """A trace's word as it stands in the table: ``Max-Turns`` is ``max_turns``."""
     return word.strip().lower().replace(" ", "_").replace("-", "_")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import Final
 
 from tracetui.model import RunSummary, Status
@@ -24,10 +24,15 @@ class Known(Told):
         runs: Callable[[], Iterable[RunSummary]],
         relations: Callable[[], Relations] | None = None,
         going: Callable[[RunSummary], bool] = told_going,
+        formats: Callable[[], Collection[str]] = tuple,
     ) -> None:
         super().__init__(relations, going)
+        self._formats = formats
         self._sidecar, self._runs = sidecar, runs
         self._names: dict[str, str] | None = None
+
+    def formats(self) -> Collection[str]:
+        return self._formats()
 
     def verdict(self, run: RunSummary) -> str | None:
         verdict = self._judgement(run).verdict

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, ClassVar, Final
 
 from rich.console import RenderableType
 from textual._compositor import LayoutUpdate
+from textual.binding import Binding
 from textual.events import Event, InputEvent
 from textual.message import Message
 from textual.screen import Screen
@@ -65,6 +66,8 @@ class TraceApp(BaseApp):
     """tracetui in a terminal."""
 
     COMMANDS: ClassVar = {_command_provider, _run_provider}
+    BINDINGS: ClassVar = [Binding("ctrl+p", "command_palette", "palette", show=False)]
+    """Textual's own binding would take the key before the keys that were typed before it."""
 
     def __init__(
         self,
@@ -177,8 +180,8 @@ class TraceApp(BaseApp):
     def back_to_main(self) -> list[FramedScreen]:
         """Take away what lies over the main screen, and say what that was."""
         above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
-        while len(self.screen_stack) > 1:
-            self.pop_screen()
+        for screen in self.screen_stack[:0:-1]:
+            self.close_screen(screen)
         return above
 
     def push_again(self, screens: Sequence[FramedScreen]) -> None:

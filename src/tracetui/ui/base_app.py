@@ -8,14 +8,15 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 from rich.console import RenderableType
-from textual import on
+from textual import events, on
 from textual.app import App
 from textual.binding import Binding
 from textual.driver import Driver
 from textual.filter import LineFilter, Monochrome, NoColor
+from textual.screen import Screen
 
 from tracetui.text import clean
 from tracetui.ui.commands import Command
@@ -93,6 +94,36 @@ class BaseApp(App[int]):
         self.look = self.look._replace(palette=PALETTES[name])
         self.theme = textual_theme(self.look.palette).name
         self.screen.refresh(layout=True)
+
+    def close_screen(self, screen: Screen[Any]) -> bool:
+        """Close a screen, the only way to do so; False if it is not the active one, or the last.
+
+        Keys that arrive together are queued at a screen before the first of them closes or covers it.
+        """
+        if self.screen is not screen or len(self.screen_stack) == 1:
+            return False
+        self.pop_screen()
+        return True
+
+    def redirect_key(self, event: events.Key, screen: Screen[Any]) -> bool:
+        """Hand a key to the active screen that reached another one first; False if `screen` is active.
+
+        Keys typed quickly thus mean the same as keys typed slowly. After the end they mean nothing.
+        """
+        if self.screen is screen and not self._exit:
+            return False
+        event.stop()
+        event.prevent_default()
+        if not self._exit:
+            (self.focused or self.screen).post_message(events.Key(event.key, event.character))
+        return True
+
+    def action_command_palette(self) -> None:
+        """Open the palette, unless it is open."""
+        from tracetui.ui.screens.palette import Palette
+
+        if self.use_command_palette and not isinstance(self.screen, Palette):
+            self.push_screen(Palette())
 
     def show_help(self, pane: str) -> None:
         """Show the keys of a pane."""

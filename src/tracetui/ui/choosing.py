@@ -42,8 +42,9 @@ class ChoosingApp(BaseApp):
         return self._first
 
     def _take(self, paths: list[str]) -> None:
-        self.chosen = paths
-        self.exit()
+        if not self._exit:  # the first answer counts
+            self.chosen = paths
+            self.exit()
 
 
 def choose(

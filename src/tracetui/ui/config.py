@@ -21,7 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.errors import UsageError
+from tracetui.errors import UsageError, nearest
 from tracetui.ui.commands import COMMANDS, Command
 from tracetui.ui.theme import PALETTES
 from tracetui.views.arrange import GROUPS, SORTS, Arrangement
@@ -65,7 +65,9 @@ def load() -> Config:
         for name, allowed in choices.items():
             value = getattr(owner, name, None)
             if value is not None and value not in allowed:
-                raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}")
+                like = nearest(value, allowed)
+                hint = f"; did you mean {like!r}?" if like else ""
+                raise UsageError(f"{path}: {name} is {value!r}; it can be {', '.join(allowed)}{hint}")
     return found
 
 
@@ -73,7 +75,9 @@ def commands(config: Config) -> tuple[Command, ...]:
     """The table of commands with the user's own keys in place of the first key of each."""
     unknown = set(config.keys) - {command.id for command in COMMANDS}
     if unknown:
-        raise UsageError(f"config.toml: there is no command {min(unknown)!r}; docs/keys.md lists them")
+        like = nearest(min(unknown), [command.id for command in COMMANDS])
+        hint = f"did you mean {like!r}? " if like else ""
+        raise UsageError(f"config.toml: there is no command {min(unknown)!r}; {hint}docs/keys.md lists them")
     own = set(config.keys.values())
     return tuple(
         command._replace(

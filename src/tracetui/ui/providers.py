@@ -66,7 +66,9 @@ class RunProvider(Provider):
         from tracetui.store.query import begun
 
         app: TraceApp = self.app  # type: ignore[assignment]
-        wanted, _ = begun(query, app.main.filtering.context)
+        wanted, error = begun(query, app.main.filtering.context)
+        if error is not None and not error.unfinished:
+            return
         for run in wanted.select(app.store.runs.values())[:MOST_RUNS]:
             label = one_line(f"{run.status.value:<9} {run.name}  {run.id}  {run.prompt}", 160)
             yield Hit(0.5, Content(label), partial(app.main.actions.enter, run.ref))

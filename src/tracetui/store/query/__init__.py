@@ -10,6 +10,8 @@ import time
 from functools import partial
 from typing import Any, TypeVar
 
+from msgspec.structs import replace
+
 from tracetui.model import RunSummary, Span
 from tracetui.store.facts import told_going
 from tracetui.store.query.complete import Completion, Facet, complete, facets
@@ -19,7 +21,20 @@ from tracetui.store.query.plan import Columns, Compared, Either, Every, Found, P
 from tracetui.store.query.plan import begun as _begun
 from tracetui.store.query.run_keys import RUN_KEYS
 from tracetui.store.query.span_keys import SPAN_KEYS
-from tracetui.store.query.syntax import And, Node, Not, Or, QueryError, Term, Word, parse, pointed, quoted
+from tracetui.store.query.syntax import (
+    ALMOST_TERM,
+    COMPARED,
+    And,
+    Node,
+    Not,
+    Or,
+    QueryError,
+    Term,
+    Word,
+    parse,
+    pointed,
+    quoted,
+)
 from tracetui.store.query.values import one_of, test_of
 
 T = TypeVar("T")
@@ -55,9 +70,10 @@ class _Maker:
         self._context = context
         self._now = now
         self._end = 0
+        self._text = ""
 
     def query(self, text: str) -> Query[Any]:
-        self._end = len(text)
+        self._end, self._text = len(text), text
         return Query(text, self._plan(parse(text)))
 
     def _plan(self, node: Node) -> Part[Any]:
@@ -71,12 +87,29 @@ class _Maker:
 
     def _every(self, node: And) -> Part[Any]:
         """All parts, the words among them looked for together."""
+        self._check_words(node)
         words = [part.text.lower() for part in node.parts if isinstance(part, Word)]
         negated = [part.part for part in node.parts if isinstance(part, Not)]
         without = [part.text.lower() for part in negated if isinstance(part, Word)]
         rest = [part for part in node.parts if not isinstance(part.part if isinstance(part, Not) else part, Word)]
         found = [Found(self._table.hay, words, without)] if words or without else []
         return Every([*map(self._plan, rest), *found]) if rest or not found else found[0]
+
+    def _check_words(self, node: And) -> None:
+        """Raise `QueryError` for words that were certainly meant as a term: they would find nothing, silently."""
+        before = None
+        for part in (part.part if isinstance(part, Not) else part for part in node.parts):
+            word = part if isinstance(part, Word) and self._text[part.at] not in "\"'" else None
+            if word is not None:
+                found = ALMOST_TERM.match(word.text)
+                if found is not None and self._table.find(found[1].lower()) is not None:
+                    raise QueryError(f"write `{found[1]}:` with nothing before or after it but its value", word.at)
+            if before is not None:
+                if word is not None and COMPARED.match(word.text) and self._table.find(before.text.lower()):
+                    raise QueryError(f"write `{before.text}{word.text}` without a blank", word.at)
+                if before.text.lower() == "not" and word is None and not isinstance(part, Word):
+                    raise QueryError("write `-` or `!` in place of `not`", before.at)
+            before = word
 
     def _term(self, term: Term) -> Part[Any]:
         key = self._table.find(term.key)
@@ -87,6 +120,8 @@ class _Maker:
         if key.kind is Kind.FACT:
             facts = [key.facts[one_of(key, key.facts, term, value, self._end)] for value in term.values]
             return Either([Compared(fact.get(self._context), bool, few=False) for fact in facts])
+        if key.choices_of is not None:
+            key = replace(key, choices=tuple(key.choices_of(self._context)))
         test = test_of(key, term, self._now, self._end)
         return Compared(key.get(self._context), test, few=key.few, kept_as=key.kept_as)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Protocol
 
 from tracetui.model import RunSummary
@@ -36,6 +36,9 @@ class Context(Protocol):
 
     def going(self, run: RunSummary) -> bool:
         """Whether it goes on, as far as anybody can tell."""
+
+    def formats(self) -> Collection[str]:
+        """The names of all formats; empty where nobody knows them."""
 
 
 class Told:
@@ -74,3 +77,6 @@ class Told:
 
     def going(self, run: RunSummary) -> bool:
         return self._going(run)
+
+    def formats(self) -> Collection[str]:
+        return ()

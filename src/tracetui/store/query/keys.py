@@ -9,6 +9,8 @@ from typing import Any, Final, Generic, TypeVar
 
 import msgspec
 
+from tracetui.errors import nearest
+
 T = TypeVar("T")
 Getter = Callable[[T], Any]
 """What a run or span says: None, a string, a number, a truth, or a tuple of these of which any may fit."""
@@ -63,7 +65,9 @@ class Key(msgspec.Struct, Generic[T], frozen=True):
     examples: tuple[str, ...] = ()
     """Offered where the values that are there cannot be counted."""
     choices: tuple[str, ...] = ()
-    """The only names that there can be; none: any."""
+    """The only names that there can be besides `none`; empty: any."""
+    choices_of: Callable[[Any], Collection[str]] | None = None
+    """The same, where only the context knows them."""
     facts: Mapping[str, Fact[T]] = {}
     fold: Callable[[str], str] = str.lower
     """Two names are the same if this makes the same of both."""
@@ -99,14 +103,6 @@ class Table(Generic[T]):
         """Every name and alias, the names first."""
         yield from (key.name for key in self.keys)
         yield from (alias for key in self.keys for alias in key.aliases)
-
-
-def nearest(word: str, words: Collection[str]) -> str | None:
-    """The word that is most like `word`; None if none is."""
-    from difflib import get_close_matches
-
-    found = next((known for known in sorted(words) if len(word) > 2 and known.startswith(word)), None)
-    return found or next(iter(get_close_matches(word, words, 1, 0.6)), None)
 
 
 def told(*names: str) -> Source[Any]:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Any, Final
 
 from tracetui.model import RunSummary, Status
-from tracetui.model.status import plain_word
+from tracetui.model.status import STATUS_WORDS, plain_word
 from tracetui.store.facts import failure, haystack, moment, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
 from tracetui.store.relations import COPY, REPEAT, has_original
@@ -40,6 +41,11 @@ def _tags(context: Any) -> Getter[RunSummary]:
         return (*run.tags, *mine) if mine else run.tags
 
     return get
+
+
+def _formats(context: Any) -> Collection[str]:
+    formats: Collection[str] = context.formats()
+    return formats
 
 
 def _going(context: Any) -> Getter[RunSummary]:
@@ -77,22 +83,23 @@ _TOKENS: Final = ("1k", "10k", "100k")
 _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
         "status", Kind.NAME, told("status._value_", "status_word"), "its status, or the trace's own word for it",
-        fold=plain_word, facet=True, offer=told("status._value_"),
+        choices=STATUS_WORDS, fold=plain_word, facet=True, offer=told("status._value_"),
     ),
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
-        choices=("real", "flaky", "known", "ignore", "none"), facet=True, lack=True,
+        choices=("real", "flaky", "known", "ignore"), facet=True, lack=True,
     ),
     Key("agent", Kind.NAME, made(lambda run: run.agent or run.name), "the agent, else the run's name", facet=True),
     Key("model", Kind.NAME, told("model", "models"), "a model that it called", facet=True),
     Key("tool", Kind.NAME, told("tools"), "a tool that it called", facet=True),
     Key("node", Kind.NAME, told("nodes"), "a node of its graph that ran", facet=True),
-    Key("format", Kind.NAME, told("ref.format"), "the format of its trace", facet=True),
+    Key("format", Kind.NAME, told("ref.format"), "the format of its trace", facet=True, choices_of=_formats),
     Key("tag", Kind.NAME, _tags, "a tag of the trace, or your own", ("tags",), facet=True),
     Key("source", Kind.NAME, told("source"), "where the trace says that it comes from", facet=True),
     Key(
         "relation", Kind.NAME, lambda context: context.relation,
         "what it is to its original: replay, fork, retry, student, copy, repeat",
+        choices=("replay", "fork", "retry", "student", COPY, REPEAT),
     ),
 )  # fmt: skip
 _TEXTS: Final[tuple[RunKey, ...]] = (

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import Final
 
 from tracetui.model import Operation, Span, Status
-from tracetui.model.status import plain_word
+from tracetui.model.status import STATUS_WORDS, plain_word
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
 
 SpanKey = Key[Span]
@@ -69,11 +69,11 @@ _VALUES: Final[tuple[SpanKey, ...]] = (
     Key("name", Kind.TEXT, told("name"), "its name", offer=told("name")),
     Key(
         "op", Kind.NAME, told("operation._value_"), "what kind of work it is: chat, execute_tool, node …",
-        ("operation",), fold=plain_word, facet=True,
+        ("operation",), choices=tuple(Operation), fold=plain_word, facet=True,
     ),
     Key(
         "status", Kind.NAME, told("status._value_", "status_word"), "its status, or the trace's own word for it",
-        fold=plain_word, facet=True, offer=told("status._value_"),
+        choices=STATUS_WORDS, fold=plain_word, facet=True, offer=told("status._value_"),
     ),
     Key("tool", Kind.NAME, made(_named(Operation.EXECUTE_TOOL)), "the tool that was called", facet=True),
     Key("model", Kind.NAME, made(_named(*_MODELS)), "the model that was called", facet=True),

@@ -89,6 +89,12 @@ EVERYTHING: Final = And(())
 
 KEY: Final = re.compile(r"([A-Za-z][A-Za-z_]*)(:?(?:!=|<=|>=|==|[<>=])|:)(?!//|:)")
 """The beginning of a term: key and comparison; ``:>`` is ``>``, ``==`` is ``=``."""
+ALMOST_TERM: Final = re.compile(
+    r"""(?:[-+!\[{;&|]+(?=[A-Za-z_]+[:=<>])|(?=[A-Za-z_]+::(?!:)\w))([A-Za-z][A-Za-z_]*)(?:[:=<>]|!=)"""
+)
+"""The beginning of a word that looks like a term but for a sign before its key, or a second colon."""
+COMPARED: Final = re.compile(r"(?:!=|<=|>=|==|[:=<>])(?:\Z|[\w.$*\"'])")
+"""The beginning of a word that is a comparison without its key."""
 OR: Final = frozenset({"or", "|", "||"})
 _SIGN: Final = re.compile(r"""!(?=\S)|-(?=[\w"'(])""")
 _TO_BLANK: Final = re.compile(r"[^\s)]*")
@@ -220,6 +226,12 @@ class _Parser:
         if at < len(self._text) and self._text[at] in "\"'":
             return Value(self._quoted(begin), True, at)
         text = self._bare(",")
+        if text.count("(") > text.count(")"):
+            raise QueryError(
+                "this `(` is not closed; in quotes it is a part of the value", at + text.index("("), begin=begin
+            )
+        if text.count('"') % 2:
+            raise QueryError("a quoted value begins with its quote", at + text.index('"'), begin=begin)
         if not text:
             unfinished = self._skip() == len(self._text)
             raise QueryError(f"a value must follow `{before}` without a blank", at, unfinished=unfinished, begin=begin)

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tracetui.store.query.keys import MEASURES, Key, Kind, nearest, strings
+from tracetui.errors import nearest
+from tracetui.store.query.keys import MEASURES, Key, Kind, strings
 from tracetui.store.query.syntax import QueryError, Term, Value
 
 Test = Callable[[Any], bool]
@@ -38,6 +39,8 @@ _NEXT: Final = {
     Kind.TIME: "`2h`, `3d`, `today`, `09:30` or a date such as `2026-11-20`",
     Kind.TRUTH: "`true` or `false`",
 }
+NONE: Final = "none"
+"""Stands for the lack of a name."""
 _CHOICES_TOLD: Final = 8
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -56,15 +59,25 @@ def test_of(key: Key[Any], term: Term, now: float, end: int) -> Test:
 
 def one_of(key: Key[Any], choices: Collection[str], term: Term, value: Value, end: int) -> str:
     """The choice that a value names. Raises `QueryError` if there is none of that name."""
-    name = value.text.lower()
-    if name in choices and term.compare in ":=":
-        return name
+    name = key.fold(value.text)
+    if term.compare in ":=":
+        if name in choices:
+            return name
+        if key.kind is not Kind.FACT and _fits_any(name, value, choices):
+            return name
     like = nearest(name, choices)
     unfinished = term.end == end and any(choice.startswith(name) for choice in choices)
     known = ", ".join(list(choices)[:_CHOICES_TOLD]) + (" …" if len(choices) > _CHOICES_TOLD else "")
     hint = f"did you mean `{like}`?" if like else f"it knows {known}"
     message = f"`{key.name}:` does not know `{value.text}`; {hint}"
     raise QueryError(message, value.at, unfinished=unfinished, begin=term.at)
+
+
+def _fits_any(name: str, value: Value, choices: Collection[str]) -> bool:
+    """Whether a value that is no choice itself asks for some: a pattern, or `none`."""
+    if value.quoted:
+        return False
+    return name == NONE or (_has_stars(value) and any(map(_pattern(name), choices)))
 
 
 def number(text: str) -> float:
@@ -115,7 +128,7 @@ def period(text: str, now: float) -> tuple[float, float]:
 def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test:
     try:
         if key.kind is Kind.NAME:
-            if key.choices and not _has_stars(value):
+            if key.choices:
                 one_of(key, key.choices, term, value, end)
             return _name_test(value, key.fold)
         if key.kind is Kind.TEXT or key.kind is Kind.ID:
@@ -150,7 +163,7 @@ def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
         fits = _pattern(wanted)
         return _any(lambda one: fits(fold(one)))
     same = _any(lambda one: fold(one) == wanted)
-    if not value.quoted and wanted == "none":
+    if not value.quoted and wanted == NONE:
         return lambda held: not any(strings(held)) or same(held)
     return same
 

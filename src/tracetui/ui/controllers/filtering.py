@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tracetui.formats import registry
 from tracetui.model import RunSummary
 from tracetui.store import query
 from tracetui.store.known import Known
@@ -44,7 +45,11 @@ class Filtering:
         """What queries can ask of runs."""
         screen, store = self._screen, self._screen.store
         return Known(
-            screen.app.verdicts.sidecar, lambda: store.runs.values(), lambda: store.relations, screen.live.is_going
+            screen.app.verdicts.sidecar,
+            lambda: store.runs.values(),
+            lambda: store.relations,
+            screen.live.is_going,
+            registry.names,
         )
 
     def found(self) -> list[RunSummary]:
@@ -102,14 +107,20 @@ class Filtering:
         self._apply(purpose, text)
         self._show(purpose, text)
 
+    def accepts(self, purpose: str, text: str) -> bool:
+        """Whether a query can be taken as it is; shows what is wrong with it."""
+        error = self._error(purpose, text)
+        if error is not None:
+            self._hint.show(self._fault(text, error))
+            self._hint.display = True
+        return error is None
+
     def answered(self, purpose: str, text: str) -> None:
         """The query was taken, or given up."""
         self._hint.display = False
         self._cycle = None
         self._apply(purpose, text)
         (self._screen.steps if purpose == FILTER_STEPS else self._screen.runs).focus()
-        if error := self._error(purpose, text):
-            self._screen.say(error.message, "status.warn")
 
     def complete(self, purpose: str, text: str, cursor: int, step: int) -> tuple[str, int] | None:
         """The text, and the place of the cursor, with the next completion in it."""
@@ -145,22 +156,24 @@ class Filtering:
             self.filter(text)
 
     def _error(self, purpose: str, text: str) -> QueryError | None:
-        begun = query.begun_for_spans if purpose == FILTER_STEPS else query.begun
-        return begun(text)[1]
+        return query.begun_for_spans(text)[1] if purpose == FILTER_STEPS else query.begun(text, self.context)[1]
 
     def _show(self, purpose: str, text: str) -> None:
         error = self._error(purpose, text)
-        width = self._screen.size.width
         if error is not None and not error.unfinished:
-            place = cells(clean(text[: error.column]))
-            line: Line = (
-                Piece(Clean(f"{' ' * place}^ "), "status.warn bold"),
-                Piece(clean(error.message), "status.warn"),
-            )
+            line = self._fault(text, error)
         else:
-            line = self._going_on(purpose, text)
-        self._hint.show(tuple(fit(line, width - 2)))
+            line = tuple(fit(self._going_on(purpose, text), self._screen.size.width - 2))
+        self._hint.show(line)
         self._hint.display = True
+
+    def _fault(self, text: str, error: QueryError) -> Line:
+        """What is wrong with a query, below the place where it is; before it where there is no room behind."""
+        width, words = self._screen.size.width - 2, clean(error.message)
+        place = cells(clean(text[: error.column]))
+        if place + 2 + cells(words) > width:
+            return tuple(fit((Piece(words, "status.warn"),), width))
+        return Piece(Clean(f"{' ' * place}^ "), "status.warn bold"), Piece(words, "status.warn")
 
     def _going_on(self, purpose: str, text: str) -> Line:
         """How many there are, and how the query may go on."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import events, on
+from textual import events
 
 from tracetui.ui import layout
 from tracetui.ui.actions.diff import DiffActions
@@ -66,10 +66,6 @@ class ComparedScreen(FramedScreen):
         """Go back within the screen; False if there is nothing to go back to."""
         return False
 
-    def leave(self) -> None:
-        """Go back to the screen before."""
-        self.app.pop_screen()
-
     def found(self, view: LineView) -> None:
         self.actions.go_to_hit(view, 1, include_here=True)
 
@@ -114,7 +110,3 @@ class ComparedScreen(FramedScreen):
         if self.focused in self.views.values():
             self.front = self.pane
         self.refresh_frame()
-
-    @on(LineView.Opened)
-    def _row_opened(self) -> None:
-        self.actions.do_open("")

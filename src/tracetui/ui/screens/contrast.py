@@ -59,9 +59,8 @@ class ContrastScreen(SingleScreen):
     def again(self) -> ContrastScreen:
         return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
 
-    def leave(self) -> None:
+    def left(self) -> None:
         self.app.main.surveying.stop()
-        super().leave()
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("contrast  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()

@@ -60,9 +60,8 @@ class DiffScreen(ComparedScreen):
         self.app.engine.differ.compare(self.ask_of, self.known)
         self.known = []
 
-    def leave(self) -> None:
+    def left(self) -> None:
         self.app.engine.differ.compare(None)
-        super().leave()
 
     # ---- data arrives
 

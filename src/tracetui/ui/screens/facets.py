@@ -58,8 +58,7 @@ class FacetsScreen(SingleScreen):
 
     def opened(self) -> None:
         chosen = self._chosen or ([self._here] if self._here is not None else [])
-        self.leave()
-        if chosen:
+        if self.leave() and chosen:
             self._take(picked_query(chosen))
 
     def path(self) -> tuple[Line, Line]:

@@ -53,6 +53,10 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         self._too_small: TooSmall | None = None
         self._asking = ""
         """What the prompt asks for, in words."""
+        self._awaits_answer = False
+        """Whether the prompt was opened, and its answer has not come."""
+        self._after_answer: list[events.Key] = []
+        """Keys that were typed after the answer but arrived before it."""
         self._answer: tuple[Callable[[str], None], LineView] | None = None
         """Who waits for what is typed into the prompt, and which pane had the focus."""
         self._header = LineBar(id="header")
@@ -70,6 +74,16 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     def again(self) -> FramedScreen | None:
         """The same screen anew, as it was left, for somebody who comes back to it; None where nobody does."""
         return None
+
+    def leave(self) -> bool:
+        """Go back to the screen before; False if this one is not active: it was left already, or another covers it."""
+        if not self.app.close_screen(self):
+            return False
+        self.left()
+        return True
+
+    def left(self) -> None:
+        """Stop what only this screen needs: it was closed."""
 
     def refresh_frame(self) -> None:
         """Header, sentence and footer as of now."""
@@ -104,8 +118,15 @@ class FramedScreen(Screen[None], inherit_bindings=False):
 
     def on_key(self, event: events.Key) -> None:
         """Every key that no prompt took: look it up in the table of commands."""
+        if self.app.redirect_key(event, self):
+            return
         prompt = self._prompt
-        if prompt is not None and prompt.display and prompt.has_focus:
+        if prompt is not None and self._awaits_answer and not prompt.display:  # the answer is on its way to this screen
+            self._after_answer.append(event)
+            event.stop()
+            event.prevent_default()
+            return
+        if prompt is not None and prompt.display and self.focused is prompt:
             if prompt.takes(event):  # it was on its way here before there was something to type in
                 event.stop()
                 prompt.post_message(events.Key(event.key, event.character))
@@ -132,12 +153,21 @@ class FramedScreen(Screen[None], inherit_bindings=False):
 
     def perform(self, command: Command) -> None:
         """Do what a command says."""
-        if self.said:
+        if self.said and self.is_active:
             self.said = ()
             self.refresh_frame()
-        name, _, argument = command.action.partition(":")
-        do = next(do for doer in self.doers if (do := getattr(doer, f"do_{name}", None)) is not None)
-        do(argument)
+        self.act(command.action)
+
+    def act(self, action: str) -> None:
+        """Do what an action of the table says; nothing while another screen is active."""
+        if self.is_active:
+            name, _, argument = action.partition(":")
+            do = next(do for doer in self.doers if (do := getattr(doer, f"do_{name}", None)) is not None)
+            do(argument)
+
+    @on(LineView.Opened)
+    def _row_opened(self) -> None:
+        self.act("open")
 
     # ---- prompt
 
@@ -146,10 +176,11 @@ class FramedScreen(Screen[None], inherit_bindings=False):
         if self._prompt is None:
             self._prompt = Prompt()
             self.mount(self._prompt, after=self._sentence)
-        self._prompt.ask(label, value, purpose)
+        self._prompt.ask(label, value, purpose, self.accepts)
         self.set_focus(self._prompt)  # at once, unlike `focus`: the next key may be here already
         self._sentence.display = False
         self._asking = label
+        self._awaits_answer = True
         self.refresh_frame()
 
     def show_footer(self, left: Line, right: Line) -> None:
@@ -167,11 +198,15 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     @on(Prompt.Done)
     def _prompt_done(self, message: Prompt.Done) -> None:
         self._sentence.display = True
+        self._awaits_answer = False
         if message.purpose == ANSWER:
             self._give_answer(message.value if message.taken else None)
         else:
             self.answered(message.purpose, message.value)
         self.refresh_frame()
+        waiting, self._after_answer = self._after_answer, []
+        for event in waiting:
+            self.on_key(event)
 
     def _give_answer(self, value: str | None) -> None:
         if self._answer is not None:
@@ -195,6 +230,10 @@ class FramedScreen(Screen[None], inherit_bindings=False):
     def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
         """How what is typed may go on, and where the cursor is then; None if nobody knows."""
         return None
+
+    def accepts(self, purpose: str, value: str) -> bool:
+        """Whether Enter takes what is typed; else what is wrong with it is shown."""
+        return True
 
     def typed(self, purpose: str, value: str) -> None:
         """Another character was typed into the prompt."""

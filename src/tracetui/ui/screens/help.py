@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from textual import events
 from textual.app import ComposeResult
@@ -13,6 +13,9 @@ from tracetui.text import Clean, wrap
 from tracetui.ui.commands import COMMANDS, GROUPS, Command, of_pane, shown
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.rows import Line, ListRows, Piece
+
+if TYPE_CHECKING:
+    from tracetui.ui.base_app import BaseApp
 
 WIDTH: Final = 100
 """Cells of the screen, where there are so many."""
@@ -34,6 +37,8 @@ class HelpScreen(ModalScreen[None]):
     HelpScreen HelpView { width: 100; max-width: 100%; height: 90%; }  /* as WIDTH */
     """
 
+    app: BaseApp
+
     def __init__(self, pane: str, commands: Sequence[Command] = COMMANDS) -> None:
         super().__init__()
         self._pane = pane
@@ -53,6 +58,8 @@ class HelpScreen(ModalScreen[None]):
         self._view.focus()
 
     def on_key(self, event: events.Key) -> None:
+        if self.app.redirect_key(event, self):
+            return
         event.stop()
         event.prevent_default()
         moves = {"down": 1, "j": 1, "up": -1, "k": -1}
@@ -61,7 +68,7 @@ class HelpScreen(ModalScreen[None]):
         elif event.key in ("pagedown", "pageup", "ctrl+d", "ctrl+u"):
             self._view.action_page(1 if event.key in ("pagedown", "ctrl+d") else -1)
         else:
-            self.dismiss()
+            self.app.close_screen(self)
 
 
 def help_lines(pane: str, table: Sequence[Command] = COMMANDS, width: int = WIDTH) -> list[Line]:

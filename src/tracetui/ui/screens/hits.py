@@ -82,14 +82,12 @@ class HitsScreen(SingleScreen):
         return HitsScreen(self._search, self.commands)
 
     def reread(self) -> None:
-        words = self._search.words
-        self.leave()
-        self.app.main.surveying.search = None
-        self.app.main.surveying.search_for(words)
+        if self.leave():
+            self.app.main.surveying.search = None
+            self.app.main.surveying.search_for(self._search.words)
 
-    def leave(self) -> None:
+    def left(self) -> None:
         self.app.main.surveying.stop()
-        super().leave()
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.words, 80), "hit")), ()

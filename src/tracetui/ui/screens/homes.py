@@ -95,8 +95,9 @@ class HomesScreen(SingleScreen):
         else:
             self.choose(0 if self.list.cursor == ALL else self.list.position + 1)
 
-    def leave(self) -> None:
+    def leave(self) -> bool:
         self._take([])
+        return True
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("what is to be opened?"), "text bold"),), ()

@@ -370,10 +370,6 @@ class MainScreen(JudgingScreen):
     def _detail_moved(self) -> None:
         self.live.reading()
 
-    @on(LineView.Opened)
-    def _row_opened(self) -> None:
-        self.actions.do_open("")
-
     def on_descendant_focus(self) -> None:
         if self.pane != RUNS and self.ref is not None:
             self.app.engine.enter(self.ref)
@@ -383,6 +379,9 @@ class MainScreen(JudgingScreen):
 
     def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
         return self.filtering.complete(purpose, value, cursor, step) if purpose.startswith(FILTER) else None
+
+    def accepts(self, purpose: str, value: str) -> bool:
+        return not purpose.startswith(FILTER) or self.filtering.accepts(purpose, value)
 
     def typed(self, purpose: str, value: str) -> None:
         if purpose.startswith(FILTER):

@@ -83,6 +83,5 @@ class ReplaysScreen(SingleScreen):
         self._compare(self._replays)
         self.say("comparing all of them again")
 
-    def leave(self) -> None:
+    def left(self) -> None:
         self.app.engine.differ.survey(())
-        super().leave()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from textual import on
 from textual.app import ComposeResult
 
 from tracetui.model import RunRef
@@ -64,10 +63,6 @@ class SingleScreen(FramedScreen):
     def reread(self) -> None:
         """Find out anew what is listed."""
 
-    def leave(self) -> None:
-        """Go back to the screen before."""
-        self.app.pop_screen()
-
     @property
     def ref(self) -> RunRef | None:
         """The run that the row under the cursor is about."""
@@ -83,10 +78,6 @@ class SingleScreen(FramedScreen):
 
     def found(self, view: LineView) -> None:
         self._actions.go_to_hit(view, 1, include_here=True)
-
-    @on(LineView.Opened)
-    def _row_opened(self) -> None:
-        self.opened()
 
 
 class SingleActions(CommonActions):

@@ -92,14 +92,12 @@ class StatisticsScreen(SingleScreen):
         name = self.list.cursor
         if not name or self.by is By.OPERATION:
             self.say("no filter asks for that: choose a tool, model, node or agent that has a name", "status.warn")
-        elif isinstance(name, str):
-            self.leave()
+        elif isinstance(name, str) and self.leave():
             self.app.back_to_main()
             self.app.main.filtering.ask_for(self.by.value, name)
 
-    def leave(self) -> None:
+    def left(self) -> None:
         self.app.main.surveying.stop()
-        super().leave()
 
     def path(self) -> tuple[Line, Line]:
         return (Piece(Clean("statistics  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()

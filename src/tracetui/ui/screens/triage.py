@@ -192,9 +192,7 @@ class TriageScreen(JudgingScreen):
     def again(self) -> TriageScreen:
         return TriageScreen(self.commands, self)
 
-    def leave(self) -> None:
-        """Go back to the list."""
-        self.app.pop_screen()
+    def left(self) -> None:
         self.app.main.judging.left = self
         self.app.main.refresh_list()
 
@@ -274,10 +272,6 @@ class TriageScreen(JudgingScreen):
     def _moved(self) -> None:
         self.queue.chosen = True
         self.show_cause()
-
-    @on(LineView.Opened)
-    def _row_opened(self) -> None:
-        self.actions.do_open("")
 
     def found(self, view: LineView) -> None:
         self.actions.go_to_hit(view, 1, include_here=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from textual import events
@@ -52,11 +53,12 @@ class Prompt(Input):
         super().__init__(id="prompt", compact=True, select_on_focus=False)
         self._purpose = ""
         self._before = ""
+        self._accepts: Callable[[str, str], bool] = lambda purpose, value: True
         self._quiet = True
 
-    def ask(self, label: str, value: str, purpose: str) -> None:
-        """Begin to ask; whoever asks gives it the focus."""
-        self._purpose, self._before = purpose, value
+    def ask(self, label: str, value: str, purpose: str, accepts: Callable[[str, str], bool]) -> None:
+        """Begin to ask; whoever asks gives it the focus. It stays open while Enter gives what nobody `accepts`."""
+        self._purpose, self._before, self._accepts = purpose, value, accepts
         self.placeholder = clean(label)
         self._quiet = True
         self.value = value
@@ -84,7 +86,8 @@ class Prompt(Input):
         elif event.key == "escape":
             self._finish("" if self._purpose.startswith(FILTER) else self._before, taken=False)
         elif event.key == "enter":
-            self._finish(self.value, taken=True)
+            if self._accepts(self._purpose, self.value):
+                self._finish(self.value, taken=True)
         elif event.key in _EDITS:
             await self.run_action(_EDITS[event.key])
         else:

@@ -1,0 +1,54 @@
+"""Keys that reach the program in one write, as a hand on two keys or a slow connection sends them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.terminal import KEYS, TRACETUI, Terminal
+
+pytestmark = pytest.mark.e2e
+SCREENS = {
+    "S": "statistics",
+    "T": "failed of",
+    "C": "contrast",
+    "P": "pick a filter",
+    "?": "Esc closes",
+}
+"""What opens a screen from the list, and what that shows."""
+
+
+@pytest.mark.parametrize("key", SCREENS)
+def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(samples: Path, key: str) -> None:
+    with Terminal(*TRACETUI, str(samples)) as terminal:
+        terminal.expect("first error")
+        terminal.wait_quiet()
+        for _ in range(3):
+            terminal.send(key)
+            terminal.expect(SCREENS[key])
+            terminal.send(KEYS["escape"] * 2)
+            terminal.wait_for(SCREENS[key], gone=True)
+            terminal.send(key + KEYS["escape"] + key)
+            terminal.expect(SCREENS[key])
+            terminal.send(KEYS["escape"] + key + KEYS["escape"])
+            terminal.wait_for(SCREENS[key], gone=True)
+        terminal.send(key)
+        terminal.expect(SCREENS[key])
+        terminal.send("qq")
+        assert terminal.wait_exit() == 0
+
+
+def test_enter_twice_in_the_palette(samples: Path) -> None:
+    with Terminal(*TRACETUI, str(samples)) as terminal:
+        terminal.expect("first error")
+        for _ in range(3):
+            terminal.send("ctrl+p", "triage")
+            terminal.expect("Group the failed runs")
+            terminal.wait_quiet()
+            terminal.send(KEYS["enter"] * 2)
+            terminal.expect("failed of")
+            terminal.wait_quiet()
+            terminal.send(KEYS["escape"])
+            terminal.wait_for("failed of", gone=True)
+        assert terminal.process.poll() is None

@@ -1,0 +1,209 @@
+"""Keys that arrive in one write: on every screen, every key that opens or closes something, twice and in pairs.
+
+Which screens and keys there are comes from the table of commands; which of them open or close something is tried out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from itertools import product
+from pathlib import Path
+from typing import Final
+
+import pytest
+from textual import events
+from textual.keys import _character_to_key
+from textual.screen import Screen
+from textual.widgets import Input, OptionList
+
+from tests.ui.conftest import Opener, until
+from tests.ui.test_keys import WAYS as LISTED
+from tests.ui.test_keys import pressed, with_replays
+from tracetui.model import RunRef
+from tracetui.ui.app import TraceApp
+from tracetui.ui.commands import (
+    DIFF,
+    EVERYWHERE,
+    HITS,
+    LISTS,
+    MAIN,
+    PAIRS,
+    QUEUE,
+    REPLAYS,
+    RUNS,
+    STATISTICS,
+    TRIAGE,
+    of_pane,
+)
+from tracetui.ui.screens.framed import FramedScreen
+
+SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}
+"""The first pane of every screen, and all of its panes."""
+WAYS: Final = {
+    QUEUE: ("T",),
+    PAIRS: ("D",),
+    **{pane: tuple("&" if key == "ampersand" else key for key in keys) for pane, keys in LISTED.items()},
+}
+"""Keys that lead from the list of runs to the other screens."""
+CALM: Final = 5
+"""Turns of the loop with nothing to do after which everything was handled."""
+BESIDE: Final = frozenset({"interrupt", "end-now", "suspend"})
+"""Commands that Textual's own bindings or the terminal take before any screen."""
+
+
+def test_every_screen_is_here() -> None:
+    assert frozenset().union(*SCREENS.values()) == EVERYWHERE
+
+
+@pytest.fixture(autouse=True)
+def stays(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The app goes on where it would end; each time is noted."""
+    ends: list[str] = []
+    monkeypatch.setattr(TraceApp, "exit", lambda self, *args, **more: ends.append("exit"))
+    monkeypatch.setattr(TraceApp, "edit", lambda self, text: None)
+    monkeypatch.chdir(tmp_path)  # what is exported goes here
+    return ends
+
+
+def burst(app: TraceApp, *keys: str) -> None:
+    """Post keys as the thread does that reads them in one piece: before the first one is handled."""
+    for key in keys:
+        name = _character_to_key(key) if len(key) == 1 else key
+        app.post_message(events.Key(name, key if len(key) == 1 else None))
+
+
+async def drain(app: TraceApp) -> None:
+    """Wait until everything that was posted has been handled."""
+    calm = 0
+    while calm < CALM:
+        await asyncio.sleep(0)
+        pumps = (app, *app.screen_stack, *app.screen.walk_children())
+        calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0
+        assert app._exception is None, "the app has crashed; what follows tells why"
+
+
+async def type_alone(app: TraceApp, key: str) -> None:
+    """Type one key, and let it be done."""
+    burst(app, key)
+    await drain(app)
+
+
+def asking(screen: Screen[object]) -> bool:
+    """Whether a prompt waits for an answer."""
+    prompt = getattr(screen, "_prompt", None)
+    return prompt is not None and bool(prompt.display)
+
+
+async def come_to(app: TraceApp, pane: str) -> None:
+    """Be on the screen of that pane, with nothing open over it, however keys have been pressed."""
+    for _ in range(20):
+        screen = app.screen
+        if asking(screen) or not isinstance(screen, FramedScreen):
+            await type_alone(app, "escape")
+        elif pane in screen.views and not (pane == RUNS and app.main.level):
+            break
+        elif screen is app.main and not app.main.level and pane != RUNS:
+            app.main.focus_pane(RUNS)
+            app.main.runs.move_to_key(start_of(app, pane))
+            for key in WAYS[pane]:
+                await type_alone(app, key)
+        else:
+            await type_alone(app, "escape")
+    assert isinstance(app.screen, FramedScreen)
+    app.screen.views[pane].focus()
+    if app.screen is app.main:
+        app.main.runs.rearrange(words="", failures=False)
+        app.main.refresh_list()
+    await drain(app)
+
+
+def start_of(app: TraceApp, pane: str) -> RunRef:
+    """The run under the cursor from which the way to a pane begins."""
+    relations = app.store.relations
+    if pane == PAIRS:
+        return next(ref for ref in app.store.runs if relations.original(ref) is not None)
+    many = (ref for ref in app.store.runs if len(relations.again(ref)) > 1)
+    return next(many) if pane == REPLAYS else app.main.runs.refs()[0]
+
+
+async def turning_keys(app: TraceApp, pane: str, ends: list[str]) -> tuple[list[str], list[str]]:
+    """The keys of a pane that open something over its screen, and those that leave the screen."""
+    opening, closing = [], []
+    for command in of_pane(pane, app.commands):
+        key = command.keys[0]
+        if command.id in BESIDE or len(pressed(key)) > 1:
+            continue
+        await come_to(app, pane)
+        screen, before = app.screen, app.screen_stack
+        ends.clear()
+        await type_alone(app, key)
+        if ends or len(app.screen_stack) < len(before):
+            closing.append(key)
+        elif app.screen is not screen or asking(screen):
+            opening.append(key)
+    return opening, closing
+
+
+@pytest.mark.parametrize("pane", sorted(SCREENS))
+async def test_two_keys_at_once_never_end_the_app(
+    opened: Opener, samples: Path, pane: str, stays: list[str], tmp_path: Path
+) -> None:
+    folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples
+    async with opened(folder, size=(100, 30)) as (app, _):
+        with app.batch_update():  # nothing is painted: it would take most of the time
+            opening, closing = await turning_keys(app, pane, stays)
+            assert "escape" in closing or pane == RUNS
+            assert "q" in closing
+            assert {"?", "ctrl+p"} <= set(opening)
+            for keys in product([*opening, *closing], repeat=2):
+                await come_to(app, pane)
+                burst(app, *keys)
+                await drain(app)
+                assert app.screen_stack[0] is app.main, keys
+
+
+@pytest.mark.parametrize("over", ["?", "ctrl+p"])
+async def test_two_keys_at_once_in_help_and_palette(opened: Opener, samples: Path, over: str) -> None:
+    closing = [command.keys[0] for command in of_pane(RUNS) if command.id in ("open", "back", "quit")]
+    async with opened(samples, size=(100, 30)) as (app, pilot):
+        for keys in product(closing, repeat=2):
+            await come_to(app, RUNS)
+            await type_alone(app, over)
+            if over == "ctrl+p":
+                await until(pilot, lambda: app.screen.query_one(OptionList).highlighted is not None, what="commands")
+            burst(app, *keys)
+            await drain(app)
+            assert app.screen_stack[0] is app.main, keys
+
+
+async def test_a_key_means_the_same_however_quickly_it_follows(opened: Opener, samples: Path, stays: list[str]) -> None:
+    async with opened(samples, size=(100, 30)) as (app, _):
+        await come_to(app, STATISTICS)
+        burst(app, "q", "T")
+        await drain(app)
+        assert QUEUE in views(app.screen)
+
+        burst(app, "q", "S", "q", "q")
+        await drain(app)
+        assert app.screen is app.main
+        assert stays == ["exit"]
+
+        await come_to(app, RUNS)
+        burst(app, "S", "q", "f", *"nothing-has-this", "enter")
+        await drain(app)
+        assert app.main.runs.arrangement.words == "nothing-has-this"
+
+        await come_to(app, RUNS)
+        burst(app, "&", *"refund", "enter", "?")  # the answer comes after the key that follows it
+        await drain(app)
+        assert [HITS in views(screen) for screen in app.screen_stack] == [False, True, False]
+
+        await come_to(app, RUNS)
+        burst(app, "f", "a", "escape", "ctrl+p", *"theme")  # no key overtakes another
+        await drain(app)
+        assert app.screen.query_one(Input).value == "theme"
+
+
+def views(screen: Screen[object]) -> list[str]:
+    """The names of a screen's panes."""
+    return list(screen.views) if isinstance(screen, FramedScreen) else []
