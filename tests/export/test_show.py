@@ -205,6 +205,6 @@ def test_a_cause_that_has_the_name_of_its_step_is_named_once() -> None:
         [Span(id="s", name="max_steps", step=11)],
     )
     assert list(run_lines(build(header, RunBody(), spans, [Body()])))[2] == (
-        "cause      step 11 max_steps: Step limit exceeded: 11 > 10"
+        "cause      max_steps: Step limit exceeded: 11 > 10"
     )
     assert list(run_lines(build(header, RunBody(), [], [])))[2] == "cause      max_steps: Step limit exceeded: 11 > 10"
