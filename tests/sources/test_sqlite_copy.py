@@ -236,9 +236,8 @@ def test_a_copy_is_what_the_writer_sees_whatever_it_does(path: Path, page_size: 
         lambda connection: connection.execute("PRAGMA incremental_vacuum"),
     ]
     with ExitStack() as stack:
-        writers = []
-        for _ in range(2):
-            writers.append(stack.enter_context(closing(open_writer(path, f"page_size = {page_size}"))))
+        pragma = f"page_size = {page_size}"
+        writers = [stack.enter_context(closing(open_writer(path, pragma))) for _ in range(2)]
         for _ in range(150):
             for _ in range(chance.randrange(1, 4)):
                 with suppress(sqlite3.OperationalError):  # locked by the other one
