@@ -461,14 +461,14 @@ def _line(data: bytes, number: int) -> Any:
 # -------------------------------------------------------------------------------------------------- broken and hostile
 
 
-def test_a_line_that_is_no_record_is_a_problem_and_a_half_one_waits(tmp_path: Path) -> None:
+def test_a_line_that_is_no_record_is_a_problem_and_a_half_one_at_rest(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     lines = records(session(CASES / "branches" / "input"))
     write(path, [lines[0], "just text", 7, lines[2]])
     with path.open("ab") as writer:
         writer.write(b'{"type":"message","mess')
     run = read(path)
-    assert [problem.where for problem in run.problems] == ["line 2", "line 3"]
+    assert [problem.where for problem in run.problems] == ["line 2", "line 3", "last line"]
     assert len(run.spans) == 1
 
 

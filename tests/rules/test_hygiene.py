@@ -46,11 +46,6 @@ def test_no_dangerous_names(path: Path) -> None:
     assert list(forbidden(path.read_text(encoding="utf-8"), may_open=may_open)) == []
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_files_are_short(path: Path) -> None:
-    assert path.read_text(encoding="utf-8").count("\n") <= LONGEST
-
-
 def test_nothing_but_the_ui_imports_textual() -> None:
     headless = [
         ".".join(("tracetui", *path.relative_to(SOURCE).with_suffix("").parts)).removesuffix(".__init__")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.sources import sqlite, sqlite_copy
+from tracetui.sources import sqlite, sqlite_copy, sqlite_wal
 from tracetui.sources.sqlite_copy import CopyCache
 
 Rows = list[tuple[int, bytes]]
@@ -156,7 +156,7 @@ def test_many_new_frames_are_folded_in_without_comparing_the_database(
 ) -> None:
     insert(writer, *range(10))
     reader.rows()
-    monkeypatch.setattr(sqlite_copy, "MAX_FRAME_BYTES", 20_000)
+    monkeypatch.setattr(sqlite_wal, "MAX_FRAME_BYTES", 20_000)
     insert(writer, *range(100))
     assert reader.rows() == rows_of(writer)
     insert(writer, 1)
@@ -236,8 +236,8 @@ def test_a_copy_is_what_the_writer_sees_whatever_it_does(path: Path, page_size: 
         lambda connection: connection.execute("PRAGMA incremental_vacuum"),
     ]
     with ExitStack() as stack:
-        setting = f"page_size = {page_size}"
-        writers = [stack.enter_context(closing(open_writer(path, setting))) for _ in range(2)]
+        pragma = f"page_size = {page_size}"
+        writers = [stack.enter_context(closing(open_writer(path, pragma))) for _ in range(2)]
         for _ in range(150):
             for _ in range(chance.randrange(1, 4)):
                 with suppress(sqlite3.OperationalError):  # locked by the other one

@@ -19,10 +19,8 @@ import errno
 import os
 import shutil
 import stat as modes
-import sys
 import tempfile
 import weakref
-from array import array
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from functools import cache
@@ -33,6 +31,7 @@ import msgspec
 
 from tracetui.sources.base import Stat
 from tracetui.sources.sqlite_connection import open_private
+from tracetui.sources.sqlite_wal import WAL_HEADER, Frames, WalPosition, new_frames
 from tracetui.sources.versions import settled
 
 ATTEMPTS: Final = 20
@@ -40,16 +39,13 @@ ATTEMPTS: Final = 20
 KEPT_DATABASES: Final = 8
 SPARE_COPIES: Final = 2
 """Copies of one database that are kept while nobody reads them: one is updated while the other is read."""
-MAX_FRAME_BYTES: Final = 1 << 20
-"""Bytes of new frames that are checked here; SQLite is faster with more, although it reads the whole log."""
+
 
 _CHUNK: Final = 1 << 20
 _PREFIX: Final = "tracetui-copy-"
 _JOURNAL_MAGIC: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
 _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEADER: Final = 100
-_WAL_HEADER: Final = 32
-_FRAME_HEADER: Final = 24
 
 
 class Changing(OSError):
@@ -74,7 +70,7 @@ class DatabaseState(msgspec.Struct, frozen=True):
         if main is None:
             raise OSError(f"not a regular file: {path}")
         wal = _filled(path + "-wal")
-        wal_header = b"" if wal is None else _read(path + "-wal", _WAL_HEADER)
+        wal_header = b"" if wal is None else _read(path + "-wal", WAL_HEADER)
         return cls(main, _read(path, _HEADER), wal, wal_header, _hot_journal(path + "-journal"))
 
     @property
@@ -96,52 +92,6 @@ class DatabaseState(msgspec.Struct, frozen=True):
         return self.main.device, self.main.inode
 
 
-class WalPosition(msgspec.Struct, frozen=True):
-    """How far a write-ahead log was applied."""
-
-    header: bytes
-    offset: int
-    """End of the last frame that was applied."""
-    checksum: bytes
-    """Checksum up to there; that of the next frame goes on from it."""
-
-    @classmethod
-    def start(cls, header: bytes) -> WalPosition | None:
-        """The position before the first frame; None if that is no header of a log."""
-        size = int.from_bytes(header[8:12], "big")
-        if len(header) < _WAL_HEADER or not 512 <= size <= 65_536 or size & (size - 1):
-            return None
-        return cls(header, _WAL_HEADER, header[24:32])
-
-    @property
-    def page_size(self) -> int:
-        return int.from_bytes(self.header[8:12], "big")
-
-    @property
-    def frame_size(self) -> int:
-        return _FRAME_HEADER + self.page_size
-
-    @property
-    def salts(self) -> bytes:
-        return self.header[16:24]
-
-    def restarted_as(self, header: bytes) -> bool:
-        """True if `header` is what the log gets when it restarts once: SQLite counts the first salt up."""
-        following = (int.from_bytes(self.salts[:4], "big") + 1) & 0xFFFF_FFFF
-        return header[:4] + header[8:12] == self.header[:4] + self.header[8:12] and (
-            int.from_bytes(header[16:20], "big") == following
-        )
-
-
-class _Frames(msgspec.Struct, frozen=True):
-    """Committed frames that a log has beyond a position."""
-
-    pages: dict[int, bytes]
-    page_count: int
-    """Size of the database after them, in pages; 0 if there are none."""
-    end: WalPosition
-
-
 class DatabaseCopy:
     """A private copy of one database; its folder is removed when nothing refers to the copy."""
 
@@ -151,7 +101,7 @@ class DatabaseCopy:
         self._state: DatabaseState | None = None
         self._position: WalPosition | None = None
 
-    def pending(self, path: str, state: DatabaseState) -> list[_Frames] | None:
+    def pending(self, path: str, state: DatabaseState) -> list[Frames] | None:
         """What the log has beyond this copy, nothing if the copy is current; None if the database must be compared."""
         if self._state is None:
             return None
@@ -160,7 +110,7 @@ class DatabaseCopy:
         if self._position is None or self._state.identity != state.identity or state.journal or not state.wal:
             return None
         with suppress(FileNotFoundError), os.fdopen(os.open(path + "-wal", _FLAGS), "rb") as wal:
-            return _new_frames(wal.fileno(), self._position)
+            return new_frames(wal.fileno(), self._position)
         return None
 
     def update(self, path: str, state: DatabaseState) -> DatabaseState:
@@ -178,7 +128,7 @@ class DatabaseCopy:
             in_log, state = False, DatabaseState.of(path)
         raise Changing("the database keeps changing while it is copied")
 
-    def _apply(self, found: list[_Frames]) -> None:
+    def _apply(self, found: list[Frames]) -> None:
         """Write new pages where they belong."""
         with open(self.path, "r+b", buffering=0) as copy:  # noqa: PTH123
             for frames in found:
@@ -222,7 +172,7 @@ class DatabaseCopy:
         with closing(open_private(self.path)) as connection:
             _, count, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
             if position is not None and count >= 0:
-                offset = _WAL_HEADER + count * position.frame_size
+                offset = WAL_HEADER + count * position.frame_size
                 end = _read(self.path + "-wal", 8, offset - position.page_size - 8) if count else position.checksum
                 self._position = WalPosition(wal_header, offset, end)
             connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
@@ -292,71 +242,6 @@ class CopyCache:
         """Drop all copies."""
         with self._lock:
             self._databases.clear()
-
-
-def _new_frames(wal: int, position: WalPosition) -> list[_Frames] | None:
-    """The committed frames beyond `position`, across a restart too; None if some may be missing, or there are many."""
-    frames = _frames_from(wal, position)
-    if frames is None:
-        return None
-    header = os.pread(wal, _WAL_HEADER, 0)
-    if header == position.header:
-        return [frames] if frames.page_count else []
-    # The log restarted. Its new frames overwrite the old ones from the first on. So if the last one that was applied
-    # is still there, and what follows is not new, then no old one was missed, and all of them are in the database.
-    start = WalPosition.start(header)
-    end = frames.end
-    if start is None or end.offset == _WAL_HEADER or not position.restarted_as(header):
-        return None
-    last = os.pread(wal, _FRAME_HEADER, end.offset - end.frame_size)
-    following = os.pread(wal, _FRAME_HEADER, end.offset)
-    if last[8:24] != end.salts + end.checksum or following[8:16] == start.salts or len(following) % _FRAME_HEADER:
-        return None
-    restarted = _frames_from(wal, start)
-    if restarted is None or os.pread(wal, _WAL_HEADER, 0) != header:
-        return None
-    return [frames, restarted]
-
-
-def _frames_from(wal: int, position: WalPosition) -> _Frames | None:
-    """The committed frames of one round of a log beyond `position`; None if they are too many to be checked here."""
-    size, offset, committed = position.frame_size, position.offset, position.offset
-    while len(header := os.pread(wal, _FRAME_HEADER, offset)) == _FRAME_HEADER and header[8:16] == position.salts:
-        offset += size
-        if any(header[4:8]):
-            committed = offset
-    if committed - position.offset > MAX_FRAME_BYTES:
-        return None
-    data = memoryview(os.pread(wal, committed - position.offset, position.offset))
-    word_type = "little" if position.header[3] == 0x82 else "big"
-    pages: dict[int, bytes] = {}
-    kept: dict[int, bytes] = {}
-    count, end, checksum = 0, position, position.checksum
-    for at in range(0, len(data) - size + 1, size):
-        header, page = bytes(data[at : at + _FRAME_HEADER]), bytes(data[at + _FRAME_HEADER : at + size])
-        checksum = _checksum(header[:8] + page, checksum, word_type)
-        number, after = int.from_bytes(header[:4], "big"), int.from_bytes(header[4:8], "big")
-        if header[8:16] != position.salts or header[16:24] != checksum or not number:
-            break  # still being written
-        pages[number] = page
-        if after:
-            kept |= pages
-            pages = {}
-            count, end = after, WalPosition(position.header, position.offset + at + size, checksum)
-    return _Frames(kept, count, end)
-
-
-def _checksum(data: bytes, before: bytes, byte_order: str) -> bytes:
-    """The checksum of a log: two sums over pairs of 32-bit words."""
-    words = array("I", data)
-    if byte_order != sys.byteorder:
-        words.byteswap()
-    first, second = int.from_bytes(before[:4], "big"), int.from_bytes(before[4:8], "big")
-    pairs = iter(words)
-    for one, two in zip(pairs, pairs, strict=True):
-        first = (first + one + second) & 0xFFFF_FFFF
-        second = (second + two + first) & 0xFFFF_FFFF
-    return first.to_bytes(4, "big") + second.to_bytes(4, "big")
 
 
 def private_folder(owner: object) -> str:
