@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import sqlite3
@@ -152,3 +153,22 @@ def test_a_file_is_no_part_of_itself(tmp_path: Path) -> None:
     (found,) = scan(LocalSource(), [str(tmp_path)], deep=False)
 
     assert found.kind == "listed"
+
+
+def test_a_part_of_a_part_is_listed_itself(tmp_path: Path) -> None:
+    """The file that it names is no main file, so the run that it belongs to is nowhere else."""
+    messages = tmp_path / "storage" / "message" / "ses_a"
+    piece = tmp_path / "storage" / "part" / "msg_b" / "prt_c.json"
+    for path, record in (
+        (messages / "msg_a.json", {"type": "text", "id": "prt_a", "messageID": "msg_x", "text": "x"}),
+        (messages / "msg_b.json", {"type": "text", "id": "prt_b", "sessionID": "ses_a", "messageID": "msg_a"}),
+        (piece, {"type": "text", "id": "prt_c", "messageID": "msg_b"}),
+    ):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(record))
+
+    found = {one.path: one for one in scan(LocalSource(), [str(tmp_path)], deep=False)}
+
+    assert found[str(piece)].kind == "listed"
+    for one in found.values():
+        assert not one.part_of or found[one.part_of].kind != "ignored"

@@ -16,10 +16,12 @@ from tracetui.live import stray
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source
+from tracetui.sources.base import KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
 from tracetui.sources.budget import Budget, is_spent
 from tracetui.sources.budgeted import BudgetedFile
 
+_MAIN_FILES: Final = "main files"
+"""Key in `SHARED`: whether each version of a file lists the run of its parts."""
 FIRST_RUNS: Final = 24
 """Runs of one file after which it is told what was found so far; then each time there are eight times as many."""
 
@@ -159,15 +161,21 @@ def _is_below(path: str, roots: Collection[str]) -> bool:
 
 
 def _is_listed(source: Source, main: str, part: File, chosen: Format, only: Format | None) -> bool:
-    """Whether the run of a part is found in its main file: that is another one, it is there, and the format claims it.
+    """Whether the run of a part is found in its main file: that is another one, it is there, the format claims it, and
+    it isn't a part itself.
 
     Else the part is listed by itself, so that nothing is lost.
     """
     if os.path.normpath(main) == os.path.normpath(part.path):
         return False
+    verdicts: dict[tuple[str, Stat], bool] = part.memo.get(SHARED, {}).setdefault(_MAIN_FILES, {})
     try:
         with source.open(main) as file:
-            return only is not None or guard.sniff(chosen, file) > NO
+            version = main, file.stat
+            if version not in verdicts:
+                claimed = only is not None or guard.sniff(chosen, file) > NO
+                verdicts[version] = claimed and guard.main_file(chosen, file) is None
+            return verdicts[version]
     except LinkLost:
         raise
     except (OSError, FormatError):
