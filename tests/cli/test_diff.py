@@ -179,6 +179,8 @@ def test_a_folder_of_replays_is_judged_for_ci(cli: Cli) -> None:
     def status() -> int:
         return cli("diff", "--replays", "traces/paprika", "--exit-code").status
 
+    assert status() == 2  # a file that can't be read may be a replay
+    Path("traces/paprika/cut.json").unlink()
     assert status() == (0 if cli("diff", REPLAY, "--json").data["same"] else 1)
     change(REPLAY, drifted)
     assert status() == 1

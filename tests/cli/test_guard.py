@@ -280,7 +280,7 @@ def test_nothing_but_the_guard_calls_a_format() -> None:
     free = ("testing/", *(f"formats/{path.name}/" for path in (SRC / "formats").iterdir()))
     for path in SRC.rglob("*.py"):
         where = path.relative_to(SRC).as_posix()
-        if where.startswith(free) or where == "formats/guard.py":
+        if where.startswith((*free, "diff/")) or where == "formats/guard.py":  # a diff gets runs, never a format
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):

@@ -39,8 +39,9 @@ def agent(*below: Span, **fields: object) -> Run:
         Span(id="after", name="assistant", operation=Operation.MESSAGE, step=1, parent_id="t"),
     ]
     builder = RunBuilder(RunRef("any", "dir/run.json", "k#1"), load)
-    builder.add(spans, header=Header(id="run-1", name="planner", time_zone=None))
-    return builder.build(modified_at=5.0)
+    is_open = any(span.status is Status.RUNNING for span in spans)
+    builder.add(spans, header=Header(id="run-1", name="planner", time_zone=None, ended=not is_open))
+    return builder.build(modified_at=5.0, moving=is_open)
 
 
 def agent_span(**fields: object) -> Span:

@@ -126,18 +126,18 @@ class Noise:
         given: bool = False,
         recorded: bool = False,
         call: bool = False,
-        shell: bool = False,
+        command: bool = False,
     ) -> str | None:
         """As what `a` and `b`, which are not equal, can be let pass; `field` is the name that they are under.
 
         `given`: they went into a step. An id that is a whole value there says what was asked for, unless the runs made
         it themselves before. `recorded`: they are fields of the record, whose ids are those of the recording.
-        `call`: the place is that of the id of a tool call. `shell`: they are in the arguments of a shell.
+        `call`: the place is that of the id of a tool call. `command`: they are in the arguments of a shell.
         """
         if call and type(a) is type(b) and isinstance(a, str | int):
             return IDS if self.same_call(a, b) else None
         if (
-            shell
+            command
             and field in _COMMAND_FIELDS
             and isinstance(a, str)
             and isinstance(b, str)

@@ -110,7 +110,7 @@ def _changes(first: Work, noise: Noise, side: str, recorded: bool, aside: str | 
         elif isinstance(left, list | tuple) and isinstance(right, list | tuple):
             todo.extend((one, kind) for one in reversed(list(_items(work, noise))))
         elif not _same_scalar(left, right):
-            kind = kind or judge(_field(path_a), left, right, call=bool(place & CALL), shell=bool(place & SHELL))
+            kind = kind or judge(_field(path_a), left, right, call=bool(place & CALL), command=bool(place & SHELL))
             if noise.passes(kind):
                 continue
             inside = _decoded(left, right) if kind is None else None

@@ -34,6 +34,8 @@ class FileRelations:
         """Main file of each part."""
         self._forks: dict[str, tuple[str | None, str | None]] = {}
         """Files that hold forks, and the original that each names: id and path."""
+        self._ids: dict[str, frozenset[str | None]] = {}
+        """Ids of the runs of files that appeared or changed."""
 
     def __contains__(self, path: str) -> bool:
         """Whether a file stands for itself, although others might be parts of its run."""
@@ -49,15 +51,15 @@ class FileRelations:
         self._forks.pop(path, None)
         if found.part_of:
             self._mains[path] = found.part_of
+        for run in found.runs:
+            if run.relation == "fork":
+                self._forks[path] = run.replay_of, run.replay_of_path
         if found.part_of or not found.runs or not is_composed(registry.load(name)):
             self._alone.pop(path, None)
             self._recent.pop(path, None)
             return [found.part_of] if found.part_of else []
         is_new = path not in self._alone
         self._alone[path] = name
-        for run in found.runs:
-            if run.relation == "fork":
-                self._forks[path] = run.replay_of, run.replay_of_path
         if not is_new or not appeared:
             return self.joining(path) if appeared else []
         self._recent[path] = None
@@ -71,9 +73,15 @@ class FileRelations:
 
     def remove(self, path: str) -> list[str]:
         """Forget a file that is gone; returns the parts of its run."""
-        for known in (self._alone, self._recent, self._mains, self._forks):
+        for known in (self._alone, self._recent, self._mains, self._forks, self._ids):
             known.pop(path, None)
         return [part for part, main in self._mains.items() if main == path]
+
+    def identify(self, path: str, ids: Collection[str | None]) -> list[str]:
+        """Note the ids of the runs of a file that appeared or changed; returns the forks of those that are new in it."""
+        new = frozenset(ids) - self._ids.get(path, frozenset())
+        self._ids[path] = frozenset(ids)
+        return self.forks(path, new) if new else []
 
     def forks(self, path: str, ids: Collection[str | None]) -> list[str]:
         """Files with forks of these runs, or of those of the file at `path`."""

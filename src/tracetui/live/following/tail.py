@@ -174,7 +174,8 @@ class Tail:
             if track.reader.failure is None and not track.reader.reset and not file.broken:
                 file.seen = file.entry.stat
                 yield from self._followed.read_on(file, track)
-                yield from self._look_at(self._relations.joining(path))
+                forks = self._relations.identify(path, self._followed.ids(file.refs))
+                yield from self._look_at([*self._relations.joining(path), *forks])
                 return
         elif now < file.not_before:
             self._agenda.add(path, file.not_before)
@@ -204,10 +205,7 @@ class Tail:
         for run in runs:
             yield from self._followed.read(file, run)
         yield from self._broken(file, found)
-        is_new = found.path not in self._relations
-        also = self._relations.add(found)
-        if is_new and found.path in self._relations:
-            also += self._relations.forks(found.path, {run.id for run in found.runs})
+        also = [*self._relations.add(found), *self._relations.identify(found.path, {run.id for run in found.runs})]
         main = self._files.get(found.part_of)
         if main is None:
             yield from self._look_at(also)
