@@ -253,7 +253,7 @@ def exec_end(ident: str, **fields: Any) -> Record:
             StatusSource.EXPLICIT,
             "completed",
         ),
-        ([event("exec_command_begin", call_id="c")], Status.RUNNING, StatusSource.DERIVED, None),
+        ([event("exec_command_begin", call_id="c")], Status.UNKNOWN, StatusSource.DERIVED, None),  # nobody writes
         ([event("task_complete")], Status.UNKNOWN, None, None),
         ([event("turn_aborted", reason="interrupted")], Status.CANCELLED, StatusSource.EXPLICIT, None),
     ],

@@ -181,7 +181,9 @@ def test_what_is_synthetic_is_told_but_is_not_what_was_asked() -> None:
 
 def test_a_session_that_goes_on_runs_while_its_database_moves() -> None:
     run = read(CASE, "ses_now")
-    assert [span.status for span in run.spans if span.operation is not Operation.MESSAGE] == [Status.RUNNING] * 3
+    waiting = [run.spans[position] for position in run.unended]
+    assert waiting == [span for span in run.spans if span.operation is not Operation.MESSAGE]
+    assert {(span.status, span.status_source) for span in waiting} == {(Status.UNKNOWN, StatusSource.DERIVED)}
     assert run.summary.status is Status.UNKNOWN  # nobody has written the file for years
     path = CASE
     with LocalFile(str(path)) as file:

@@ -87,7 +87,10 @@ def whole_of(file: File) -> str | None:
     What was packed and is there unpacked as well is told by that.
     """
     twin = file.sibling(file.name) if file.path.endswith(PACKED) else None
-    return twin or _above(file, ()) or None
+    if twin is None:
+        return _above(file, ()) or None
+    with file.other(file.name) as unpacked:
+        return _above(unpacked, ()) or twin
 
 
 def _above(file: File, seen: tuple[str, ...]) -> str | None:
