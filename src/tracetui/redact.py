@@ -20,15 +20,18 @@ import orjson
 from tracetui.redact_rules import (
     CUT_AT,
     NAME,
-    SHAPES,
     Found,
     Looked,
     Named,
-    assigned,
+    finders,
+    is_label,
+    is_placeholder,
+    join_colors,
     look,
+    move_colors,
     named,
-    shaped,
     signs_in,
+    split_colors,
     tail,
 )
 
@@ -38,6 +41,10 @@ ASCII_MASK: Final = "********"
 _MASKED: Final = re.compile(r"(?:•{8}|\*{8})(?:[0-9a-f]{4})?")
 _PASSES: Final = 3
 """A secret that another one touched may be told only when that is masked."""
+_BETWEEN: Final = "\t"
+_BLANK: Final = "\ue000"
+"""Between arguments of a command, and for blanks within one."""
+_MOST_ARGUMENTS: Final = 500
 _SCHEMA: Final = frozenset({"string", "object", "number", "integer", "boolean", "array", "null"})
 _KEYS: Final = ("name", "key", "header")
 _NUMBERS: Final = frozenset({int, float, bool, type(None)})
@@ -105,33 +112,40 @@ class Redactor:
         return self._plain(here) if made is None else made
 
     def _plain(self, here: Looked) -> str:
-        shapes = [shape for shape in SHAPES if shape.sign in here.signs]
+        rules = finders(here.signs)
+        text = here.text
+        plain, colors = split_colors(text) if "color" in here.signs else (text, [])
+        here = first = here.after(plain)
         for _ in range(_PASSES):
             before = here
-            for shape in shapes:
-                here = here.after(self._replace(here.text, shaped(shape, here)))
-            here = here.after(self._replace(here.text, assigned(here)))
+            for find in rules:
+                here = here.after(self._replace(here.text, find(here), colors))
             if here is before:
                 break
-        return here.text
+        return text if here is first else join_colors(here.text, colors)
 
     def _cut(self, text: str) -> str:
         found = tail(text)
         return text if found is None else self._replace(text, [found])
 
-    def _replace(self, text: str, found: Iterable[Found]) -> str:
+    def _replace(self, text: str, found: Iterable[Found], colors: list[tuple[int, str]] | None = None) -> str:
+        """`text` with masks for what was found; `colors` move with it."""
         pieces: list[str] = []
+        edits: list[tuple[int, int, int]] = []
         done = 0
         for start, end, rule, quoted in found:
-            if is_mask(text[start:end]):
+            if is_mask(text[start:end]) or start < done:
                 continue
             mask = self._count(text[start:end], rule)
             pieces += (text[done:start], f'"{mask}"' if quoted else mask)
+            edits.append((start, end, len(pieces[-1])))
             done = end
+        if colors and edits:
+            move_colors(colors, edits)
         return "".join((*pieces, text[done:])) if pieces else text
 
     def _document(self, text: str) -> str | None:
-        """A text that is a JSON document, masked as such; None where it is none, or nothing was found in it so."""
+        """A text that is a JSON document, masked as such; None where it is none, or has fields that were not read."""
         ends = text.strip()[:1] + text.strip()[-1:]
         if ends not in ("{}", "[]"):
             return None
@@ -140,11 +154,23 @@ class Redactor:
         except ValueError:
             return None
         made = self.value(value)
-        return None if made is value else _written(made, text)
+        if made is not value:
+            return _written(made, text)
+        return text if _has_every_field(value, text) else None
 
     def _count(self, secret: str, rule: str) -> str:
         self.counts[rule] += 1
         return self.mask(secret)
+
+    def arguments(self, done: list[Any], here: Looked) -> list[Any]:
+        """The arguments of a command, of which some are `done`, masked where others say that they are secret."""
+        made = self._plain(here).split(_BETWEEN)
+        if len(made) != len(done):
+            return done
+        exact = here.text.split(_BETWEEN)
+        return [
+            new.replace(_BLANK, " ") if new != old else one for one, old, new in zip(done, exact, made, strict=True)
+        ]
 
     # ---- values
 
@@ -168,7 +194,7 @@ class Redactor:
 
     def _leaf(self, value: Any, name: Named, doubtful: Mapping[str, Looked]) -> Any:
         if isinstance(value, str):
-            if name and _is_secret(value):
+            if name and _is_secret(value) and not (name is Named.TEXT and is_label(value)):
                 return self._count(value, NAME)
             here = doubtful.get(value)
             return value if here is None else self._seen(here)
@@ -198,6 +224,10 @@ class _Frame:
         """The container, or another with what was masked in it."""
         same = all(map(_is, self.done, self.children))
         if self.names is None:
+            line = command_line(self.container)
+            if line in doubtful:
+                self.done = redactor.arguments(self.done, doubtful[line])
+                same = all(map(_is, self.done, self.children))
             return self.container if same else type(self.container)(self.done)
         if isinstance(self.container, msgspec.Struct):
             return self.container if same else type(self.container)(**dict(zip(self.names, self.done, strict=True)))
@@ -205,6 +235,15 @@ class _Frame:
         if same and all(map(_is, names, self.names)):
             return self.container
         return dict(zip(_unique(names), self.done, strict=True))
+
+
+def command_line(container: Any) -> str:
+    """A list of arguments as one line; empty where a list is none."""
+    if not 1 < len(container) < _MOST_ARGUMENTS or not all(isinstance(one, str) for one in container):
+        return ""
+    if not any(one[:1] == "-" for one in container):
+        return ""
+    return _BETWEEN.join(one.replace(" ", _BLANK).replace(_BETWEEN, _BLANK) for one in container)
 
 
 def _is(a: object, b: object) -> bool:
@@ -246,8 +285,9 @@ def _is_schema(value: Any) -> bool:
     """Whether a value describes a field instead of being one (the parameters of a tool)."""
     if not isinstance(value, Mapping):
         return False
-    kind = value.get("type")
-    return (isinstance(kind, str) and kind in _SCHEMA) or "$ref" in value or "anyOf" in value
+    kinds = value.get("type")
+    kinds = kinds if isinstance(kinds, list) else [kinds]
+    return all(isinstance(kind, str) and kind in _SCHEMA for kind in kinds) or "$ref" in value or "anyOf" in value
 
 
 def _is_container(value: Any) -> bool:
@@ -255,7 +295,7 @@ def _is_container(value: Any) -> bool:
 
 
 def _is_secret(value: str) -> bool:
-    return any(map(str.isalnum, value)) and not is_mask(value)
+    return any(map(str.isalnum, value)) and not is_mask(value) and not is_placeholder(value)
 
 
 def is_mask(text: str) -> bool:
@@ -307,6 +347,9 @@ def _gathered(root: Any, most: int) -> tuple[set[str], list[str]] | None:
             texts.append(value.decode("utf-8", "surrogateescape"))
         elif kind is list or kind is tuple or isinstance(value, list | tuple):
             todo += value
+            line = command_line(value)
+            if line:
+                texts.append(line)
         elif isinstance(value, Mapping | msgspec.Struct):
             fields = _fields(value)
             names.update(fields)
@@ -330,6 +373,14 @@ def _doubtful(texts: list[str]) -> dict[str, Looked]:
         elif group and (here := look(group[0])) is not None:
             found[group[0]] = here
     return found
+
+
+def _has_every_field(value: Any, text: str) -> bool:
+    """Whether all fields of a document are in what was read: of two fields with one name only the last is."""
+    return len(_FIELD.findall(text)) == len(_FIELD.findall(orjson.dumps(value).decode()))
+
+
+_FIELD: Final = re.compile(r'"\s*+:')
 
 
 def _written(value: Any, like: str) -> str:

@@ -1,16 +1,17 @@
-"""What counts as a secret: names of fields, and shapes of text. `tracetui.redact` does the masking.
+"""What counts as a secret: names of fields, prefixes of tokens, other shapes of text, and options of commands.
 
-Everything here costs time that grows with the length of the text, whatever the text is: no pattern looks at the same
-stretch again from each of many starts.
+`tracetui.redact` does the masking. Everything here costs time that grows with the length of the text, whatever the
+text is: no pattern looks at the same stretch again from each of many starts.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from itertools import islice, pairwise
+from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
 CUT_AT: Final = 119
@@ -36,38 +37,130 @@ _PAIRS: Final = frozenset(
     {
         *((word, "key") for word in ("api", "private", "access", "secret", "signing", "encryption", "ssh", "account")),
         *((word, "key") for word in ("master", "subscription", "license", "deploy", "admin", "service", "auth")),
+        *((word, "key") for word in ("shared", "storage", "rsa", "encrypt")),
+        *((word, "pass") for word in ("db", "mysql", "pg", "smtp", "ftp", "redis", "user", "admin", "root", "mail")),
         ("connection", "string"), ("connection", "strings"), ("connection", "uri"), ("connection", "url"),
     }
 )  # fmt: skip
 _GLUED: Final = (
     "apikey", "accesstoken", "authtoken", "refreshtoken", "sessiontoken", "idtoken", "bearertoken", "secretkey",
-    "privatekey", "accesskey", "clientsecret", "password", "passwd", "passphrase", "connectionstring",
+    "privatekey", "accesskey", "accountkey", "authkey", "connectionstring",
 )  # fmt: skip
+_GLUED_ALWAYS: Final = ("password", "passwd", "passphrase", "clientsecret")
 _ABOUT: Final = frozenset({
     "count", "counts", "type", "types", "name", "names", "url", "uri", "endpoint", "length", "len", "expiry",
     "expires", "expired", "expiration", "at", "in", "ttl", "required", "policy", "hint", "path", "file", "id", "ids",
     "limit", "limits", "budget", "usage", "index", "rate", "per", "max", "min", "total", "size", "age", "version",
     "present", "valid", "enabled", "status", "error", "errors", "kind", "format", "field", "fields", "prompt",
-    "estimate", "cost", "price", "details", "window", "used",
+    "estimate", "cost", "price", "details", "window", "used", "algorithm", "algo", "method", "methods", "mode",
+    "scheme", "provider", "header", "param", "strength", "rotation", "reset", "attempts", "ref", "pattern", "regex",
+    "label", "env", "var", "variable", "placeholder", "helper", "authentication", "manager", "store", "rules",
 })  # fmt: skip
 """What a last word of a name says: not the secret, but something about it (``token_count``, ``secret_name``)."""
+
+
+_IN_VOCABULARY: Final = ("Ġ", "▁", "##")
+"""How entries of a tokenizer's vocabulary begin, which are no names."""
 
 
 @lru_cache(4096)
 def named(key: str) -> Named:
     """What the name of a field says of its value. Case and separators don't matter: ``apiKey`` is ``API-KEY``."""
     words = [word.lower() for word in _WORD.findall(key[-80:])]
-    if not words or (words[-1] in _ABOUT and tuple(words[-2:]) not in _PAIRS):
+    if not words or key.startswith(_IN_VOCABULARY) or (words[-1] in _ABOUT and tuple(words[-2:]) not in _PAIRS):
         return Named.OPEN
-    if not _ALWAYS.isdisjoint(words):
-        return Named.ALL
     pairs = _PAIRS.intersection(pairwise(words))
+    if not _ALWAYS.isdisjoint(words) or words[-1].endswith(_GLUED_ALWAYS) or (pairs and words[-1] == "pass"):
+        return Named.ALL
     if pairs or words[-1] in ("token", "auth") or not _TEXTS.isdisjoint(words):
         return Named.TEXT
     return Named.TEXT if words[-1].endswith(_GLUED) else Named.OPEN
 
 
+# ---- placeholders and references
+
+_STAND_INS: Final = frozenset({
+    "none", "null", "nil", "true", "false", "undefined", "str", "string", "bytes", "bool", "boolean", "int",
+    "integer", "number", "float", "object", "array", "any", "text", "varchar", "optional", "required", "hidden",
+    "masked", "secretstr", "invalid", "incorrect", "wrong", "missing", "expired", "unknown", "empty", "unset",
+    "default", "changeme", "change-me", "change_me", "example", "placeholder", "dummy", "todo", "the", "yes", "no",
+    "off", "redacted",
+})  # fmt: skip
+"""Values that only stand for a secret, or say something about it."""
+_STANDS_FOR: Final = re.compile(
+    r"[$<%{(]|\[[a-z _-]*\]\Z|[^a-z0-9]*\Z|(?:your|my|insert|enter|replace|example|dummy|fake)[-_ ]"
+    r"|(?:vault|op|env|arn|ssm|file):|(?:os|process|env|secrets?|vars?|settings|config|self|this)\."
+)
+_ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
+_SCHEMES: Final = ("bearer", "basic", "token", "digest", "apikey")
+_IDENTIFIER: Final = re.compile(r"[A-Za-z_-]{1,40}")
+
+
+def is_placeholder(value: str) -> bool:
+    """Whether a value only stands for a secret: a variable, a type, ``<your-key>``, ``xxxx``, the name of a field."""
+    value = value.strip()
+    low = value[:200].lower()
+    if low.startswith(_SCHEMES) and len(words := value.split(None, 1)) == 2 and words[0].lower() in _SCHEMES:
+        value = words[1]
+        low = value[:200].lower()
+    if len(value) > 100:
+        return len({*low}) < 4
+    if low in _STAND_INS or _STANDS_FOR.match(low) or low.endswith(_ENDS_OF_STAND_INS):
+        return True
+    if len(low) > 3 and len({*low}.difference("-_.")) < 3:
+        return True
+    return _IDENTIFIER.fullmatch(value) is not None and named(value) is not Named.OPEN
+
+
+_LABEL: Final = re.compile(r"[A-Za-z]+(?: [A-Za-z]+)+[.!?:]?")
+
+
+def is_label(value: str) -> bool:
+    """Whether a value is words: a message about a key or token, which itself has no blanks and no words."""
+    return len(value) < 200 and not value.lower().startswith(_SCHEMES) and _LABEL.fullmatch(value) is not None
+
+
+_PIECE: Final = re.compile(r"[A-Za-z0-9]{8,}+|[0-9][A-Za-z]{1,8}[0-9]")
+
+
+def _is_random(value: str) -> bool:
+    """Whether the characters after a prefix look random: ``sk-learn-contrib`` and ``sk-xxxxxxxx`` don't."""
+    if len({*value[:64].lower()}) < 4:
+        return False
+    return any(len(piece) >= 24 or not piece[1:].islower() or not piece.isalpha() for piece in _PIECE.findall(value))
+
+
 # ---- shapes
+
+TOKENS: Final = {
+    "key of a model provider": "sk- gsk_ xai- pplx- r8_ nvapi- tvly- csk- fw_ lsv2_pt_ lsv2_sk_",
+    "Hugging Face token": "hf_ api_org_",
+    "GitHub token": "ghp_ gho_ ghu_ ghs_ ghr_ github_pat_",
+    "GitLab token": "glpat- gldt- glrt- glptt- glft- glimt- glagent- gloas- glsoat- glcbt- glffct-",
+    "Slack token": "xoxa- xoxb- xoxc- xoxd- xoxe- xoxo- xoxp- xoxr- xoxs- xapp-",
+    "Stripe key": "sk_live_ sk_test_ sk_prod_ rk_live_ rk_test_ rk_prod_ whsec_",
+    "Google OAuth secret": "gocspx- ya29.",
+    "registry token": "npm_ pypi- rubygems_ dckr_pat_ clojars_",
+    "DigitalOcean token": "dop_v1_ doo_v1_ dor_v1_",
+    "Shopify token": "shpat_ shpca_ shppa_ shpss_",
+    "HashiCorp Vault token": "hvs. hvb. hvr.",
+    "age key": "age-secret-key-",
+    "token of a service": "lin_api_ ntn_ glsa_ glc_ pmak- pul- pnu_ rdme_ sntryu_ sntrys_ dp.pt. dp.st. tskey-auth- "
+    "tskey-api- pscale_tkn_ pscale_pw_ pscale_oauth_ shippo_live_ duffel_live_ sgp_ hrku- fio-u- fo1_ dt0c01. sbp_",
+}
+"""Tokens that are known by a prefix, by rule. At least 16 random characters follow."""
+_ANYWHERE: Final = ("gh", "gl", "xox", "xapp-", "dop_", "rubygems_", "shp")
+"""Prefixes that count within a word too: nothing else is spelled so."""
+_PREFIXES: Final = {prefix: rule for rule, prefixes in TOKENS.items() for prefix in prefixes.split()}
+_ENDINGS: Final = {
+    ending: [prefix for prefix in _PREFIXES if prefix[-3:] == ending]
+    for ending in {prefix[-3:] for prefix in _PREFIXES}
+}
+
+
+def _begins(literal: str) -> str:
+    """`literal`, not within a word (in JSON the ``n`` of ``\\n`` may stand before it)."""
+    return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal}))"
 
 
 class Shape(NamedTuple):
@@ -79,63 +172,51 @@ class Shape(NamedTuple):
 
     name: str
     sign: str
-    pattern: re.Pattern[str]
-    likely: re.Pattern[str] = re.compile("")
-
-
-def _begins(literal: str) -> str:
-    """`literal`, not within a word (in JSON the ``n`` of ``\\n`` may stand before it)."""
-    return rf"{literal}(?:(?<![a-z0-9]{literal})|(?<=\\[nrtbf]{literal}))"
+    pattern: str
+    likely: str = ""
 
 
 _SPACE: Final = r"(?:[ \t]|\\{1,8}t)"
 """Also a tab as JSON escapes it, however often."""
-_BEARER: Final = rf"bearer{_SPACE}{{1,4}}(?=[a-z0-9._~+/=-]{{8}})"
+_BEARER: Final = rf"bearer{_SPACE}{{1,4}}(?=[a-z0-9._~+/-]{{8}})"
 _KEY_BLOCK: Final = r"[a-z0-9 ]{0,40}private key(?: block)?-----"
+_IN_ADDRESS: Final = r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@"
 SHAPES: Final = (
     Shape(
         "private key",
-        "-",
-        re.compile(
-            rf"-----begin {_KEY_BLOCK}(?P<secret>[^-]*+(?:-(?!----)[^-]*+)*+)-----end {_KEY_BLOCK}"
-            rf"|-----begin {_KEY_BLOCK}(?P<open>[^\"\\]*+(?:\\[^\"][^\"\\]*+)*+)"
-        ),
+        "block",
+        rf"-----begin {_KEY_BLOCK}(?P<secret>[^-]*+(?:-(?!----)[^-]*+)*+)-----end {_KEY_BLOCK}"
+        rf"|-----begin {_KEY_BLOCK}(?P<open>[^\"\\]*+(?:\\[^\"][^\"\\]*+)*+)",
     ),
-    Shape("password in a URL", "address", re.compile(r"://[^\s/@:\"'\\<>]*+:(?P<secret>[^\s/@\"'\\<>]++)@")),
-    Shape("key of a model provider", "-", re.compile(_begins("sk-") + r"[a-z0-9_-]{16,}+"), re.compile("[0-9A-Z]")),
+    Shape("password in a URL", "address", _IN_ADDRESS),
+    Shape("AWS key", "AKIA", rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])", "^[A-Z0-9]+$"),
+    Shape("Google key", "AKIA", r"aiza[a-z0-9_-]{30,}+", "^AIza"),
+    Shape("JSON web token", "eyJ", _begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?", "^eyJ"),
+    Shape("bearer token", "bearer", _BEARER + r"(?P<secret>[a-z0-9._~+/-]{8,}+={0,2})", ".{20}|[0-9]"),
+    Shape("SendGrid key", "dots", _begins(r"sg\.") + r"[a-z0-9_-]{22}\.[a-z0-9_-]{40,}+", "^SG"),
+    Shape("Discord token", "dots", r"\.(?<=[a-z0-9_-]{23}\.)(?P<token>[a-z0-9_-]{6}\.[a-z0-9_-]{27,}+)"),
+    Shape("Telegram token", "telegram", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![a-z0-9_-])", "^AA"),
+    Shape("Google OAuth secret", "slashes", _begins("1//0") + r"[a-z0-9_-]{20,}+"),
     Shape(
-        "AWS key",
-        "written",
-        re.compile(rf"(?:{_begins('akia')}|{_begins('asia')})[a-z0-9]{{16}}(?![a-z0-9])"),
-        re.compile("^[A-Z0-9]+$"),
+        "webhook",
+        "hook",
+        r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<slack>[a-z0-9/]{20,}+)"
+        r"|/api/webhooks/[0-9]{10,20}/(?P<discord>[a-z0-9_-]{30,}+)",
     ),
+    Shape("signed URL", "signature", r"=(?:(?<=[?&;6]sig=)|(?<=-signature=))(?P<secret>[a-z0-9%+/_-]{16,}+=*+)"),
+    Shape("key in hex", "hex", rf"(?:{_begins('sk')}|{_begins('dapi')})[0-9a-f]{{32}}(?![a-z0-9])", "^(?:SK|dapi)"),
     Shape(
-        "GitHub token",
-        "_",
-        re.compile(r"gh[pousr]_[a-z0-9]{20,}+|github_pat_[a-z0-9_]{20,}+"),
-    ),
-    Shape("GitLab token", "-", re.compile(r"glpat-[a-z0-9_-]{16,}+")),
-    Shape("Slack token", "-", re.compile(r"xox[abeoprs]-[a-z0-9-]{10,}+")),
-    Shape("Google key", "written", re.compile(r"aiza[a-z0-9_-]{30,}+"), re.compile("^AIza")),
-    Shape("Hugging Face token", "_", re.compile(_begins("hf_") + r"[a-z0-9]{20,}+")),
-    Shape(
-        "JSON web token",
-        "eyj",
-        re.compile(_begins("eyj") + r"[a-z0-9_-]{6,}+\.[a-z0-9_-]{6,}+(?:\.[a-z0-9_-]*+)?"),
-        re.compile("^eyJ"),
-    ),
-    Shape(
-        "bearer token",
-        "bearer",
-        re.compile(_BEARER + r"(?P<secret>[a-z0-9._~+/=-]{8,}+)"),
-        re.compile(".{20}|[0-9]"),
+        "password in .netrc",
+        "machine",
+        r"(?:machine\s{1,4}[^\s\"']{1,200}|default)(?:\s|\\n){1,8}login\s{1,4}[^\s\"']{1,200}(?:\s|\\n){1,8}password"
+        r"\s{1,4}(?P<secret>[^\s\"'\\]++)",
     ),
 )
 _TAIL: Final = re.compile(
-    r"(?:(?<![a-z0-9])(?:sk-|akia|asia|hf_|eyj)|gh[pousr]_|github_pat_|glpat-|xox[abeoprs]-|aiza)"
-    r"(?P<token>[a-z0-9_.-]*)$|bearer[ \t]{1,4}(?P<bearer>\S*)$|://[^\s/@:]{0,99}:(?!\d{1,5}$)(?P<secret>[^\s/@]+)$"
+    r"(?:(?<![a-z0-9])(?:sk-|akia|asia|eyj|sg\.)|aiza|(?:%s))(?P<token>[a-z0-9_.-]*)$"  # noqa: UP031
+    r"|bearer[ \t]{1,4}(?P<bearer>\S*)$|://[^\s/@:]{0,99}:(?!\d{1,5}$)(?P<secret>[^\s/@]+)$"
+    % "|".join(("" if prefix.startswith(_ANYWHERE) else "(?<![a-z0-9])") + re.escape(prefix) for prefix in _PREFIXES)
 )
-
 
 NAME: Final = "name of the field"
 """The rule by which a value counts that follows its name."""
@@ -170,38 +251,6 @@ def look(text: str) -> Looked | None:
     return Looked(text, _lowered(text), signs) if signs else None
 
 
-def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
-    """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
-    low = data.lower()
-    found = [name for name, exact, search in _SIGNS if search(data if exact else low)]
-    if b"@" in low and _ADDRESS.search(low):
-        found.append("address")
-    if b"\\" in low and (_ESCAPED_TWICE if encoded else _ESCAPED).search(low):
-        found.append("escape")
-    near = _near_separators(low)
-    if near and (_any(_names(), near) or (_LISTED.search(near) and _any(_listed_names(), near))):
-        found.append("name")
-    return found
-
-
-def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
-    for pattern in patterns:  # noqa: SIM110 - half the time of any() where texts are short
-        if pattern.search(data):
-            return True
-    return False
-
-
-def _near_separators(low: bytes) -> bytes:
-    """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
-    most = len(low) // (2 * _NEAR)
-    places: list[int] = []
-    for pattern in _SEPARATORS:
-        places += (match.start() for match in islice(pattern.finditer(low), most + 1))
-        if len(places) > most:
-            return low
-    return b"\0".join(low[max(0, place - _NEAR) : place + _NEAR] for place in places)
-
-
 def _lowered(text: str) -> str:
     return _text(text.encode("utf-8", "surrogatepass").lower())
 
@@ -210,14 +259,79 @@ def _text(data: bytes) -> str:
     return data.decode("utf-8", "surrogatepass")
 
 
+@cache
+def _compiled(pattern: str) -> re.Pattern[str]:
+    return re.compile(pattern)
+
+
+def finders(signs: list[str]) -> list[Callable[[Looked], Iterator[Found]]]:
+    """What finds the secrets of which there are signs."""
+    found: list[Callable[[Looked], Iterator[Found]]] = [partial(shaped, one) for one in SHAPES if one.sign in signs]
+    others = {"token": _tokens, "option": _options, "name": assigned}
+    return found + [find for sign, find in others.items() if sign in signs]
+
+
 def shaped(shape: Shape, here: Looked) -> Iterator[Found]:
     """The secrets of one shape."""
-    text = here.text
-    for match in shape.pattern.finditer(here.low) if shape.sign in here.signs else ():
-        group = match.lastgroup or 0
-        start, end = match.span(group)
-        if start < end and shape.likely.search(text[start:end]):
+    text, likely = here.text, _compiled(shape.likely)
+    for match in _compiled(shape.pattern).finditer(here.low):
+        start, end = match.span(match.lastgroup or 0)
+        secret = text[start:end]
+        if start < end and likely.search(secret) and not (match.lastgroup == "secret" and is_placeholder(secret)):
             yield Found(start, end, shape.name)
+
+
+def _tokens(here: Looked) -> Iterator[Found]:
+    """Tokens that begin with a known prefix."""
+    place = 0
+    while match := _token_pattern().search(here.low, place):
+        place = match.end()
+        prefix = _prefix(here.low, place)
+        head = _TOKEN_HEAD.match(here.text, place) if prefix else None
+        if head is None:
+            continue
+        body = _TOKEN_BODY.match(here.text, place) if _is_random(head[0]) else None
+        if body is None:
+            place = head.end() - _LEAST  # no token begins before: its first characters would not be random
+        else:
+            yield Found(place - len(prefix), body.end(), _PREFIXES[prefix])
+            place = body.end()
+
+
+_LEAST: Final = 16
+_TOKEN_HEAD: Final = re.compile(r"[A-Za-z0-9_-]{16,64}+")
+_TOKEN_BODY: Final = re.compile(r"[A-Za-z0-9_-]{16,1000}+(?:[.%][A-Za-z0-9_-]{2,500}+){0,20}+")
+
+
+def _prefix(low: str, end: int) -> str:
+    """The known prefix of a token that ends at a place; empty where there is none."""
+    for prefix in _ENDINGS.get(low[max(0, end - 3) : end], ()):
+        if low.endswith(prefix, 0, end):
+            before = low[max(0, end - len(prefix) - 2) : end - len(prefix)]
+            if prefix.startswith(_ANYWHERE) or not _IN_A_WORD.search(before):
+                return prefix
+    return ""
+
+
+_IN_A_WORD: Final = re.compile(r"(?<!\\)[a-z0-9]\Z|\\[^nrtbf]\Z")
+
+
+@cache
+def _token_pattern() -> re.Pattern[str]:
+    by_length: dict[int, list[str]] = {}
+    for prefix in _PREFIXES:
+        by_length.setdefault(len(prefix), []).append(prefix)
+    exact = "|".join(f"(?<={_tree(prefixes)})" for _, prefixes in sorted(by_length.items()))
+    return re.compile(rf"[_.-](?<={_tree(_ENDINGS)})(?=[a-z0-9_-]{{16}})(?:{exact})")
+
+
+def _tree(words: Iterable[str]) -> str:
+    """A pattern for any of some words of equal length, in which few alternatives are tried at one place."""
+    rest: dict[str, list[str]] = {}
+    for word in sorted({*words}):
+        rest.setdefault(word[:1], []).append(word[1:])
+    inner = "|".join(re.escape(first) + (_tree(words) if words != [""] else "") for first, words in rest.items())
+    return f"(?:{inner})"
 
 
 def tail(text: str) -> Found | None:
@@ -232,72 +346,289 @@ def tail(text: str) -> Found | None:
     return Found(start, len(text), "cut off at the end") if start < len(text) else None
 
 
+# ---- colors
+
+_BEGIN_COLOR: Final = r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
+_COLOR: Final = rf"{_BEGIN_COLOR}(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\\\n]{{0,2000}}+(?:\x07|\x1b\\|\\{{1,8}}(?:u0007|a)|{_BEGIN_COLOR}\\{{1,9}}))"  # noqa: E501
+"""An escape sequence of a terminal, as it is or as source code and JSON write it."""
+
+
+def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
+    """A text without the escape sequences of colored text, and each of them with its place in what is left."""
+    pieces: list[str] = []
+    colors: list[tuple[int, str]] = []
+    done = length = 0
+    for match in _compiled(_COLOR).finditer(text):
+        pieces.append(text[done : match.start()])
+        length += match.start() - done
+        colors.append((length, match.group()))
+        done = match.end()
+    return ("".join((*pieces, text[done:])), colors) if colors else (text, colors)
+
+
+def move_colors(colors: list[tuple[int, str]], edits: list[tuple[int, int, int]]) -> None:
+    """Move the places of escape sequences when stretches (start, end) of the text become others (of a length)."""
+    shift = number = 0
+    for index, (place, sequence) in enumerate(colors):
+        while number < len(edits) and edits[number][1] <= place:
+            start, end, length = edits[number]
+            shift += length - (end - start)
+            number += 1
+        if number < len(edits) and edits[number][0] < place:
+            place = edits[number][0] + edits[number][2]
+        colors[index] = (place + shift, sequence)
+
+
+def join_colors(text: str, sequences: list[tuple[int, str]]) -> str:
+    """The inverse of `split_colors`."""
+    pieces: list[str] = []
+    done = 0
+    for place, sequence in sequences:
+        pieces += (text[done:place], sequence)
+        done = place
+    return "".join((*pieces, text[done:]))
+
+
 # ---- names in texts
 
-_SEPARATOR: Final = (
-    rf"(?P<name>[\w-]{{0,40}}+)(?P<quote>\\{{0,8}}[\"']?)(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:)\s{{0,4}}|{_SPACE})"
+_OPTION_SEPARATOR: Final = (
+    rf"{_SPACE}|\\{{0,8}}[\"']?,(?:\s|\\n){{0,9}}(?=\\{{0,8}}[\"'])|\\{{0,8}}[\"']?(?:\s|\\n){{1,9}}-[ ]"
 )
-WORDS: Final = {
-    "token": "token(?!s)",
-    "key": "key(?:(?<=[a-z0-9_-]key)|(?<=api key))(?!s)",
-    "auth": "auth(?!or(?!i)|ent)",
-    **{word: word for word in ("secret", "passw", "passphrase", "pwd", "credential", "cookie", "connection")},
-}
-"""What is in names that count, and how each is recognised, lowered."""
+_SEPARATOR: Final = (
+    rf"(?P<name>[\w-]{{0,40}}+)(?:(?P<quote>\\{{0,8}}[\"']?)\]?(?: \[[\w* -]{{0,40}}\])?"
+    rf"(?P<sep>{_SPACE}{{0,4}}(?::=|=>|==?|:(?!:))\s{{0,4}}+(?:string\(\d{{1,6}}\)\s)?)"
+    rf"|(?P<attribute>(?:\\{{0,8}}[\"'](?:\s|\\n){{1,40}}+|(?:\\{{1,8}}n|\n)[ \t]{{1,40}}+)value(?:\s?=|:)\s?)"
+    rf"|(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<]))%s)"
+    r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?:[0-9a-f]{4})?(?:[\"'\\\n<]|\Z))"
+)
+_IN_NAMES: Final = (
+    r"k(?:ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
+    r"|en(?<=token)(?!s|_usage|_count)|ie(?<=cookie))",
+    r"w(?:d(?<=pwd)|(?<=passw))",
+    r"auth(?!or(?!i)|ent)",
+    r"c(?:redential|onnection|ret(?<=secret))",
+    r"p(?:assphrase|ass(?<=_pass)(?![a-z]))",
+)
+"""What is in names that count, lowered. Each begins with its rarest letter, see below."""
+_IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
+
+
+_WITH_OPTIONS: Final = ("--", "with password", "encrypted password")
 
 
 @cache
-def _words() -> tuple[re.Pattern[str], ...]:
+def _words(options: bool) -> tuple[re.Pattern[str], ...]:
     """Where each word is in a name that something follows. Compiled when it is needed, as all that few texts need:
     compiling is most of what loading this module takes, and the program's start waits for that.
     """
-    return tuple(re.compile(pattern + _SEPARATOR) for pattern in WORDS.values())
+    separator = _SEPARATOR % (f"|(?P<option>{_OPTION_SEPARATOR})" if options else "")
+    return tuple(re.compile(pattern + separator) for pattern in _IN_NAMES)
 
 
 # ---- the first look. A regular expression that begins with one letter passes all others very quickly: each of these
 # begins with the rarest letter of what it looks for, and looks back at what must stand before that.
 
-_SIGNS: Final = (
-    ("written", True, re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))").search),
-    ("eyj", True, re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})").search),
-    ("_", False, re.compile(rb"_(?:(?<=gh[pousr]_)|(?<=hub_)pat_|(?<=hf_))(?=[a-z0-9_]{20})").search),
-    (
-        "-",
-        False,
-        re.compile(
-            rb"-(?:(?<=sk-)(?=[a-z0-9_-]{16})|(?<=glpat-)(?=[a-z0-9_-]{16})|(?<=xox[abeoprs]-)(?=[a-z0-9-]{10})"
-            rb"|(?=----begin))"
-        ).search,
-    ),
-    ("bearer", False, re.compile(_BEARER.encode()).search),
+_FOLDED: Final = bytes(
+    ord("_") if byte in b"_-." else ord("=") if byte in b"/:=" else ord(chr(byte).lower()) if byte < 128 else byte
+    for byte in range(256)
 )
-"""Signs of shapes, looked for in a text as it was written where the letters' case is known, else lowered."""
+"""Lowers letters and makes punctuation equal, so that two searches see all prefixes."""
+_EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
+
+
+@cache
+def _token_search() -> re.Pattern[bytes]:
+    """What may be a token in folded text after ``_``."""
+    folded = [re.sub("[.-]", "_", prefix[-4:]) for prefix in (*_PREFIXES, "sg.")]
+    endings = _tree(prefix for prefix in folded if len(prefix) == 4)
+    words = _tree(prefix for prefix in folded if len(prefix) == 3)
+    dotted = "(?P<dots>[a-z0-9_]{6}_(?=[a-z0-9_]{27})(?<=[a-z0-9_]{23}_[a-z0-9_]{6}_))"
+    return re.compile(
+        rf"_(?=[a-z0-9_]{{16}})(?!__)(?:(?<={endings})|(?<={words})(?<![acdeg-mo-qsu-z0-9]{words})|{dotted})".encode()
+    )
+
+
+_URL_SEARCH: Final = re.compile(
+    rb"=(?<=[ges0-9]=)(?=[a-z0-9%+_=]{16})(?:(?<=sig=|ure=)(?P<signature>)|(?<=ces=|ows=|ers=|oks=)(?P<hook>)"
+    rb"|(?<=[0-9]=)(?=aa[a-z0-9_]{33})(?P<telegram>)|(?<=1=)(?==0)(?P<slashes>))"
+)
+"""The same after ``=``."""
+_MOST: Final = 200
+"""How many candidates the first look confirms one by one. Where there are more, it reports every sign."""
+_TOKEN_SIGNS: Final = ("token", "dots", "signature", "hook", "telegram", "slashes")
+
+
+def _token_signs(data: bytes, folded: bytes) -> list[str]:
+    """Signs of tokens. Other punctuation was folded alike: what is around it is looked at as it is."""
+    found: set[str] = set()
+    for search, signs in ((_token_search(), _TOKEN_SIGNS[:2]), (_URL_SEARCH, _TOKEN_SIGNS[2:])):
+        for number, match in enumerate(search.finditer(folded)):
+            if number > _MOST:
+                found.update(signs)
+                break
+            place = match.start()
+            sign = match.lastgroup or ("dots" if data.startswith((b"SG.", b"sg."), max(0, place - 2)) else "token")
+            if sign not in found and _CONFIRMED[sign](data, place):
+                found.add(sign)
+    return [sign for sign in _TOKEN_SIGNS if sign in found]
+
+
+def _is_token(data: bytes, place: int) -> bool:
+    if not data[max(0, place - 15) : place + 1].lower().endswith(_EXACT_PREFIXES):
+        return False
+    return _is_random(data[place + 1 : place + 65].decode("ascii", "replace"))
+
+
+_HOOKS: Final = (b"/services/", b"/workflows/", b"/triggers/", b"/webhooks/")
+"""What stands before the secret of a webhook."""
+_CONFIRMED: Final[dict[str, Callable[[bytes, int], bool]]] = {
+    "token": _is_token,
+    "dots": lambda data, place: data.startswith(b".", place),
+    "signature": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith((b"sig=", b"-signature=")),
+    "hook": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith(_HOOKS),
+    "telegram": lambda data, place: data.startswith(b":", place),
+    "slashes": lambda data, place: data.startswith(b"//0", place),
+}
+_EXACT_SIGNS: Final = (
+    ("AKIA", b"A", re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))").search),
+    ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})").search),
+    ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})").search),
+    ("hex", b"dapi", re.compile(rb"dapi(?=[0-9a-f]{32})").search),
+    ("machine", b"login", re.compile(rb"login\s").search),
+    ("block", b"-----BEGIN", re.compile(b"private key", re.IGNORECASE).search),
+)
+"""Signs of shapes in a text as it was written: what must be in it, and what is looked for then."""
+_FLAGGED: Final = re.compile(
+    rb"-(?=[abcpuwU])(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))"
+).finditer
+"""An option that may be given a secret."""
+_BEARER_SIGN: Final = re.compile(_BEARER.encode()).search
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
-_SEPARATORS: Final = (re.compile(b":"), re.compile(b"="), re.compile(b"--"))
+_ESCAPED_COLOR: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e\[)")
+_SEPARATORS: Final = (b":", b"=", b"--", b" '")
 _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
+def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
+    """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
+    escapes = b"\\" in data
+    colored = _color(data) >= 0
+    if colored:
+        data = _without_colors(data)
+    folded = data.translate(_FOLDED)
+    found = [sign for sign, part, search in _EXACT_SIGNS if part in data and search(data)]
+    flagged = _before_flags(data, folded)
+    if flagged and (any(program in flagged for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(flagged)):
+        found.append("option")
+    found += _token_signs(data, folded)
+    if _BEARER_SIGN(folded):
+        found.append("bearer")
+    if b"@" in data and _ADDRESS.search(data):
+        found.append("address")
+    if escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data):
+        found.append("escape")
+    elements = b"<" in data and b"</" in data
+    near = _near_separators(data, (*_SEPARATORS, b">") if elements else _SEPARATORS).lower()
+    if near and (
+        _any(_names(), near)
+        or (_LISTED.search(near) and _any(_listed_names(), near))
+        or (elements and _any(_element_names(), near))
+    ):
+        found.append("name")
+    if found and colored:
+        found.append("color")
+    return found
+
+
+def _without_colors(data: bytes) -> bytes:
+    """A text without escape sequences. Most have few that differ, and replacing one everywhere is quick."""
+    start = 0
+    for _ in range(_MOST_COLORS):
+        place = _color(data, start)
+        if place < 0:
+            return data
+        found = _all_colors().match(data, place)
+        if found is not None:
+            data = data.replace(found[0], b"")
+        elif data.startswith(b"\x1b", place):
+            start = place + 1
+        else:
+            break
+    return _all_colors().sub(b"", data)
+
+
+def _color(data: bytes, start: int = 0) -> int:
+    """Where the first escape sequence begins, from `start` on if it isn't written as an escape; -1 if there is none."""
+    place = data.find(b"\x1b", start)
+    if place < 0 and b"\\" in data and (match := _ESCAPED_COLOR.search(data)):
+        place = match.start()
+        while place > max(0, match.start() - 7) and data[place - 1 : place] == b"\\":
+            place -= 1
+    return place
+
+
+_MOST_COLORS: Final = 16
+
+
+@cache
+def _all_colors() -> re.Pattern[bytes]:
+    return re.compile(_COLOR.encode())
+
+
+def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
+    for pattern in patterns:  # noqa: SIM110 - half the time of any() where texts are short
+        if pattern.search(data):
+            return True
+    return False
+
+
+def _near_separators(data: bytes, separators: tuple[bytes, ...]) -> bytes:
+    """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
+    places = _places(data, separators, len(data) // (2 * _NEAR))
+    return data if places is None else b"\0".join(data[max(0, one - _NEAR) : one + _NEAR] for one in places)
+
+
+def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] | None:
+    """Where separators are; None where there are more than `most`."""
+    places: list[int] = []
+    for separator in separators:
+        place = data.find(separator) if separator[-1:] in data else -1
+        while place >= 0:
+            places.append(place)
+            if len(places) > most:
+                return None
+            place = data.find(separator, place + 1)
+    return places
+
+
+def _before_flags(data: bytes, folded: bytes) -> bytes:
+    """The stretches of a text in which a command may be that an option follows: all of it, where they are many."""
+    most = len(data) // _LONGEST_COMMAND
+    places = [match.start() for match in islice(_FLAGGED(data), most + 1)]
+    if len(places) > most:
+        return folded
+    return b"\0".join(folded[max(0, one - _LONGEST_COMMAND) : one + 1] for one in places)
+
+
 _ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
 _REST_OF_KEY: Final = rb"[^\"\\]{0,80}+(?:%b[^\"\\]{0,80}+){0,4}\\{0,8}\"" % _ESCAPED_LETTER
-_FOLLOWED: Final = rb"(?:\\{0,8}[\"']?(?:[ \t]|\\{1,8}t){0,4}[:=]|%b[ \t]{0,4}:)" % _REST_OF_KEY
-
-
-def _name(pattern: bytes, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
-    return re.compile(pattern + rb"%b{0,160}+(?:%b%b{0,160}+){0,9}" % (_IN_WORD, _ESCAPED_LETTER, _IN_WORD) + after)
-
-
-_IN_NAMES: Final = (
-    rb"k(?:(?<=[a-z0-9_-]k)ey(?!s)|(?<=[ .]k)ey(?=\\{0,8}[\"'])|(?<=api k)ey(?!s)|(?<=tok)en(?!s|_usage|_count)"
-    rb"|(?<=cook)ie)",
-    rb"w(?:(?<=passw)|(?<=pw)d)",
-    rb"auth(?!or(?!i)|ent)",
-    rb"c(?:redential|onnection|(?<=sec)ret)",
-    b"passphrase",
+_FOLLOWED: Final = (
+    rb"(?:\\{0,8}[\"']?\]?(?: \[[\w* -]{0,40}\])?(?:[ \t]|\\{1,8}t){0,4}[:=]|[ \t]{1,4}'|%b[ \t]{0,4}:"
+    rb"|\\{0,8}[\"'](?:\s|\\n){1,40}+value|(?:\\{1,8}n|\n)[ \t]{1,40}+value)" % _REST_OF_KEY
 )
-_OPTION: Final = rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t))%b{0,64}?(?:%b)"
+_ELEMENT: Final = rb"(?:\s[^<>]{0,200}+)?>"
+
+
+def _name(pattern: str, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
+    return re.compile(
+        pattern.encode() + rb"%b{0,160}+(?:%b%b{0,160}+){0,9}" % (_IN_WORD, _ESCAPED_LETTER, _IN_WORD) + after
+    )
+
+
+_OPTION: Final = rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?:%b)"
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 """Fields may be listed by name and value."""
 
@@ -305,7 +636,13 @@ _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 @cache
 def _names() -> tuple[re.Pattern[bytes], ...]:
     """Names that a separator follows, and options of command lines."""
-    return (*map(_name, _IN_NAMES), re.compile(_OPTION % (_IN_WORD, _IN_WORD, "|".join(WORDS).encode())))
+    return (*map(_name, _IN_NAMES), re.compile(_OPTION % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())))
+
+
+@cache
+def _element_names() -> tuple[re.Pattern[bytes], ...]:
+    """Names of elements of XML."""
+    return tuple(_name(pattern, _ELEMENT) for pattern in _IN_NAMES)
 
 
 @cache
@@ -314,44 +651,70 @@ def _listed_names() -> tuple[re.Pattern[bytes], ...]:
     return tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 
 
-_ADDRESS: Final = re.compile(SHAPES[1].pattern.pattern.encode())
-_LINE: Final = re.compile(r"(?P<bare>[^\r\n\"'\\]+)")
+_ADDRESS: Final = re.compile(_IN_ADDRESS.encode())
+_LINE: Final = re.compile(r"(?:(?i:bearer|basic|token|digest|apikey)[ \t]+)?(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
-    r"(?P<escape>\\+)\"(?P<escaped>[^\"\\]*+)|\"(?P<double>(?:[^\"\\]|\\.)*+)|'(?P<single>(?:[^'\\\n]|\\.)*+)"
+    r"(?:(?<![\w])[bruf]{1,2}(?=[\"']))?(?:(?P<escape>\\+)\"(?P<escaped>[^\"\\]*+)|\"(?P<double>(?:[^\"\\]|\\.)*+)"
+    r"|'(?P<single>(?:[^'\\\n]|\\.)*+))"
     r"|(?:(?i:bearer|basic|token|digest)[ \t]+)?(?P<bare>[^\s\"'\\&;<>(){}\[\]|`]+)",
     re.DOTALL,
 )
-_PLACEHOLDER: Final = re.compile(
-    r"[$<%{(].*|[^A-Za-z0-9]*|(?:none|null|nil|true|false|undefined|str|string|bytes|bool|boolean|int|integer|number"
-    r"|float|object|array|any|optional|required|redacted|hidden|\[?redacted\]?|secretstr)",
-    re.IGNORECASE | re.DOTALL,
-)
-_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:\.\w+)+|[A-Za-z_]\w*(?=\()")
+_OPTION_BEGINS: Final = re.compile(r"--|with|encrypted")
+_WITH: Final = re.compile(r"\b(?:with|encrypted)\s{1,4}\Z")
+_CONTENT: Final = re.compile(r"(?P<content>[^<>]{1,4000}+)(?=<\\{0,8}/)")
+"""What is in an element of XML."""
+_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s")
+_WORDS: Final = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
+_SENTENCE: Final = re.compile(r"[ \t][A-Za-z0-9]+[ \t][A-Za-z]")
+"""What follows a word in prose."""
+_HUMPS: Final = re.compile(r"(?:[A-Z]*[a-z]+[A-Z]+){3}")
+"""Letters alone that are no words."""
 _HEADERS: Final = ("cookie", "authorization")
 """Names of header lines: all that follows is the value."""
+_IN_LOGPROBS: Final = re.compile(r"\\{0,8}[\"']\s*,\s*\\{0,8}[\"'](?:logprob|bytes|prob)")
 
 
 def assignments(here: Looked) -> Iterator[tuple[str, re.Match[str]]]:
     """Places where something follows a name that says that it is secret, with that name."""
     text, low = here.text, here.low
-    for pattern in _words() if "name" in here.signs else ():
+    options = any(word in low for word in _WITH_OPTIONS)
+    for pattern in _words(options) if "name" in here.signs else ():
         for match in pattern.finditer(low):
+            option = match.lastgroup == "option"
+            if option and not _OPTION_BEGINS.search(low, max(0, match.start() - 64), match.start()):
+                continue
             start = _beginning(text, match.start())
-            name = text[start - 4 * (low[max(0, start - 4) : start] == "api ") : match.end("name")]
-            if (match["sep"].strip(" \\t\t\r\n") or name.startswith("--")) and named(name) is not Named.OPEN:
+            before = text[max(0, start - 2) : start]
+            if option:
+                meant = text.startswith("--", start) or _WITH.search(low, max(0, start - 16), start) is not None
+            else:
+                meant = before[-1:] in ("<", ":") if match.lastgroup == "element" else before != "${"
+            name = text[start - _before_key(low, start) : match.end("name")]
+            if meant and named(name) is not Named.OPEN:
                 yield name, match
+
+
+def _before_key(low: str, start: int) -> int:
+    """How many characters of a name in words are before its last one."""
+    return next((len(word) for word in ("api ", "access ") if low.endswith(word, 0, start)), 0)
 
 
 def _beginning(text: str, place: int) -> int:
     """Where the name begins that reaches to `place`; of a very long one only the end is looked at."""
     first = max(0, place - 64)
-    while place > first and (text[place - 1].isalnum() or text[place - 1] in "_-"):
+    while place > first:
+        place = first + len(text[first:place].rstrip(_IN_NAME))
+        if place == first or not text[place - 1].isalnum():
+            break
         place -= 1
     return place
 
 
+_IN_NAME: Final = ascii_letters + digits + "_-"
+
+
 def assigned(here: Looked) -> Iterator[Found]:
-    """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, header lines."""
+    """Values that follow a name: ``KEY=…``, ``"key": "…"`` (escaped or not), ``--key …``, elements, header lines."""
     end = 0
     for name, match in sorted(assignments(here), key=lambda found: found[1].start()):
         found = _value(here.text, match, name) if match.end() >= end else None
@@ -361,23 +724,112 @@ def assigned(here: Looked) -> Iterator[Found]:
 
 
 def _value(text: str, match: re.Match[str], name: str) -> Found | None:
-    header = not match["quote"] and match["sep"].startswith(":") and name.lower().endswith(_HEADERS)
-    value = (_LINE if header else _VALUE).match(text, match.end())
+    sep, quote = match["sep"] or "", match["quote"] or ""
+    header = not quote and sep.startswith(":") and name.lower().endswith(_HEADERS)
+    element = match.lastgroup == "element"
+    value = (_CONTENT if element else _LINE if header else _VALUE).match(text, match.end())
     if value is None:
         return None
     group = value.lastgroup or 0
     start, end = value.span(group)
     if group == "bare":
-        end = start + len(text[start:end].rstrip(",. "))
-        if not header and not _bare(text[start:end], text[end : end + 1], name):
+        end = start + len(text[start:end].rstrip(",.: "))
+        prose = sep == ": " and text[start:end].islower() and text[start:end].isalpha() and _SENTENCE.match(text, end)
+        if not header and ("\n" in sep or prose or not _bare(text[start:end], text[end : end + 1], name)):
             return None
-    if start == end or _PLACEHOLDER.fullmatch(text, start, end) is not None:
+    found = text[start:end]
+    if start == end or is_placeholder(found) or _IN_LOGPROBS.match(text, end):
         return None
-    return Found(start, end, NAME, quoted=group == "bare" and '"' in match["quote"] and "\\" not in match["quote"])
+    if group != "bare" and is_label(found) and named(name) is Named.TEXT:
+        return None
+    return Found(start, end, NAME, quoted=group == "bare" and '"' in quote and "\\" not in quote)
 
 
 def _bare(value: str, after: str, name: str) -> bool:
     """Whether a value without quotes is meant as one: prose and program text are full of ``token: str``."""
-    if len(value) < 4 or _CODE.fullmatch(value + ("(" if after == "(" else "")) or _CODE.match(value + after):
+    if len(value) < 4 or _CODE.match(value + after):
         return False
-    return named(name) is Named.ALL or len(value) >= 16 or not value.isalpha()
+    if named(name) is Named.ALL or len(value) >= 16 or not _WORDS.fullmatch(value):
+        return True
+    return _HUMPS.search(value) is not None or (len(value) >= 8 and name[:2].lower() == "x-")
+
+
+# ---- options of commands
+
+
+class Option(NamedTuple):
+    """An option that gives a secret to a command, though its name doesn't say so."""
+
+    name: str
+    program: str
+    flags: str
+    value: str
+    """What of the option's value is secret; white space before it is part of the pattern."""
+
+
+_GAP: Final = r"(?:=|\s{1,4}|\\{0,8}[\"'],?(?:\s|\\n){0,9}(?=\\{0,8}[\"']))\\{0,8}[\"']?"
+_REST: Final = r"(?:(?<=[\"'])[^\"'\\\n]{2,300}+|[^\s\"'\\;|&<>`]{2,300}+)"
+_SECRET: Final = rf"{_GAP}(?P<secret>{_REST})"
+_PAIR: Final = (
+    _GAP + rf"(?:(?<=[\"'])[^\"'\\\n:]{{0,99}}+|[^\s\"'\\:;|&<>`]{{0,99}}+):(?P<secret>{_REST})",
+    _GAP + rf"(?P<secret>(?:(?<=[\"'])[^\"'=\\\n]{{1,99}}+|[^\s\"'=\\;|]{{1,99}}+)={_REST})",
+)
+"""``user:password`` and ``cookie=value``."""
+PROGRAMS: Final = {
+    "web": "curl|https?|xh|wget", "mysql": r"(?:mysql|mariadb)[\w-]*", "sshpass": "sshpass", "login": "login|upload",
+    "redis": "redis-cli", "ldap": "ldap[a-z]{3,9}", "openssl": "openssl",
+}  # fmt: skip
+OPTIONS: Final = (
+    Option("password of a command", "web", "u|user|a|auth|proxy-user|U", _PAIR[0]),
+    Option("cookie of a command", "web", "b|cookie", _PAIR[1]),
+    Option("password of a command", "mysql", "p", rf"\\{{0,8}}['\"]?(?P<secret>{_REST})"),
+    Option("password of a command", "sshpass", "p", rf"(?:{_GAP}|[\"']?)(?P<secret>{_REST})"),
+    Option("password of a command", "login", "p", _SECRET),
+    Option("password of a command", "redis", "a", _SECRET),
+    Option("password of a command", "ldap", "w", _SECRET),
+    Option("password of a command", "openssl", "pass|passin|passout", rf"{_GAP}pass:(?P<secret>{_REST})"),
+)
+_IN_PROGRAMS: Final = (
+    b"curl",
+    b"mysql",
+    b"mariadb",
+    b"sshpass",
+    b"login",
+    b"upload",
+    b"redis_cli",
+    b"ldap",
+    b"openssl",
+)
+_OTHER_PROGRAMS: Final = re.compile(rb"(?:http(?=s?[\s\"'\\])|xh(?=[\s\"'\\])|wget)").search
+"""What is in folded text that has a program."""
+_COMMAND: Final = (
+    "|".join(rf"(?P<{name}>(?<![\w-])(?:{program})(?=[\s\"'\\]))" for name, program in PROGRAMS.items())
+    + r"|(?P<end>(?<!\\)\n|[;|&])|(?P<flag>-(?<=[\s\"'\\-]-)(?=[abpuw]))"
+)
+_LONGEST_COMMAND: Final = 400
+
+
+def _options(here: Looked) -> Iterator[Found]:
+    """Secrets that are given to commands by options whose names don't say so."""
+    program, begin, end = "", 0, 0
+    for match in _compiled(_COMMAND).finditer(here.low):
+        kind, place = str(match.lastgroup), match.end()
+        if kind != "flag":
+            program, begin = ("" if kind == "end" else kind), place
+            continue
+        if not program or place < end or place - begin > _LONGEST_COMMAND:
+            continue
+        for option in _options_of(program):
+            value = _compiled(f"(?:{option.flags}){option.value}").match(here.text, place)
+            if value is None:
+                continue
+            start, end = value.span("secret")
+            if not is_placeholder(here.text[start:end]):
+                yield Found(start, end, option.name)
+            program = program if program == "web" else ""
+            break
+
+
+@cache
+def _options_of(program: str) -> tuple[Option, ...]:
+    return tuple(option for option in OPTIONS if option.program == program)

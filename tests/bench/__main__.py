@@ -8,7 +8,7 @@ import platform
 import shutil
 import sys
 
-from tests.bench import data, diff, formats, grep, home, listing, live, screen, triage, triage_screen
+from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, triage, triage_screen
 from tests.bench.table import Row, say
 
 PARTS = {
@@ -24,6 +24,7 @@ PARTS = {
     "diff": diff.rows,
     "grep": grep.rows,
     "live": live.rows,
+    "secrets": secrets.rows,
     "query": triage.rows,
     "triage": triage_screen.rows,
 }
