@@ -78,7 +78,7 @@ class FileRelations:
         return [part for part, main in self._mains.items() if main == path]
 
     def identify(self, path: str, ids: Collection[str | None]) -> list[str]:
-        """Note the ids of the runs of a file that appeared or changed; returns the forks of those that are new in it."""
+        """Note the run ids of a file that appeared or changed; returns the forks of those that are new in it."""
         new = frozenset(ids) - self._ids.get(path, frozenset())
         self._ids[path] = frozenset(ids)
         return self.forks(path, new) if new else []
