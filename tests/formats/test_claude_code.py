@@ -29,6 +29,7 @@ from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower
 from tracetui.testing.normal import plain_run
+from tracetui.testing.reading import MTIME
 
 CASES = Path(__file__).parent / "claude_code"
 FORMAT = ClaudeCode()
@@ -202,6 +203,42 @@ def test_a_regular_session_is_counted_without_reading_all_of_it(case: Path) -> N
     path.write_bytes(path.read_bytes().replace(b'"mode":"normal"', b'"mode":' + b"9" * 5_000))
     with SOURCE.open(str(path)) as file:
         assert regular(count, file) is None
+
+
+_PROMPT: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "Dig"}}
+
+
+def _said(uuid: str, ident: str, *calls: str) -> dict[str, Any]:
+    content = [{"type": "tool_use", "id": one, "name": "Bash", "input": {}} for one in calls]
+    usage = {"input_tokens": 3, "output_tokens": 2, "cache_creation_input_tokens": 0, "cache_read_input_tokens": 0}
+    message = {"id": ident, "role": "assistant", "model": "m", "content": content, "usage": usage}
+    return {"type": "assistant", "uuid": uuid, "parentUuid": "u1", "message": message}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "u1"), _said("u3", "u1")],
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "m1"), _PROMPT | {"uuid": "m1", "parentUuid": "u2"}],
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "m1", "u1")],
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "m1", "m1")],
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "m1", "c1"), _PROMPT | {"uuid": "c1", "parentUuid": "u2"}],
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "m1", "c1"), _said("u3", "c1")],
+        [_PROMPT | {"uuid": "l2"}, {"type": "mode", "mode": "normal"}],
+        [_PROMPT | {"uuid": "u1"}, _said("u2", "m1", "l3"), {"type": "mode", "mode": "normal"}],
+    ],
+    ids=["response as prompt", "prompt as response", "call as prompt", "call as response", "prompt as call",
+         "response as call", "prompt as line", "call as line"],
+)  # fmt: skip
+def test_ids_that_records_responses_and_calls_share_are_counted_as_they_are_read(
+    tmp_path: Path, lines: list[dict[str, Any]]
+) -> None:
+    path = tmp_path / "s.jsonl"
+    envelope = {"sessionId": "s", "isSidechain": False, "timestamp": "2026-01-01T00:00:00.000Z", "parentUuid": None}
+    write(path, [envelope | line for line in lines])
+    os.utime(path, (MTIME, MTIME))
+    (counted,) = listed(tmp_path)
+    assert counted == read(path).summary
 
 
 # -------------------------------------------------------------------------------------------------------- sub-agents

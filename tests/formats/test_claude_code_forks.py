@@ -368,3 +368,16 @@ def test_old_sessions_of_a_folder_are_read_once_each_to_compare_them(
     monkeypatch.setattr(LocalFile, "other", noted)
     assert len(listed(folder.at, deep=False)) == 30
     assert len(opened) <= 2 * 30
+
+
+@with_case(["fork"])
+def test_what_counts_elsewhere_is_the_same_where_the_first_read_ends_early(
+    case: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """After the first line nothing tells yet that the fork began as early as its copy, which comes later by name."""
+    fork = session(case, "f2")
+    shutil.copyfile(fork, fork.with_name(f"z-{fork.name}"))
+    right = read(fork).summary.usage
+    times = iter([0.0, 0.0, 100.0])  # the first read begins, and meets two lines
+    monkeypatch.setattr(tail, "perf_counter", lambda: next(times, 0.0))
+    assert read(fork).summary.usage == right

@@ -9,6 +9,7 @@ import sqlite3
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
+from copy import deepcopy
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -113,6 +114,7 @@ def _values(records: list[Any], name: str = "") -> Iterator[Value]:
 
 def _value_at(where: Any, key: Any, name: str) -> Value:
     def replace(value: Any) -> None:
+        value = deepcopy(value)  # else a value within itself, or one that is changed in two places
         if isinstance(where, dict) or key < len(where):
             where[key] = value
 

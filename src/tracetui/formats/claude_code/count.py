@@ -43,6 +43,8 @@ Position = tuple[int, ...]
 _BRACE: Final = ord("{")
 _QUOTE: Final = ord('"')
 _FIRST: Final = -1 << 20
+_OURS: Final = ("l", "agent:", "branch:")
+"""How ids begin that spans get from us."""
 
 
 class _Response:
@@ -205,7 +207,7 @@ class _Counter:
             facts.named["gitBranch"] = record.git_branch
         if uuid is None:
             return
-        if uuid in self.trail or not uuid:
+        if not uuid or self._is_taken(uuid):
             raise Irregular
         if facts.uuid is None:
             facts.uuid, when = uuid, moment(record.timestamp)
@@ -256,6 +258,8 @@ class _Counter:
         one = self.responses.get(ident)
         failed = record.is_api_error_message is True
         if one is None:
+            if self._is_taken(ident):
+                raise Irregular
             model = message.model or None
             name = ("API" if failed else (model or "").strip("<>")) or "assistant"
             one = self.responses[ident] = _Response(ident, name, self._top())
@@ -289,7 +293,7 @@ class _Counter:
             self.facts.failure = FirstError(told, kind, one.ident, "API", Operation.CHAT)
 
     def _call(self, block: Block) -> None:
-        if not block.id or block.id in self.calls:
+        if not block.id or self._is_taken(block.id):
             raise Irregular
         self.calls[block.id] = self._child()
         name = self.names[block.id] = block.name or "tool"
@@ -339,6 +343,11 @@ class _Counter:
             self._child()
             self.group = 0
         self.group += 1
+
+    def _is_taken(self, ident: str) -> bool:
+        """Whether a span may have this id already, or may get it."""
+        taken = ident in self.trail or ident in self.responses or ident in self.calls
+        return taken or ident.startswith(_OURS) or "/" in ident
 
     # ---- places
 

@@ -55,10 +55,11 @@ def read_on(file: File, mark: Mark | None) -> Chunk:
     """What came since `mark` (None: all); anew if any of the files is another one, or what it copies is elsewhere."""
     known = NOWHERE if mark is None else mark.elsewhere
     chunk = _read_on(file, mark, known)
-    now = elsewhere(file, chunk.cursor.main.session.facts, known)
-    if now.before != known.before:
-        reset = chunk.reset or mark is not None
-        chunk = replace(_read_on(file, None, now), reset=reset)
+    while (now := elsewhere(file, chunk.cursor.main.session.facts, known)).before != known.before:
+        chunk = replace(_read_on(file, None, now), reset=chunk.reset or mark is not None)
+        known = now
+        if not chunk.done:  # the next call finds out again: half of a file may not tell yet when its own records begin
+            break
     return chunk if now is known else replace(chunk, cursor=replace(chunk.cursor, elsewhere=now))
 
 
