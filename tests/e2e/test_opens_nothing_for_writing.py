@@ -170,6 +170,8 @@ def test_the_app(traces: Path, writer: sqlite3.Connection, observer: Inotify | S
         insert(writer, "steps", run_id="fresh-0", step_index=1, superstep=1, node_name="retrieve",
                status="completed", values_data={}, created_at="2026-03-08T01:00:01+00:00")  # fmt: skip
         terminal.wait_for("retrieve")
+        terminal.send("escape")
+        terminal.wait_quiet(0.5)  # together they would be Alt+q
         terminal.send("q")
         assert terminal.wait_exit() == 0
     assert observer.writes() == []
