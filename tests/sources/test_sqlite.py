@@ -342,3 +342,12 @@ def test_the_log_of_a_real_live_database_is_read() -> None:
     path = sample("hypergraph", "v6_live_wal", "workflows.db")
     with sqlite.connect(str(path)) as connection:
         assert connection.execute("SELECT count(*) FROM runs").fetchone() == (27,)
+
+
+def test_a_text_that_no_database_can_hold_is_found_nowhere(tmp_path: Path) -> None:
+    """Such an id may stand in the JSON of another row: it must not hide the rows that are there."""
+    path = tmp_path / "plain.db"
+    make(path)
+    with sqlite.connect(str(path)) as connection:
+        rows = connection.execute("SELECT n FROM t WHERE s IN (?, ?)", ("row 1", "row \udcff")).fetchall()
+    assert rows == [(1,)]

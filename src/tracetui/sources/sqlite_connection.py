@@ -33,6 +33,8 @@ class LimitedConnection(sqlite3.Connection):
         self._ops = 0
         try:
             return super().execute(sql, parameters)
+        except UnicodeEncodeError:  # a lone surrogate is in no text of a database, and bytes equal none
+            return super().execute(sql, [_comparable(value) for value in parameters])
         except UnicodeDecodeError as error:  # of the text of an error, which names what is in a broken schema
             raise sqlite3.DatabaseError(error.object.decode("utf-8", "replace")) from error
 
@@ -66,6 +68,15 @@ def _open(path: str, mode: str, *pragmas: str) -> LimitedConnection:
         connection.close()
         raise
     return connection
+
+
+def _comparable(value: Any) -> Any:
+    try:
+        if isinstance(value, str):
+            value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "surrogatepass")
+    return value
 
 
 def _text(data: bytes) -> str:
