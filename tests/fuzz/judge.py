@@ -139,7 +139,7 @@ def _is_sound(path: str) -> bool:
             connection.text_factory = bytes
             rows = connection.execute("PRAGMA integrity_check").fetchall()
             return all(row[0] == b"ok" or b"NULL value" in row[0] for row in rows)
-    except sqlite3.Error:
+    except (sqlite3.Error, UnicodeDecodeError):  # the latter: of the text of an error
         return False
 
 
