@@ -20,7 +20,7 @@ from tests.docs.conftest import ROOT
 from tracetui.errors import FormatError
 from tracetui.export.take import fork
 from tracetui.formats import homes, registry
-from tracetui.formats.base import CERTAIN, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of
 from tracetui.live.opener import _parts
 from tracetui.live.scan import Found, scan
@@ -35,7 +35,7 @@ GOOD: Final = (
     '{"type":"user","uuid":"u","parentUuid":null,"isSidechain":false,"sessionId":"s","message":{"content":"x"}}'
 )
 METHODS: Final = (
-    "sniff", "summarize", "half", "read", "body", "whole_of", "parts_in", "home_variables", "homes", "fork"
+    "sniff", "summarize", "half", "open", "more", "body", "whole_of", "parts_in", "home_variables", "homes", "fork"
 )  # fmt: skip
 NAME: Final = "odd"
 SRC: Final = ROOT / "src" / "tracetui"
@@ -86,8 +86,11 @@ class Odd:
         if self.misbehaves == "half":
             yield self._do("half", None)
 
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        return self._do("read", Chunk(spans=[Span(id="s", name="step")], header=Header(id="run-1", name="run")))  # type: ignore[no-any-return]
+    def open(self, file: File, ref: RunRef) -> Any:
+        return self._do("open", self)
+
+    def more(self, file: File) -> Chunk:
+        return self._do("more", Chunk(spans=[Span(id="s", name="step")], header=Header(id="run-1", name="run")))  # type: ignore[no-any-return]
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         return self._do("body", Body(input="hello"))  # type: ignore[no-any-return]
@@ -191,7 +194,7 @@ def _check_all_uses(folder: Path, method: str, how: Callable[[], Any]) -> None:
     for run in runs:
         if run.summary.ref.format != NAME:
             continue
-        assert right or bool(run.problems) == (method == "read")
+        assert right or bool(run.problems) == (method in ("open", "more"))
         for span in run.spans:
             body = run.load(span)
             assert right or ("problem" in body.attributes) == (method == "body")
@@ -234,8 +237,8 @@ def test_commands_say_it_and_go_on(
         result = cli(*command, place)
         assert result.status == 0, (command, result)
         assert "\x1b" not in result.text
-    if method in ("sniff", "summarize", "half", "whole_of", "parts_in", "read"):
-        listed = cli("ls", place).text if method != "read" else cli("show", f"{place}/bad.odd").text
+    if method in ("sniff", "summarize", "half", "whole_of", "parts_in", "open", "more"):
+        listed = cli("ls", place).text if method not in ("open", "more") else cli("show", f"{place}/bad.odd").text
         assert "ValueError: odd" in listed or "problem" in listed
     if method in ("sniff", "summarize", "half", "whole_of", "parts_in"):
         assert "ValueError: odd" in cli("doctor", place).text
@@ -257,7 +260,7 @@ def test_a_format_that_fails_to_sniff_hides_no_file_of_another(cli: Cli, folder:
 @pytest.mark.parametrize("value", ["name", 5], ids=str)
 def test_a_run_of_a_plug_in_has_fields_of_the_right_types(folder: Path, odd: type[Odd], value: Any) -> None:
     spans = [Span(id=value, name="step")]
-    odd.read = lambda *_: Chunk(spans=spans)  # type: ignore[method-assign]
+    odd.more = lambda *_: Chunk(spans=spans)  # type: ignore[method-assign]
     (run,) = [one for one in tracetui.load_all(folder) if one.summary.ref.format == NAME]
     assert bool(run.problems) == (value == 5)
 
@@ -285,7 +288,7 @@ def test_problems_are_text_whatever_the_exception_holds() -> None:
 def test_nothing_but_the_guard_calls_a_format() -> None:
     """Going by the names of the methods, and of variables that hold formats."""
     only_formats_have = {"sniff", "summarize", "whole_of", "parts_in", "fork"}
-    ambiguous, holders = {"read", "body", "homes"}, {"fmt", "form", "chosen", "candidate", "format", "_format", "only"}
+    ambiguous, holders = {"open", "more", "body", "homes"}, {"fmt", "form", "chosen", "candidate", "format", "_format", "only", "_reader"}
     free = ("testing/", *(f"formats/{path.name}/" for path in (SRC / "formats").iterdir()))
     called = re.compile(rf"\.\s*(?:{'|'.join(only_formats_have | ambiguous)})\b")
     for path in SRC.rglob("*.py"):

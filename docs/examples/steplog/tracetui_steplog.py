@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import Any
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import decode
 from tracetui.formats.lines import Line, lines
 from tracetui.model import (
@@ -44,6 +44,9 @@ class Steplog:
         builder = RunBuilder(ref, lambda span: self.body(file, ref, span))
         builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
         yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         identity, offset, number = cursor or (file.stat.inode, 0, 1)

@@ -1,17 +1,17 @@
-"""What a format is: four verbs, and nothing else.
+"""What a format is: four methods.
 
 ``sniff``      does this file look like mine?
-``summarize``  the runs in it, as few bytes as will do (``deep=False``) or with everything counted (``deep=True``)
-``read``       the spans of one run, everything new since a cursor (loading is tailing from the start)
-``body``       everything that the source says about one span, when somebody looks at it
+``summarize``  the runs in it, from as few bytes as possible (``deep=False``) or with everything counted (``deep=True``)
+``open``       a reader of one run: each `Reader.more` returns what is new (loading is tailing from the start)
+``body``       everything that the source says about one span, when its detail is shown
 
-A format only translates. It computes no depth, order, totals or display text, starts no thread and keeps no state
-between calls (what it must remember while following a file is in its cursor). docs/writing-a-format.md shows how.
+A format only translates. It computes no depth, order, totals or display text and starts no thread. The format itself
+keeps no state; a reader holds that of the one run that it reads. docs/writing-a-format.md shows how.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import PurePath
 from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
@@ -22,7 +22,7 @@ from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSumma
 from tracetui.sources.base import File
 
 Cursor = Any
-"""Where a format left off reading. Opaque to everybody else; must be immutable."""
+"""Where a `CursorReader` stopped. Immutable."""
 START: Final[Cursor] = None
 
 CERTAIN: Final = 100
@@ -30,7 +30,7 @@ NO: Final = 0
 
 
 class Chunk(msgspec.Struct, frozen=True, kw_only=True):
-    """What one `Format.read` found.
+    """What one `Reader.more` found.
 
     Span ids are unique within a run: a span whose id is known already is a newer version of it. One is given again
     whenever anything about it, its body included, has changed. `header` and `body` are complete as of now and replace
@@ -45,7 +45,34 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     reset: bool = False
     """The file was rewritten: forget what was read before, this chunk is the whole new beginning."""
     done: bool = True
-    """False: there is more to read at once; call again with `cursor`."""
+    """False: there is more to read; call again."""
+
+
+@runtime_checkable
+class Reader(Protocol):
+    """Reads one run and follows it as its file grows. Used by one thread at a time."""
+
+    def more(self, file: File) -> Chunk:
+        """Everything of the run that is new since the last call, at most about 50 ms worth.
+
+        `file` is the run's file as it is now. If it was rewritten, cut or replaced, it is read from its start and the
+        chunk says ``reset=True``. An unfinished last line waits in the file. Where nothing is new, the call is cheap.
+        Raises `FormatError` if nothing can be read, `OSError` if the file cannot be; a later call goes on from there.
+        """
+        ...
+
+
+class CursorReader:
+    """The `Reader` of a format that keeps its state in an immutable cursor: its ``read(file, ref, cursor)``."""
+
+    def __init__(self, read: Callable[[File, RunRef, Cursor], Chunk], ref: RunRef) -> None:
+        self._read, self._ref = read, ref
+        self._cursor = START
+
+    def more(self, file: File) -> Chunk:
+        chunk = self._read(file, self._ref, self._cursor)
+        self._cursor = chunk.cursor
+        return chunk
 
 
 @runtime_checkable
@@ -72,16 +99,12 @@ class Format(Protocol):
         """
         ...
 
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """Everything of run `ref` that is new since `cursor`, at most about 50 ms worth.
-
-        A rewritten, shrunk or replaced file is read from its start with ``reset=True``. A trailing half line waits in
-        the file. Asking again where nothing came is cheap. Raises `FormatError` if nothing can be read.
-        """
+    def open(self, file: File, ref: RunRef) -> Reader:
+        """A reader of run `ref` that has read nothing yet."""
         ...
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """Everything about `span` (one that `read` made). Raises `FormatError` if the source changed meanwhile."""
+        """Everything about `span` (one that a reader made). Raises `FormatError` if the source changed meanwhile."""
         ...
 
 
@@ -101,7 +124,7 @@ class Forking(Protocol):
 class Composed(Protocol):
     """What a format may have besides: some of its runs are in several files.
 
-    A run is listed under one of them, its main file, and `Format.read` of that reads the others (`File.folder`,
+    A run is listed under one of them, its main file, and the reader of that reads the others (`File.folder`,
     `File.other`) on as well. Whoever meets one of the others asks `whole_of`, and looks at the main file instead.
     """
 

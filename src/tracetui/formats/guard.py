@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import START, Chunk, Cursor, Forking, Format, Homed, is_composed
+from tracetui.formats.base import Chunk, Forking, Format, Homed, Reader, is_composed
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import BudgetSpent, File, reason_of
 
@@ -62,10 +62,19 @@ def summarize(fmt: Format, file: File, *, deep: bool) -> Iterator[RunSummary | P
             yield item
 
 
-def read(fmt: Format, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-    """`Format.read`."""
+def open_reader(fmt: Format, file: File, ref: RunRef) -> Reader:
+    """`Format.open`."""
     with BOUNDARY:
-        chunk = _expect(Chunk, fmt.read(file, ref, cursor), "read")
+        reader = fmt.open(file, ref)
+        if not isinstance(reader, Reader):
+            raise TypeError(f"open returned {type(reader).__name__}")
+        return reader
+
+
+def more(fmt: Format, reader: Reader, file: File) -> Chunk:
+    """`Reader.more`."""
+    with BOUNDARY:
+        chunk = _expect(Chunk, reader.more(file), "more")
         if not _is_built_in(type(fmt)):
             _check_chunk(fmt, chunk)
         return chunk
@@ -148,12 +157,12 @@ def _expect_each(kind: type[_T], values: Iterable[_T], method: str) -> Sequence[
 
 def _check_chunk(fmt: Format, chunk: Chunk) -> None:
     for span in chunk.spans:
-        _check_fields(fmt, _expect(Span, span, "read"))
+        _check_fields(fmt, _expect(Span, span, "more"))
     for problem in chunk.problems:
-        _check_fields(fmt, _expect(Problem, problem, "read"))
+        _check_fields(fmt, _expect(Problem, problem, "more"))
     for value, kind in ((chunk.header, Header), (chunk.body, RunBody)):
         if value is not None:
-            _check_fields(fmt, _expect(kind, value, "read"))
+            _check_fields(fmt, _expect(kind, value, "more"))
 
 
 _S = TypeVar("_S", bound=msgspec.Struct)

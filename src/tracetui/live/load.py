@@ -7,7 +7,8 @@ from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.formats.base import START, Chunk, Format
+from tracetui.formats.base import Chunk, Format
+from tracetui.formats.base import Reader as FormatReader
 from tracetui.formats.guard import problem_of
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
@@ -40,7 +41,7 @@ class Reader:
         self._builder = RunBuilder(ref, self._body)
         self._masked: tuple[RunBody, RunBody] | None = None
         """What the trace says about the run as a whole, and the same masked."""
-        self._cursor = START
+        self._reader: FormatReader | None = None
         self._kept: dict[str, Any] = {} if kept is None else kept
         self._shares = kept is not None
         self._file: tuple[float, bool] = (0.0, False)
@@ -74,7 +75,9 @@ class Reader:
                 if self._shares:
                     file.memo[KEPT] = self._kept
                 try:
-                    chunk = guard.read(self._format, file, self.ref, self._cursor)
+                    if self._reader is None:
+                        self._reader = guard.open_reader(self._format, file, self.ref)
+                    chunk = guard.more(self._format, self._reader, file)
                 finally:  # also of a file that cannot be read it is to be known whether somebody writes to it
                     self._file = file.stat.mtime, file.moving
             with guard.BOUNDARY:
@@ -86,7 +89,7 @@ class Reader:
             self.failure, self.more = problem_of(self.ref.path, error), False
             return before != (self._file, self.more, self.failure)
         self.failure = None
-        self._cursor, self.more = chunk.cursor, not chunk.done
+        self.more = not chunk.done
         return changed or before != (self._file, self.more, self.failure)
 
     def _take(self, chunk: Chunk) -> bool:

@@ -1,4 +1,4 @@
-"""Files while they are written: what a reader with a cursor knows at every stop is what a fresh reader finds."""
+"""Files while they are written: what a reader that follows knows at every stop is what a fresh reader finds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from random import Random
 from typing import Any, Final
 
-from tracetui.formats.base import START, Format
+from tracetui.formats.base import Format, Reader
 from tracetui.formats.hypergraph.rows import quoted
 from tracetui.model import RunRef, Status, StatusSource
 from tracetui.model.run import GOING_ON
@@ -28,7 +28,7 @@ class Follower:
     def __init__(self, fmt: Format, ref: RunRef) -> None:
         self._format = fmt
         self._growing = Growing(fmt, ref)
-        self._cursor = START
+        self._reader: Reader | None = None
         self._spans: dict[str, Any] = {}
         self.ref = ref
         self.resets = 0
@@ -41,7 +41,8 @@ class Follower:
         while not done:
             with LocalSource().open(self.ref.path) as file:
                 try:
-                    chunk = self._format.read(file, self.ref, self._cursor)
+                    self._reader = self._reader or self._format.open(file, self.ref)
+                    chunk = self._reader.more(file)
                 except ALLOWED:
                     return
                 if chunk.reset:
@@ -51,7 +52,7 @@ class Follower:
                 for span in chunk.spans:
                     self._spans[span.id] = {**plain(span), "body": plain(self._format.body(file, self.ref, span))}
             self._growing.take(chunk)
-            self._cursor, done = chunk.cursor, chunk.done
+            done = chunk.done
 
     def check(self, where: str) -> None:
         """Compare with a fresh reader, if that can read the file. Raises `AssertionError`."""

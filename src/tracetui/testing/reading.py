@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 from typing import Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import NO, START, Chunk, Format
+from tracetui.formats.base import NO, Chunk, Format, Reader
 from tracetui.model import Body, Run, RunRef, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalSource
@@ -30,7 +30,7 @@ class Growing:
         self._format = fmt
         self._ref = ref
         self._builder = RunBuilder(ref, self._load)
-        self._cursor = START
+        self._reader: Reader | None = None
 
     def read(self, *, whole: bool = True) -> None:
         """Read all that is there now. Only a file that is not `whole` may be unreadable."""
@@ -38,7 +38,8 @@ class Growing:
         while not done:
             with LocalSource().open(self._ref.path) as file:
                 try:
-                    chunk = self._format.read(file, self._ref, self._cursor)
+                    self._reader = self._reader or self._format.open(file, self._ref)
+                    chunk = self._reader.more(file)
                 except ALLOWED:
                     if whole:
                         raise
@@ -51,7 +52,6 @@ class Growing:
         if chunk.reset:
             self._builder.reset()
         self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-        self._cursor = chunk.cursor
 
     def run(self) -> Run:
         """The run as known so far."""

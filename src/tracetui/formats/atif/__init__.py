@@ -18,7 +18,7 @@ from tracetui.formats.atif.reading import Mark, Reading, read_again
 from tracetui.formats.atif.run import counted, header_of, model_of, run_body
 from tracetui.formats.atif.trial import result_of
 from tracetui.formats.atif.words import opening_of
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import top_names
 from tracetui.formats.whole import whole
 from tracetui.model import Body, Header, Operation, Problem, RunRef, RunSummary, Span
@@ -56,6 +56,9 @@ class Atif:
         if any(span.operation is Operation.UNKNOWN for span in reading.spans):  # how many bytes they have is to be told
             reading = Reading(file, data)
         yield _summary(ref, reading, file)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk, out of all its files. Nothing while they stay as they were."""

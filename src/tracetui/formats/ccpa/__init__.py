@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from itertools import chain
 from typing import Any, Final
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.ccpa.body import body_of
 from tracetui.formats.ccpa.count import count
 from tracetui.formats.ccpa.records import KINDS, At, content_text, end_word, kind_of
@@ -62,6 +62,9 @@ class Ccpa:
             yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
             return
         yield self._full(file, ref)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""

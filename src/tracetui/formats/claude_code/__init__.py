@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.claude_code.agents import session_of
 from tracetui.formats.claude_code.body import body_of
 from tracetui.formats.claude_code.count import count
@@ -62,6 +62,9 @@ class ClaudeCode:
             return
         header = header_of(facts, file, whole=deep or file.stat.size <= len(file.head), size=size)
         yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         return read_on(file, cursor)

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.codex.body import body_of
 from tracetui.formats.codex.count import count
 from tracetui.formats.codex.quick import skim
@@ -58,6 +58,9 @@ class Codex:
             yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
             return
         yield self._full(file, ref)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.copilot.body import body_of
 from tracetui.formats.copilot.count import count
 from tracetui.formats.copilot.quick import skim
@@ -58,6 +58,9 @@ class Copilot:
         if not taken and (run.problems or not file.moving):
             raise nothing_in(run, "it does not end")
         yield run.summary
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """What came since `cursor`; a complete event on a last line without newline is read ahead of time."""

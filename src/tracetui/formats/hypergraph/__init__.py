@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.hypergraph import db as database
 from tracetui.formats.hypergraph import runlog
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
@@ -46,6 +46,9 @@ class Hypergraph:
         if _is_database(file):
             return database.summarize(file, self.name, deep=deep)
         return runlog.summarize(file, self.name, deep=deep)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """A database in pieces, a dump at once."""

@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import top_names
 from tracetui.formats.inspect_ai.body import body_of
 from tracetui.formats.inspect_ai.document_log import open_log
@@ -79,6 +79,9 @@ class Inspect:
                 yield _counted(file, ref, told.header, told)
             else:
                 yield _quick(file, ref, header_of(task, entry, entry.told))
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """All of a run in one chunk, once the log has it. Nothing while what it says of the run stays the same."""

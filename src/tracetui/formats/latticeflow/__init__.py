@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.latticeflow import bodies, files, runs
 from tracetui.formats.latticeflow.files import Document
 from tracetui.formats.latticeflow.outline import outline
@@ -47,6 +47,9 @@ class LatticeFlow:
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         for found in files.documents(file):
             yield found if isinstance(found, Problem) else _summary(file, found, deep=deep)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         if cursor is not START and cursor.current and cursor.stat == file.stat:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.opencode import db, export, listing, store
 from tracetui.formats.opencode.parts import whole_of
 from tracetui.formats.opencode.rows import TABLES
@@ -34,6 +34,9 @@ class Opencode:
         if _is_database(file):
             return listing.summarize(file, self.name, deep=deep)
         return export.summarize(file, self.name) if _is_export(file) else store.summarize(file, self.name)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """A database in pieces, all else at once."""

@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import top_names
 from tracetui.formats.otlp.body import body_of
 from tracetui.formats.otlp.counting import Count, counted
@@ -61,6 +61,9 @@ class Otlp:
         for key in listed:
             yield self._listed(file, count, key)
         yield from problems
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""

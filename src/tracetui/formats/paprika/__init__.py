@@ -14,7 +14,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import top_names
 from tracetui.formats.paprika import record as record_file
 from tracetui.formats.paprika import v0
@@ -95,6 +95,9 @@ class Paprika:
             if tally.unknown and not record.places:  # how many bytes they have is to be told
                 tally = tally_of(_load(data, file.path), header)
         yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=not header.ended and file.moving)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk, in slices if it has very many steps; nothing while the file stays as it was."""

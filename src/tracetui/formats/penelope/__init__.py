@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import decode, strict, top_names
 from tracetui.formats.penelope.body import body_of
 from tracetui.formats.penelope.result import TURNS, Result, header_of, is_criterion
@@ -62,6 +62,9 @@ class Penelope:
         builder = RunBuilder(ref, lambda span: Body())
         builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
         yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """The whole run in one chunk: the file is one JSON object. Nothing while it stays as it was."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Final
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.counting import regular
 from tracetui.formats.pi.body import body_of
 from tracetui.formats.pi.count import count
@@ -56,6 +56,9 @@ class Pi:
             yield self._full(file, ref)
             return
         yield summary_of(ref, header_of(facts, file), tally, modified_at=file.stat.mtime, moving=file.moving)
+
+    def open(self, file: File, ref: RunRef) -> CursorReader:
+        return CursorReader(self.read, ref)
 
     def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
         """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
