@@ -1,0 +1,324 @@
+"""Typed records: a format declares each kind of record once, as a msgspec Struct; this decodes records into them.
+
+Decoding is strict and fast: every field is known and has the type that the Struct declares. Where that fails,
+`loosen` converts the record field by field, replaces values of other types by their defaults and counts unknown and
+mistyped fields, as ``KIND.FIELD``. Long texts and arguments are declared `msgspec.Raw` and decoded where they are used.
+
+A Struct that has a class variable ``known`` (names of further known fields, between blanks) is closed: its unknown
+fields are counted under its tag. Any other Struct is open: its unknown fields are ignored here. All are shown in the
+detail of the span.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from functools import cache
+from math import inf
+from sys import float_info
+from types import UnionType
+from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get_origin
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode, skippable
+from tracetui.model.ledger import MORE_KINDS
+from tracetui.model.tally import NAME_LENGTH
+
+NULL: Final = msgspec.Raw(b"null")
+Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
+"""A whole number that can count something: not negative, and exact in JavaScript (below 2⁵³)."""
+Whole = Annotated[int, msgspec.Meta(gt=-(1 << 63), lt=1 << 63)]
+"""A whole number of at most 64 bits."""
+Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
+"""A number that is neither infinite nor NaN."""
+Loose = bool | int | float | str | list[Any] | None
+"""What may stand where an object is expected, without being counted as mistyped: ``Details | Loose``."""
+
+Unknown = dict[str, int]
+"""How often each unknown or mistyped field was met, by ``KIND.FIELD``."""
+
+_MOST: Final = 1_000
+"""Unknown fields that are counted apart; any beyond are counted together."""
+_UNIONS: Final = (Union, UnionType)
+_T = TypeVar("_T")
+_MISSING: Final = object()
+
+
+class Schema(Generic[_T]):
+    """Decodes records into one of the Structs `kinds`, which their tag tells apart.
+
+    A record of another kind, or of none, becomes `other`, a Struct without a tag.
+    """
+
+    def __init__(self, kinds: Any, other: type[_T] | None = None) -> None:
+        """`kinds` is a Struct or a union of tagged ones."""
+        self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
+        self._strict: Callable[[bytes], _T] = msgspec.json.Decoder(_closed(kinds)).decode
+
+    def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
+        """The record in `data`; else None and the value there; and a note if it had to be read leniently.
+
+        Raises `FormatError` for what is not JSON.
+        """
+        try:
+            if not data.isascii() or len(data) > 4000:
+                skippable(data)
+            return self._strict(data), None, None
+        except (ValueError, RecursionError):
+            value, note = decode(data)
+        if not isinstance(value, dict):
+            return None, value, note
+        return loosen(value, self._type, unknown), None, note
+
+    def convert(self, value: Any, unknown: Unknown) -> _T:
+        """The record that `value`, decoded JSON, is. The default one for what is not an object."""
+        found: _T = loosen(value if isinstance(value, dict) else {}, self._type, unknown)
+        return found
+
+
+class Field(Generic[_T]):
+    """Decodes one field that was kept as it is written (`msgspec.Raw`)."""
+
+    def __init__(self, kind: Any) -> None:
+        self._type = kind
+        self._strict: Callable[[Any], _T] = msgspec.json.Decoder(kind).decode
+
+    def value(self, raw: msgspec.Raw, unknown: Unknown | None = None) -> _T:
+        """The value; what has another type is replaced by the default, and counted in `unknown`."""
+        try:
+            return self._strict(raw)
+        except (ValueError, RecursionError):
+            found: _T = loosen(plain(raw), self._type, {} if unknown is None else unknown)
+            return found
+
+
+def plain(raw: msgspec.Raw) -> Any:
+    """The value of a field that was kept as it is written; None if it cannot be decoded."""
+    try:
+        return msgspec.json.decode(raw)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        return decode(bytes(raw))[0]
+    except FormatError:
+        return None
+
+
+def tag_of(record: msgspec.Struct) -> str:
+    """The kind of a record as its tag says it; empty for a Struct without a tag."""
+    return str(record.__struct_config__.tag or "")
+
+
+def loosen(value: Any, kind: Any, unknown: Unknown) -> Any:
+    """`value`, decoded JSON, as `kind`: each field that has the declared type, defaults for all others."""
+    found = _loose(value, kind, unknown)
+    return _default(kind) if found is _MISSING else found
+
+
+# ---- lenient conversion
+
+
+def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
+    """The value as `kind`, or `_MISSING` if it has another type."""
+    kinds, other = _members(kind)
+    if isinstance(value, dict):
+        struct = _struct_for(value, kinds) or other
+        if struct is not None:
+            return _record(value, struct, unknown)
+    elif isinstance(value, list):
+        item = next((get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)), Any)
+        if item is not Any and msgspec.Raw not in kinds:
+            items = [_loose(one, item, unknown) for one in value]
+            return [_default(item) if one is _MISSING else one for one in items]
+    if msgspec.Raw in kinds:
+        return _raw(value)
+    if isinstance(value, float) and not -inf < value < inf:
+        return _MISSING
+    for one in kinds:
+        if one is Any:
+            return value
+    try:
+        return msgspec.convert(value, _without_structs(kinds))
+    except (ValueError, TypeError, RecursionError, OverflowError):
+        return _MISSING
+
+
+def _record(value: dict[str, Any], struct: type[msgspec.Struct], unknown: Unknown) -> Any:
+    shape = _shape(struct)
+    given: dict[str, Any] = {}
+    for name, one in value.items():
+        field = shape.fields.get(name)
+        if field is None:
+            if shape.known is not None and name not in shape.known:
+                count(unknown, f"{shape.kind}.{name}")
+            continue
+        found = _loose(one, field[1], unknown)
+        if found is not _MISSING:
+            given[field[0]] = found
+        elif one is not None and shape.known is not None:
+            count(unknown, f"{shape.kind}.{name}")
+    for name, kind in shape.required.items():
+        if name not in given:
+            given[name] = _default(kind)
+    return struct(**given)
+
+
+def count(unknown: Unknown, name: str) -> None:
+    """Count one unknown field."""
+    name = name[:NAME_LENGTH]
+    if name not in unknown and len(unknown) >= _MOST:
+        name = MORE_KINDS
+    unknown[name] = unknown.get(name, 0) + 1
+
+
+class _Shape:
+    """What `_record` must know of a Struct."""
+
+    def __init__(self, struct: type[msgspec.Struct]) -> None:
+        config, declared = struct.__struct_config__, msgspec.structs.fields(struct)
+        self.kind = str(config.tag or struct.__name__.lower())
+        self.fields = {one.encode_name: (one.name, one.type) for one in declared}
+        self.required = {one.name: one.type for one in declared if one.required}
+        names: str | None = getattr(struct, "known", None)
+        self.known = None if names is None else frozenset((*names.split(), *self.fields, config.tag_field or ""))
+
+
+@cache
+def _shape(struct: type[msgspec.Struct]) -> _Shape:
+    return _Shape(struct)
+
+
+def _struct_for(value: dict[str, Any], kinds: tuple[Any, ...]) -> type[msgspec.Struct] | None:
+    """The Struct among `kinds` that an object is meant for: that of its tag, or the only one."""
+    for one in kinds:
+        if isinstance(one, type) and issubclass(one, msgspec.Struct):
+            config = one.__struct_config__
+            if config.tag_field is None or value.get(config.tag_field) == config.tag:
+                return one
+    return None
+
+
+def _members(kind: Any) -> tuple[tuple[Any, ...], Any]:
+    """The types of a union, and what stands for objects of other kinds."""
+    try:
+        return _known_members(kind)
+    except TypeError:  # not hashable
+        return _find_members(kind)
+
+
+def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
+    if get_origin(kind) in _UNIONS:
+        parts = [_find_members(one) for one in get_args(kind)]
+        other = next((one for _, one in parts if one is not None), None)
+        return tuple(one for members, _ in parts for one in members), other
+    if get_origin(kind) is Annotated:
+        inner, *metas = get_args(kind)
+        extra = next((meta.extra for meta in metas if isinstance(meta, msgspec.Meta) and meta.extra), None)
+        if extra is not None:
+            return _find_members(inner)[0], extra["other"]
+    return (kind,), None
+
+
+_known_members = cache(_find_members)
+
+
+def _without_structs(kinds: tuple[Any, ...]) -> Any:
+    scalars = [one for one in kinds if not (isinstance(one, type) and issubclass(one, msgspec.Struct))]
+    found = scalars[0] if scalars else None
+    for one in scalars[1:]:
+        found |= one
+    return found
+
+
+def _default(kind: Any) -> Any:
+    """What stands for a value of another type where one is required."""
+    kinds, other = _members(kind)
+    if type(None) in kinds:
+        return None
+    for one in (other, *kinds):
+        if isinstance(one, type) and issubclass(one, msgspec.Struct):
+            return _record({}, one, {})
+        if get_origin(one) is list:
+            return []
+    return NULL if msgspec.Raw in kinds else get_origin_type(kinds[0])()
+
+
+def get_origin_type(kind: Any) -> Any:
+    """The class behind ``Annotated[int, …]`` or ``dict[str, int]``."""
+    while get_origin(kind) is Annotated:
+        kind = get_args(kind)[0]
+    return get_origin(kind) or kind
+
+
+def _raw(value: Any) -> Any:
+    try:
+        return msgspec.Raw(json.dumps(value).encode())
+    except (RecursionError, ValueError, TypeError):
+        return _MISSING
+
+
+# ---- closed Structs
+
+
+def tagged(*kinds: Any, other: Any) -> Any:
+    """A union of tagged Structs, and `other` for objects of any other kind, as the type of a field."""
+    found = kinds[0]
+    for one in kinds[1:]:
+        found |= one
+    return Annotated[found, msgspec.Meta(extra={"other": other})]
+
+
+def _closed(kind: Any) -> Any:
+    """The type with each Struct that has ``known`` replaced by one that refuses unknown fields."""
+    origin = get_origin(kind)
+    if origin is Annotated:
+        inner, *metas = get_args(kind)
+        metas = [meta for meta in metas if not (isinstance(meta, msgspec.Meta) and meta.extra)]
+        return Annotated[_closed(inner), *metas] if metas else _closed(inner)
+    if origin in _UNIONS:
+        members = [_closed(one) for one in get_args(kind)]
+        found = members[0]
+        for one in members[1:]:
+            found |= one
+        return found
+    if origin is list and get_args(kind):
+        return list[_closed(get_args(kind)[0])]  # type: ignore[misc]
+    if isinstance(kind, type) and issubclass(kind, msgspec.Struct):
+        return _closed_struct(kind)
+    return kind
+
+
+@cache
+def _closed_struct(kind: type[msgspec.Struct]) -> type[msgspec.Struct]:
+    config, declared = kind.__struct_config__, msgspec.structs.fields(kind)
+    fields: list[Any] = []
+    for one in declared:
+        closed = _closed(one.type)
+        if closed is not one.type and closed != one.type:
+            fields.append((one.name, closed) if one.required else (one.name, closed, _field_default(one)))
+    names: str | None = getattr(kind, "known", None)
+    if names is None and not fields:
+        return kind
+    own = {one.encode_name for one in declared}
+    extra = sorted({*(names or "").split()} - own - {config.tag_field or ""})
+    renamed = {one.name: one.encode_name for one in declared}
+    fields += [(f"known_{i}", msgspec.Raw, NULL) for i in range(len(extra))]
+    return msgspec.defstruct(
+        kind.__name__,
+        fields,
+        bases=(kind,),
+        rename={**renamed, **{f"known_{i}": name for i, name in enumerate(extra)}},
+        tag=config.tag,
+        tag_field=config.tag_field,
+        forbid_unknown_fields=names is not None,
+        kw_only=True,
+        gc=False,
+    )
+
+
+def _field_default(field: Any) -> Any:
+    if field.default_factory is not msgspec.NODEFAULT:
+        return msgspec.field(default_factory=field.default_factory)
+    return field.default
