@@ -20,7 +20,7 @@ from tracetui.formats.atif.trial import result_of
 from tracetui.formats.atif.words import opening_of
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import top_names
-from tracetui.formats.whole import whole
+from tracetui.formats.document import whole
 from tracetui.model import Body, Header, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File

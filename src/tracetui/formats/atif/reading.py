@@ -14,9 +14,9 @@ from tracetui.formats.atif.parts import CONTINUED, Folders
 from tracetui.formats.atif.spans import AGENT, REF, Scope, answers_of, calls_of, refs_of, spans_of
 from tracetui.formats.atif.trial import RESULT, has_trial, result_of
 from tracetui.formats.atif.words import opening_of
+from tracetui.formats.document import Whole, unchanged, whole
 from tracetui.formats.scalars import mapping, sequence, word
 from tracetui.formats.scalars import whole as whole_number
-from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import PREVIEW, Operation, Problem, Span, Status, StatusSource, Usage
 from tracetui.sources.base import File, reason_of
 

@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
+from tracetui.formats.document import Whole, whole
 from tracetui.formats.scalars import mapping, number, word
-from tracetui.formats.whole import Whole, whole
 from tracetui.model import PREVIEW
 from tracetui.sources.base import File, LinkLost
 

@@ -15,11 +15,11 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
 from tracetui.formats.decode import decode
+from tracetui.formats.document import unchanged, whole
 from tracetui.formats.hypergraph.rows import integer
 from tracetui.formats.hypergraph.runs import error_type
 from tracetui.formats.kept import once
 from tracetui.formats.scalars import number, text
-from tracetui.formats.whole import unchanged, whole
 from tracetui.model import (
     PREVIEW,
     Body,

@@ -11,13 +11,13 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk, Cursor
 from tracetui.formats.decode import decode, strict, top_names
+from tracetui.formats.document import unchanged, whole
 from tracetui.formats.opencode.body import body_of, changed, rendered
 from tracetui.formats.opencode.records import At, Message, Part, Record, info_of, part_with
 from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
 from tracetui.formats.opencode.spans import KINDS, tell
 from tracetui.formats.scalars import without, word
-from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import HEAD_SIZE, File

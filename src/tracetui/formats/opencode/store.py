@@ -15,6 +15,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk, Cursor
 from tracetui.formats.decode import top_names
+from tracetui.formats.document import Whole, unchanged, whole
 from tracetui.formats.opencode.body import body_of, changed
 from tracetui.formats.opencode.parts import kind_of, listed_in, stem_of
 from tracetui.formats.opencode.records import At, Info, Message, Part, Record, info_of, part_with, record_of
@@ -22,7 +23,6 @@ from tracetui.formats.opencode.run import header_of_tree, run_body
 from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
 from tracetui.formats.opencode.spans import alone, tell
 from tracetui.formats.scalars import child, word
-from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File, Stat, is_file_name, reason_of

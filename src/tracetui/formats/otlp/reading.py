@@ -8,6 +8,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
+from tracetui.formats.document import unchanged, whole
 from tracetui.formats.lines import Line
 from tracetui.formats.otlp.documents import is_document, parts_of
 from tracetui.formats.otlp.header import body_of_run, header_of
@@ -17,7 +18,6 @@ from tracetui.formats.otlp.records import (
 )
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import Place, Reader, parse, read_on
-from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Header, RunBody
 from tracetui.sources.base import File
 

@@ -16,6 +16,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import top_names
+from tracetui.formats.document import Whole, unchanged, whole
 from tracetui.formats.paprika import record as record_file
 from tracetui.formats.paprika import v0
 from tracetui.formats.paprika.about import id_problems, run_body
@@ -25,7 +26,6 @@ from tracetui.formats.paprika.quick import Start, first_steps, quick_facts, star
 from tracetui.formats.paprika.record import Record
 from tracetui.formats.paprika.run import first_prompt, header_of, tally_of
 from tracetui.formats.paprika.spans import At, spans_of
-from tracetui.formats.whole import Whole, unchanged, whole
 from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat

@@ -15,13 +15,13 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
 from tracetui.formats.decode import decode, strict, top_names
+from tracetui.formats.document import unchanged, whole
 from tracetui.formats.penelope.body import body_of
 from tracetui.formats.penelope.result import TURNS, Result, header_of, is_criterion
 from tracetui.formats.penelope.run import run_body
 from tracetui.formats.penelope.spans import At, spans_of, started_at, timings_of
 from tracetui.formats.penelope.turns import Record, Turn, turns_of
 from tracetui.formats.scalars import sequence
-from tracetui.formats.whole import unchanged, whole
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span, Status
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File

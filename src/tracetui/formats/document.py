@@ -1,12 +1,13 @@
-"""The cursor of formats that read a file as a whole: nothing new while it stays as it was."""
+"""JSON documents: read as a whole, and again whenever the file changes."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from zlib import crc32
 
 import msgspec
 
-from tracetui.formats.base import Cursor
+from tracetui.formats.base import Chunk, Cursor
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
@@ -34,3 +35,24 @@ def unchanged(file: File, cursor: Cursor) -> Whole | None:
         return cursor
     found = whole(file, data := file.read_all())
     return found if crc32(data) == cursor.check else None
+
+
+class DocumentReader:
+    """The `Reader` of a run that is one document, which `read` makes a complete chunk of.
+
+    `read` gets the file and all of its bytes; it raises `FormatError` for what cannot be read. What was read before
+    stays until a later version can be read.
+    """
+
+    def __init__(self, read: Callable[[File, bytes], Chunk]) -> None:
+        self._read = read
+        self._version: Whole | None = None
+
+    def more(self, file: File) -> Chunk:
+        if (same := unchanged(file, self._version)) is not None:
+            self._version = same
+            return Chunk()
+        data = file.read_all()
+        chunk = msgspec.structs.replace(self._read(file, data), reset=self._version is not None)
+        self._version = whole(file, data)
+        return chunk
