@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+import msgspec
 import orjson
 
+from tracetui.formats.schema import plain
 from tracetui.model import PREVIEW
 
 _ARGUMENTS: Final = (
@@ -39,6 +41,40 @@ def argument(given: Any, *, tasks: Sequence[str] = ("description", "prompt")) ->
                 value = f"{value[:PREVIEW]}: {task[:PREVIEW]}"
             return value[:PREVIEW]
     return as_json(given) if given else ""
+
+
+class _Telling(msgspec.Struct, gc=False):
+    """The arguments that tell one call from the next, in the order of `_ARGUMENTS`."""
+
+    command: str | None = None
+    pattern: str | None = None
+    file_path: str | None = None
+    path: str | None = None
+    notebook_path: str | None = None
+    url: str | None = None
+    query: str | None = None
+    subagent_type: str | None = None
+    skill: str | None = None
+    description: str | None = None
+    prompt: str | None = None
+
+
+_telling: Final = msgspec.json.Decoder(_Telling).decode
+
+
+def preview_of(raw: msgspec.Raw) -> str:
+    """What `argument` returns for arguments that are kept as they are written, most of which are not decoded."""
+    try:
+        told = _telling(raw)
+    except (ValueError, RecursionError):
+        return argument(plain(raw))
+    if told.command is not None:
+        return told.command[:PREVIEW]
+    for name in _ARGUMENTS:
+        value = getattr(told, name)
+        if value is not None:
+            return value[:PREVIEW] if name != "subagent_type" else argument(plain(raw))
+    return argument(plain(raw))
 
 
 def as_json(value: Any) -> str:

@@ -13,8 +13,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, reduce
 from math import inf
+from operator import or_
 from sys import float_info
 from types import UnionType
 from typing import Annotated, Any, Final, Generic, TypeVar, Union, get_args, get_origin
@@ -55,7 +56,9 @@ class Schema(Generic[_T]):
     def __init__(self, kinds: Any, other: type[_T] | None = None) -> None:
         """`kinds` is a Struct or a union of tagged ones."""
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
-        self._strict: Callable[[bytes], _T] = msgspec.json.Decoder(_closed(kinds)).decode
+        self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(_closed(kinds)).decode
+        """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
+        `RecursionError`. Does not see what `tracetui.formats.decode.skippable` checks."""
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
@@ -65,7 +68,7 @@ class Schema(Generic[_T]):
         try:
             if not data.isascii() or len(data) > 4000:
                 skippable(data)
-            return self._strict(data), None, None
+            return self.strict(data), None, None
         except (ValueError, RecursionError):
             value, note = decode(data)
         if not isinstance(value, dict):
@@ -136,11 +139,13 @@ def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
         return _raw(value)
     if isinstance(value, float) and not -inf < value < inf:
         return _MISSING
-    for one in kinds:
-        if one is Any:
-            return value
+    if Any in kinds:
+        return value
+    scalars = [one for one in kinds if not (isinstance(one, type) and issubclass(one, msgspec.Struct))]
+    if not scalars:
+        return _MISSING
     try:
-        return msgspec.convert(value, _without_structs(kinds))
+        return msgspec.convert(value, reduce(or_, scalars))
     except (ValueError, TypeError, RecursionError, OverflowError):
         return _MISSING
 
@@ -224,14 +229,6 @@ def _find_members(kind: Any) -> tuple[tuple[Any, ...], Any]:
 _known_members = cache(_find_members)
 
 
-def _without_structs(kinds: tuple[Any, ...]) -> Any:
-    scalars = [one for one in kinds if not (isinstance(one, type) and issubclass(one, msgspec.Struct))]
-    found = scalars[0] if scalars else None
-    for one in scalars[1:]:
-        found |= one
-    return found
-
-
 def _default(kind: Any) -> Any:
     """What stands for a value of another type where one is required."""
     kinds, other = _members(kind)
@@ -264,10 +261,7 @@ def _raw(value: Any) -> Any:
 
 def tagged(*kinds: Any, other: Any) -> Any:
     """A union of tagged Structs, and `other` for objects of any other kind, as the type of a field."""
-    found = kinds[0]
-    for one in kinds[1:]:
-        found |= one
-    return Annotated[found, msgspec.Meta(extra={"other": other})]
+    return Annotated[reduce(or_, kinds), msgspec.Meta(extra={"other": other})]
 
 
 def _closed(kind: Any) -> Any:
@@ -278,11 +272,7 @@ def _closed(kind: Any) -> Any:
         metas = [meta for meta in metas if not (isinstance(meta, msgspec.Meta) and meta.extra)]
         return Annotated[_closed(inner), *metas] if metas else _closed(inner)
     if origin in _UNIONS:
-        members = [_closed(one) for one in get_args(kind)]
-        found = members[0]
-        for one in members[1:]:
-            found |= one
-        return found
+        return reduce(or_, map(_closed, get_args(kind)))
     if origin is list and get_args(kind):
         return list[_closed(get_args(kind)[0])]  # type: ignore[misc]
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct):

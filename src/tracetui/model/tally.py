@@ -17,6 +17,11 @@ from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 CONTAINERS: Final = frozenset({Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW, Operation.TURN})
 """Operations whose usage and time repeat those of the spans below them."""
 
+_CHAT: Final = Operation.CHAT
+_EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
+_UNKNOWN: Final = Operation.UNKNOWN
+_ERROR: Final = Status.ERROR
+
 NO_USAGE: Final = Usage()
 MOST_NAMES: Final = 64
 """So many names of a kind are kept of a run: the first ones in alphabetical order, so that it matters not which came
@@ -61,24 +66,26 @@ class Tally(msgspec.Struct, kw_only=True):
         operation = span.operation
         if span.is_step:
             self.steps += 1
-        if operation is Operation.CHAT:
+        if operation is _CHAT:
             self.llm_calls += 1
-        elif operation is Operation.EXECUTE_TOOL:
+        elif operation is _EXECUTE_TOOL:
             self.tool_calls += 1
-            keep(self.tools, span.name)
+            if span.name not in self.tools:
+                keep(self.tools, span.name)
         elif span.is_node:
             keep(self.nodes, span.name)
-        elif operation is Operation.UNKNOWN:
+        elif operation is _UNKNOWN:
             self.unread += size_of(span.at) or 0
             kind = span.name[:NAME_LENGTH]
             self.unknown[kind] = self.unknown.get(kind, 0) + 1
-        if span.model is not None:
+        if span.model is not None and span.model not in self.models:
             keep(self.models, span.model)
+        failed = span.status is _ERROR
         if operation not in CONTAINERS:
             if span.usage is not None:
-                self.usage = self.usage + span.usage
-            self.ends_in_error = span.status is Status.ERROR
-        if span.status is Status.ERROR:
+                self.usage += span.usage
+            self.ends_in_error = failed
+        if failed:
             self.errors += 1
             if self.first_error is None or (self.first_error.message == "" and span.error is not None):
                 error = span.error
@@ -89,7 +96,7 @@ class Tally(msgspec.Struct, kw_only=True):
         if start is not None and -inf < start < inf:
             if self.first_start is None or start < self.first_start:
                 self.first_start = start
-            end = start + max(0.0, span.duration_ms or 0.0) / 1000
+            end = start + span.duration_ms / 1000 if span.duration_ms and span.duration_ms > 0 else start
             if self.last_end is None or end > self.last_end:
                 self.last_end = end
 

@@ -17,10 +17,44 @@ class Tree:
     """
 
     def __init__(self, by_id: Mapping[str, Span], *, by_start: bool = False) -> None:
-        children: dict[str, list[Span]] = {}
-        roots: list[Span] = []
         self._missing: set[str] = set()
         self._orphans = self._cut = 0
+        self._by_start = by_start
+        self.spans: list[Span] = []
+        self.depths: list[int] = []
+        self._sizes: list[int] = []
+        self._open: list[int] = []
+        """Positions of the last span and its ancestors, top first."""
+        self.index: dict[str, int] = {}
+        if by_start or not self._append_all(by_id):
+            self._order(by_id)
+
+    def _append_all(self, by_id: Mapping[str, Span]) -> bool:
+        """Put the spans in the order in which they came; False if that is not their pre-order."""
+        depths, index, open_positions, sizes = self.depths, self.index, self._open, self._sizes
+        for position, span in enumerate(by_id.values()):
+            parent, depth = span.parent_id, 0
+            if parent is not None:
+                above = index.get(parent)
+                if above is None:
+                    return False
+                depth = depths[above] + 1
+                if depth > len(open_positions) or open_positions[depth - 1] != above:
+                    return False
+            while len(open_positions) > depth:
+                closed = open_positions.pop()
+                sizes[closed] = position - closed
+            open_positions.append(position)
+            depths.append(depth)
+            sizes.append(1)
+            index[span.id] = position
+        self.spans = list(by_id.values())
+        return True
+
+    def _order(self, by_id: Mapping[str, Span]) -> None:
+        """Order the spans anew."""
+        children: dict[str, list[Span]] = {}
+        roots: list[Span] = []
         for span in by_id.values():
             parent = span.parent_id
             if parent is None:
@@ -30,8 +64,7 @@ class Tree:
             else:
                 self._orphan(parent)
                 roots.append(span)
-        self._by_start = by_start
-        for siblings in (roots, *children.values()) if by_start else ():
+        for siblings in (roots, *children.values()) if self._by_start else ():
             siblings.sort(key=_began)
         self.spans, self.depths = roots, [0] * len(roots)
         if children:

@@ -5,26 +5,29 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
-from tracetui.formats.pi.records import At, Record, blocks_of, kind_of, message_of, type_of
+from tracetui.formats.jsonl import At
+from tracetui.formats.pi.session import Left
 from tracetui.formats.places import changed, record_at
-from tracetui.formats.scalars import text, without
+from tracetui.formats.scalars import mapping, text, without, word
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
+
+Record = dict[str, Any]
 
 
 def body_of(file: File, span: Span) -> Body:
     """The body of a span that `read` made; raises `FormatError` if the file holds other records there now."""
     at = span.at
+    if isinstance(at, Left):
+        return Body(attributes={key: value for key, value in at.facts if value})
     if not isinstance(at, At):
         raise changed()
-    found = [record_at(file, *line, many=at.block > 0) for line in at.lines]
+    found = [record_at(file, *line, many=at.block > 0) for line in at.places]
     records, raw = [record for record, _ in found], b"\n".join(data for _, data in found)
-    if not records:
-        return Body(attributes={key: value for key, value in at.facts if value})
     if span.operation is Operation.META:
         return Body(attributes={f"{n}. {kind_of(one)[:120]}": one for n, one in enumerate(records, 1)}, raw=raw)
     if at.block >= 0:
-        return _call(file, records[0], at, raw)
+        return _call(records, at, raw)
     if span.operation in (Operation.CHAT, Operation.MESSAGE):
         return _said(records[0], raw, outside=span.operation is Operation.MESSAGE)
     if span.operation is Operation.EXECUTE_TOOL:
@@ -59,19 +62,17 @@ def _said(record: Record, raw: bytes, *, outside: bool) -> Body:
     return Body(output=said, output_messages=(whole,), attributes=attributes, raw=raw)
 
 
-def _call(file: File, record: Record, at: At, raw: bytes) -> Body:
+def _call(records: list[Record], at: At, raw: bytes) -> Body:
     """A call with its answers: what they say besides is under ``result``."""
-    blocks = blocks_of(message_of(record).get("content"))
+    blocks = blocks_of(message_of(records[0]).get("content"))
     block = blocks[at.block] if at.block < len(blocks) else None
     if not isinstance(block, dict):
-        raise changed(f"byte {at.lines[0][0]}")
-    attributes, output, datas = without(block, "arguments"), None, [raw]
-    for line in at.answers:
-        answer, data = record_at(file, *line)
-        datas.append(data)
+        raise changed(f"byte {at.offset}")
+    attributes, output = without(block, "arguments"), None
+    for answer in records[1:]:
         output = _output(message_of(answer).get("content"))
         attributes[_free("result", attributes)] = _envelope(answer, "role", "content")
-    return Body(input=block.get("arguments"), output=output, attributes=attributes, raw=b"\n".join(datas))
+    return Body(input=block.get("arguments"), output=output, attributes=attributes, raw=raw)
 
 
 def _answer(record: Record, raw: bytes) -> Body:
@@ -119,3 +120,26 @@ def _part(block: Any) -> tuple[Part, Any]:
         call = ToolCall(text(block.get("id")), block["name"], block.get("arguments"))
         return call, without(block, "type", "arguments", "name", *(["id"] if call.id else []))
     return Blob(kind or "block", block), None
+
+
+def kind_of(record: Record) -> str:
+    """The record's kind as it says itself, ``?`` where it says none."""
+    return word(record.get("type")) or "?"
+
+
+def message_of(record: Record) -> Record:
+    """The message of a record; that of an extension, or about a branch, is the record itself."""
+    return record if kind_of(record) in ("custom_message", "branch_summary") else mapping(record.get("message"))
+
+
+def blocks_of(content: Any) -> list[Any]:
+    """The blocks of a message: a text is one block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def type_of(block: Any) -> str:
+    """The type of a block, empty where it has none."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""

@@ -1,105 +1,116 @@
-"""Records of pi sessions: one JSON object a line, and fields whose types nobody may trust.
+"""Records of pi sessions: what each kind holds, and what it means. The first record is about the session as a whole.
 
-Facts: files of pi 0.74.2 and of the first versions (v1), and what pi documents of its session files. OpenClaw writes
-the same.
+Facts: files of pi 0.74.2 and of the first versions (v1, without ids), and what pi documents of its session files.
+OpenClaw writes the same. A message of the assistant is a model call, each ``toolCall`` block a tool call below it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
+from msgspec import UNSET, Raw, Struct, UnsetType
 
-from tracetui.formats.scalars import mapping, natural, number, word
-from tracetui.model import Usage
-
-Record = dict[str, Any]
-
-_LATEST: Final = 1e14
-"""Milliseconds since the epoch that no clock has shown."""
-_SKILL: Final = re.compile(r'<skill name="([^"\n]{1,100})" location="')
-
-SESSION: Final = "session"
-NOTES: Final = frozenset(
-    {
-        SESSION,
-        "model_change",
-        "thinking_level_change",
-        "label",
-        "session_info",
-        "custom",
-        "context_edit",
-        "context_transform",
-        "ephemeral",
-    }
+from tracetui.formats.agent_log import (
+    CANCELLED,
+    CHAT,
+    DERIVED,
+    ERROR,
+    EXECUTE_TOOL,
+    EXIT,
+    EXPLICIT,
+    MESSAGE,
+    OK,
+    UNKNOWN,
+    UNKNOWN_KIND,
+    Call,
+    Outcome,
 )
-"""Kinds of records that are no part of what was said and done."""
+from tracetui.formats.calls import preview_of
+from tracetui.formats.jsonl import At, Line
+from tracetui.formats.scalars import between
+from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tagged
+from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Span, Usage
+from tracetui.model.status import status_of
+
+if TYPE_CHECKING:
+    from tracetui.formats.pi.session import Session
+
 FINAL: Final = frozenset({"stop", "length", "error", "aborted"})
 """Stop reasons after which the agent does nothing more by itself."""
+ABANDONED: Final = "abandoned"
+_LATEST: Final = 1e14
+"""Milliseconds since the epoch that no clock has shown."""
+_STATUSES: Final = {"stop": OK, "toolUse": OK, "length": ERROR, "error": ERROR, "aborted": CANCELLED}
+"""How a response ended. One that reached the limit of tokens is cut off."""
+_SILENT: Final = frozenset({"stop", "toolUse"})
+"""Stop reasons that are not worth a note."""
+_SKILL: Final = re.compile(r'<skill name="([^"\n]{1,100})" location="')
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is: the lines (offset, size) that it comes from, the block that is a call, lines of its answers."""
-
-    lines: tuple[tuple[int, int], ...] = ()
-    block: int = -1
-    answers: tuple[tuple[int, int], ...] = ()
-    facts: tuple[tuple[str, Any], ...] = ()
-    """What is known of a span that no record stands for."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of its lines."""
-        return sum(size for _, size in (*self.lines, *self.answers))
+# ---- parts of records
 
 
-def kind_of(record: Record) -> str:
-    """The record's kind as it says itself, ``?`` where it says none."""
-    return word(record.get("type")) or "?"
+class Cost(Struct, gc=False):
+    total: Finite | None = None
 
 
-# ---- times
+class Tokens(Struct, gc=False, rename="camel"):
+    """Usage of a response. pi counts cached input apart from `input`."""
+
+    input: Natural | None = None
+    output: Natural | None = None
+    cache_read: Natural | None = None
+    cache_write: Natural | None = None
+    reasoning: Natural | None = None
+    cost: Cost | Loose = None
+
+    def usage(self) -> Usage | None:
+        """Tokens and cost, None if the response has neither; cached input is part of the input here."""
+        plain, read, written, cost = self.input, self.cache_read, self.cache_write, self.cost
+        total = cost.total if isinstance(cost, Cost) else None
+        if total is not None and total < 0:
+            total = None
+        if plain is not None:
+            plain += (read or 0) + (written or 0)
+        elif read is not None or written is not None:
+            plain = (read or 0) + (written or 0)
+        elif self.output is None and self.reasoning is None and total is None:
+            return None
+        return Usage(plain, self.output, None, read, written, self.reasoning, total)
 
 
-def begun(message: Record, written: float | None) -> float | None:
-    """When what a message tells of began: its own time, in milliseconds, is before that at which it was written."""
-    own = number(message.get("timestamp"))
-    if own is None or not 0 < own < _LATEST or (written is not None and own / 1000 > written):
-        return written
-    return own / 1000
+class Block(Struct, gc=False):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    arguments: Raw = NULL
 
 
-# ---- messages
+class Details(Struct, gc=False, rename="camel"):
+    """What some tools add to their answer; ``durationMs`` is in milliseconds."""
+
+    exit_code: Natural | None = None
+    duration_ms: Finite | None = None
 
 
-def message_of(record: Record) -> Record:
-    """The message of a record; that of an extension, or about a branch, is the record itself."""
-    return record if kind_of(record) in ("custom_message", "branch_summary") else mapping(record.get("message"))
+Content = str | list[Block] | None
+_content: Final[Field[Content]] = Field(Content)
 
 
-def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message: a text is one block."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
-
-
-def type_of(block: Any) -> str:
-    """The type of a block, empty where it has none."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""
-
-
-def text_in(content: Any) -> str:
+def text_in(content: Content) -> str:
     """The text of a message or of a tool's answer."""
-    if isinstance(content, str):
-        return content
-    texts = [block.get("text") if type_of(block) == "text" else None for block in blocks_of(content)]
-    return "\n".join(one for one in texts if isinstance(one, str))
+    if isinstance(content, str) or not content:
+        return content if isinstance(content, str) else ""
+    if len(content) == 1 and content[0].type == "text":
+        return content[0].text or ""
+    return "\n".join([one.text for one in content or () if one.type == "text" and one.text is not None])
 
 
-def spoken(said: str) -> str:
+def as_typed(said: str) -> str:
     """A prompt as it was typed: a skill that pi put in its place is ``/skill:NAME`` again, with what followed it."""
     said = said.strip()
     skill = _SKILL.match(said)
@@ -109,21 +120,499 @@ def spoken(said: str) -> str:
     return f"/skill:{skill[1]} {rest.strip()}".strip() if found else said
 
 
-def usage_of(value: Any) -> Usage | None:
-    """Tokens and cost of a response. pi counts cached input apart; here it is part of the input."""
-    if not isinstance(value, dict):
-        return None
-    plain, read, written = (natural(value.get(name)) for name in ("input", "cacheRead", "cacheWrite"))
-    known = [count for count in (plain, read, written) if count is not None]
-    cost = number(mapping(value.get("cost")).get("total"))
-    return (
-        Usage(
-            input_tokens=sum(known) if known else None,
-            output_tokens=natural(value.get("output")),
-            cache_read_tokens=read,
-            cache_creation_tokens=written,
-            reasoning_tokens=natural(value.get("reasoning")),
-            cost_usd=cost if cost is not None and cost >= 0 else None,
+def usage_of(tokens: Tokens | Loose) -> Usage | None:
+    return tokens.usage() if isinstance(tokens, Tokens) else None
+
+
+# ---- messages, by their role
+
+
+class Message(Struct, gc=False, rename="camel", tag_field="role"):
+    timestamp: Finite | Loose = None
+    """When what the message is about began, in milliseconds; the entry says when it was written."""
+
+    def began(self, written: float | None) -> float | None:
+        own = self.timestamp
+        if (type(own) is not float and type(own) is not int) or not 0 < own < _LATEST:
+            return written
+        return written if written is not None and own / 1000 > written else own / 1000
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        raise NotImplementedError
+
+
+class Outside(Message):
+    """A message that entered the conversation from outside."""
+
+    title: ClassVar[str]
+    content: Content = None
+    summary: str | None = None
+    custom_type: str | None = None
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        session.stands_as(None)
+        said = as_typed(text_in(self.content)) or self.summary or ""
+        session.add(_outside(self.title, ident, self.began(when), said, self.custom_type, line))
+
+
+class User(Message, tag="user"):
+    known: ClassVar = "id parentId type"
+    content: Content = None
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        said = text_in(self.content).strip()
+        typed = as_typed(said)
+        if said:
+            session.asked(typed)
+            session.last_user = said
+        session.stands_as(None)
+        session.settle()
+        session.add(_outside("user", ident, self.began(when), typed, None, line))
+
+
+class Custom(Outside, tag="custom"):
+    title = "custom message"
+
+
+class Hook(Outside, tag="hookMessage"):
+    title = "custom message"
+
+
+class BranchNote(Outside, tag="branchSummary"):
+    title = "branch summary"
+
+
+class CompactionNote(Outside, tag="compactionSummary"):
+    title = "compaction summary"
+
+
+class System(Outside, tag="system"):
+    title = "system"
+
+
+class Assistant(Message, tag="assistant"):
+    known: ClassVar = "api diagnostics id parentId provider responseId responseModel type"
+    content: Content = None
+    model: str | None = None
+    stop_reason: str | None = None
+    error_message: str | None = None
+    usage: Tokens | Loose = None
+
+    def outcome(self) -> Outcome:
+        """How the response ended, as its stop reason says."""
+        reason = self.stop_reason
+        if not reason:
+            return OK, DERIVED, None
+        status = _STATUSES.get(reason) or status_of(reason)
+        if status is not ERROR:
+            return status, EXPLICIT, None
+        said = self.error_message or f"stopped: {reason}"
+        return ERROR, EXPLICIT, Error(said[:MESSAGE_LIMIT], None if reason == "error" else reason)
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        reason, model, content = self.stop_reason or None, self.model or None, self.content
+        status, source, error = self.outcome()
+        session.last_assistant = text_in(content).strip() or session.last_assistant
+        if reason not in ("aborted", "error"):
+            session.used_model = session.used_model or model
+        session.stands_as(self if reason in FINAL else None, ident)
+        session.settle()
+        session.steps += 1
+        started = self.began(when)
+        span = Span(
+            id=ident,
+            name=model or "assistant",
+            operation=CHAT,
+            step=session.steps,
+            is_step=True,
+            status=status,
+            status_word=reason,
+            status_source=source,
+            started_at=started,
+            duration_ms=between(started, when) or None,
+            usage=usage_of(self.usage),
+            error=error,
+            model=model,
+            preview=_said(content),
+            note="" if reason is None or reason in _SILENT else reason[:PREVIEW],
+            at=At(*line.place),
         )
-        or None
+        span = session.add(span)
+        if isinstance(content, list):
+            for number, block in enumerate(content):
+                if block.type == "toolCall":
+                    self._call(session, span, block, number, when, line)
+        session.called(span)
+        if reason in FINAL:  # cut off before anything was called
+            session.settle()
+
+    def _call(self, session: Session, span: Span, block: Block, number: int, when: float | None, line: Line) -> None:
+        key, ident = block.id or None, f"l{line.number}.{number}"
+        if key is None:
+            session.problem(line, "a tool call without an id: its answer cannot be found")
+        elif key != span.id and not session.is_taken(key):
+            ident = key
+        note, at = COPIED if COPIED in span.note else "", At(line.offset, len(line.data), number)
+        call = Call(ident, block.name or "tool", span.id, span.step, when, preview_of(block.arguments), at, note)
+        if key is None:
+            call.status, call.source = UNKNOWN, None
+        session.call(key, call)
+
+
+class ToolResult(Message, tag="toolResult"):
+    known: ClassVar = "id parentId type"
+    content: Raw = NULL
+    tool_call_id: str | None = None
+    tool_name: str | None = None
+    is_error: bool | None = None
+    details: Details | Loose = None
+    usage: Tokens | Loose = None
+
+    def outcome(self) -> Outcome:
+        """``isError`` says so, else the exit code that some tools give, else that there is an answer."""
+        code = self.details.exit_code if isinstance(self.details, Details) else None
+        if self.is_error:
+            return ERROR, EXPLICIT, Error(text_in(_content.value(self.content))[:MESSAGE_LIMIT] or "failed")
+        if code:
+            return ERROR, EXIT, _exit(code, text_in(_content.value(self.content)))
+        return OK, EXPLICIT if self.is_error is False else DERIVED, None
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        session.stands_as(None)
+        key = self.tool_call_id or None
+        call = None if key is None else session.calls.get(key)
+        status, source, error = self.outcome()
+        if call is None:
+            shown = "without an id" if key is None else repr(key[:PREVIEW])
+            session.problem(line, f"an answer, but there is no call {shown}")
+            session.add(
+                Span(
+                    id=ident,
+                    name=self.tool_name or "toolResult",
+                    operation=EXECUTE_TOOL,
+                    status=status,
+                    status_source=source,
+                    error=error,
+                    started_at=when,
+                    usage=usage_of(self.usage),
+                    preview=text_in(_content.value(self.content))[:PREVIEW],
+                    at=At(*line.place),
+                )
+            )
+            return
+        session.notes = None
+        told = self.details.duration_ms if isinstance(self.details, Details) else None
+        call.status, call.source, call.error = status, source, error
+        call.duration_ms = between(call.started_at, when) if told is None or told < 0 else told
+        call.usage = None if session.counts_elsewhere(entry.id) else usage_of(self.usage)
+        call.answered(line.place)
+        session.emit(call)
+
+
+class BashExecution(Message, tag="bashExecution"):
+    """A command that the user ran within the session."""
+
+    known: ClassVar = "excludeFromContext fullOutputPath id parentId truncated type"
+    command: str | None = None
+    output: str | None = None
+    exit_code: int | None = None
+    cancelled: bool | None = None
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        code, status, source, error = self.exit_code, UNKNOWN, DERIVED, None
+        if self.cancelled:
+            status, source = CANCELLED, EXPLICIT
+        elif code is not None:
+            status, source = (ERROR if code else OK), EXIT
+            error = _exit(code, self.output or "") if code else None
+        session.add(
+            Span(
+                id=ident,
+                name="bash",
+                operation=EXECUTE_TOOL,
+                status=status,
+                status_source=source,
+                error=error,
+                started_at=when,
+                preview=(self.command or "")[:PREVIEW],
+                note="by the user",
+                at=At(*line.place),
+            )
+        )
+
+
+class OtherMessage(Struct, gc=False):
+    """A message of an unknown role."""
+
+    role: str | Loose = None
+
+    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+        session.stands_as(None)
+        name = f"message {self.role}" if isinstance(self.role, str) and self.role else "message"
+        session.add(Span(id=ident, name=name[:PREVIEW], operation=UNKNOWN_KIND, started_at=when, at=At(*line.place)))
+
+
+# ---- entries, by their type
+
+
+class Entry(Struct, gc=False, rename="camel", tag_field="type"):
+    """What every record has. `parent_id` is the entry that it follows, None where it begins anew."""
+
+    known: ClassVar[str | None] = "role"
+    id: str | None = None
+    parent_id: str | UnsetType | None = UNSET
+    timestamp: str | None = None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        raise NotImplementedError
+
+
+class Talk(Entry, tag="message"):
+    known: ClassVar = ""
+    message: (
+        tagged(  # type: ignore[valid-type]
+            User, Assistant, ToolResult, BashExecution, Custom, Hook, BranchNote, CompactionNote, System,
+            other=OtherMessage,
+        )
+        | None
+    ) = None  # fmt: skip
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        (self.message or OtherMessage()).take(session, self, session.ident_of(self.id, line), when, line)
+
+
+class Begin(Entry, tag="session"):
+    """The first record: about the session as a whole. A later one is a note."""
+
+    known: ClassVar = "provider role thinkingLevel"
+    cwd: str | None = None
+    version: Any = None
+    model_id: str | None = None
+    parent_session: str | None = None
+    branched_from: str | None = None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        session.note(f"l{line.number}", "session", when, line)
+
+
+class Note(Entry):
+    """What the program notes about itself."""
+
+    def label(self) -> str | None:
+        """What tells it from the next note of its kind."""
+        return None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        kind = str(self.__struct_config__.tag).removesuffix("_change").removesuffix("_level").replace("_", " ")
+        said = self.label()
+        session.note(f"l{line.number}", (f"{kind} {said}" if said else kind)[:PREVIEW], when, line)
+
+
+class ModelChange(Note, tag="model_change"):
+    known: ClassVar = "provider role"
+    model_id: str | None = None
+
+    def label(self) -> str | None:
+        return self.model_id
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        session.chosen_model = session.chosen_model or self.model_id or None
+        super().take(session, when, line)
+
+
+class ThinkingLevel(Note, tag="thinking_level_change"):
+    thinking_level: str | None = None
+
+    def label(self) -> str | None:
+        return self.thinking_level
+
+
+class Label(Note, tag="label"):
+    known: ClassVar = "role targetId"
+    text: str | None = msgspec.field(default=None, name="label")
+
+    def label(self) -> str | None:
+        return self.text
+
+
+class SessionInfo(Note, tag="session_info"):
+    name: str | None = None
+
+    def label(self) -> str | None:
+        return self.name
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        session.title = self.name or None
+        super().take(session, when, line)
+
+
+class CustomNote(Note, tag="custom"):
+    known: ClassVar = "data role"
+    custom_type: str | None = None
+
+    def label(self) -> str | None:
+        return self.custom_type
+
+
+class ContextEdit(Note, tag="context_edit"):
+    known: ClassVar = None
+
+
+class ContextTransform(Note, tag="context_transform"):
+    known: ClassVar = None
+    transformer_name: str | None = None
+
+    def label(self) -> str | None:
+        return self.transformer_name
+
+
+class Ephemeral(Note, tag="ephemeral"):
+    known: ClassVar = None
+
+
+class Compaction(Entry, tag="compaction"):
+    """The conversation so far was replaced by a summary of it."""
+
+    known: ClassVar = "details firstKeptEntryId fromHook role"
+    summary: str | None = None
+    tokens_before: Natural | None = None
+    usage: Tokens | Loose = None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        before = self.tokens_before
+        session.add(
+            Span(
+                id=session.ident_of(self.id, line),
+                name="compaction",
+                status=OK,
+                status_source=DERIVED,
+                started_at=when,
+                usage=usage_of(self.usage),
+                preview=(self.summary or "")[:PREVIEW],
+                note="" if before is None else f"{before} tokens",
+                at=At(*line.place),
+            )
+        )
+
+
+class CustomMessage(Entry, tag="custom_message"):
+    """What an extension says in the conversation."""
+
+    known: ClassVar = "details display role"
+    content: Content = None
+    custom_type: str | None = None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        session.stands_as(None)
+        ident, said = session.ident_of(self.id, line), as_typed(text_in(self.content))
+        session.add(_outside("custom message", ident, when, said, self.custom_type, line))
+
+
+class BranchSummary(Entry, tag="branch_summary"):
+    """What the model is given of a branch that was left."""
+
+    known: ClassVar = "details fromHook fromId role"
+    summary: str | None = None
+    usage: Tokens | Loose = None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        session.stands_as(None)
+        ident, usage = session.ident_of(self.id, line), usage_of(self.usage)
+        session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage))
+
+
+class Spent(Entry, tag="usage"):
+    """Tokens that were used outside of the conversation."""
+
+    known: ClassVar = None
+    usage: Tokens | Loose = None
+    model: str | None = None
+    kind: str | None = None
+    remark: str | None = msgspec.field(default=None, name="note")
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        top, session.notes = session.top, None
+        span = Span(
+            id=session.ident_of(self.id, line),
+            name="usage",
+            parent_id=None if top is None else top.id,
+            step=None if top is None else top.step,
+            status=OK,
+            status_source=DERIVED,
+            started_at=when,
+            usage=usage_of(self.usage),
+            model=self.model or None,
+            preview=(self.kind or self.remark or "")[:PREVIEW],
+            at=At(*line.place),
+        )
+        session.emit(session.copied(span))
+
+
+class Other(Struct, gc=False, rename="camel"):
+    """A record of an unknown kind: kept whole."""
+
+    type: str | Loose = None
+    id: str | None = None
+    parent_id: str | UnsetType | None = UNSET
+    timestamp: str | None = None
+
+    def take(self, session: Session, when: float | None, line: Line) -> None:
+        name = self.type if isinstance(self.type, str) and self.type else "?"
+        top, session.notes = session.top, None
+        session.emit(
+            Span(
+                id=f"l{line.number}",
+                name=name[:PREVIEW],
+                operation=UNKNOWN_KIND,
+                parent_id=None if top is None else top.id,
+                step=None if top is None else top.step,
+                started_at=when,
+                at=At(*line.place),
+            )
+        )
+
+
+SCHEMA: Final = Schema[Any](
+    Talk | Begin | ModelChange | ThinkingLevel | Label | SessionInfo | CustomNote | ContextEdit | ContextTransform
+    | Ephemeral | Compaction | CustomMessage | BranchSummary | Spent,
+    Other,
+)  # fmt: skip
+
+
+# ---- helpers
+
+
+def _outside(
+    title: str, ident: str, when: float | None, said: str, kind: str | None, line: Line, usage: Usage | None = None
+) -> Span:
+    """A prompt, or what the program or an extension puts into the conversation."""
+    return Span(
+        id=ident,
+        name=title,
+        operation=MESSAGE,
+        status=OK,
+        status_source=DERIVED,
+        started_at=when,
+        usage=usage,
+        preview=said[:PREVIEW],
+        note=(kind or "")[:PREVIEW],
+        at=At(*line.place),
     )
+
+
+def _said(content: Content) -> str:
+    """The first text of a response, else its first thought."""
+    if isinstance(content, str):
+        return content[:PREVIEW]
+    thought = ""
+    for block in content or ():
+        if block.type == "text" and block.text:
+            return block.text[:PREVIEW]
+        if block.type == "thinking" and not thought:
+            thought = (block.thinking or "")[:PREVIEW]
+    return thought
+
+
+def _exit(code: int, output: str) -> Error:
+    kind = f"exit {code}"[:PREVIEW]
+    return Error(output.strip()[:MESSAGE_LIMIT] or kind, kind)

@@ -1,160 +1,357 @@
-"""A session while its records come in: which record says what about which span."""
+"""A pi session while its records come in: its rows, its tree of entries, and what it says about itself.
+
+An entry names the one that it follows; one that names an earlier one begins a new branch. The last entry is the leaf:
+what leads to it is the live branch, all else is abandoned until an entry goes back to it. No record says how a session
+ended: it can always be continued, and stands as its last response does.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
 from typing import Any, Final
 
+from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tracetui.formats.lines import Line
-from tracetui.formats.pi.branches import Node
-from tracetui.formats.pi.known import count_fields
-from tracetui.formats.pi.records import FINAL, NOTES, SESSION, At, Record, blocks_of, kind_of, message_of, type_of
-from tracetui.formats.pi.rewind import moved
-from tracetui.formats.pi.spans import (
-    ROLES,
-    answer_span,
-    answered,
-    branch_span,
-    call_span,
-    command_span,
-    compaction_span,
-    label_of,
-    message_span,
-    meta_span,
-    response_span,
-    unknown_span,
-    unsettled,
-    usage_span,
-)
-from tracetui.formats.pi.state import State
-from tracetui.formats.scalars import moment, text
-from tracetui.formats.tail import object_of
-from tracetui.model import PREVIEW
+from tracetui.formats.agent_log import CHAT, Call, Conversation
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.jsonl import Line, Place
+from tracetui.formats.labels import folder_of
+from tracetui.formats.pi.originals import Copies, copies_of, original_of
+from tracetui.formats.pi.records import ABANDONED, Assistant, Begin
+from tracetui.formats.scalars import between, layout, moment
+from tracetui.formats.tail import record_on
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource
+from tracetui.sources.base import File
 
-GROUP: Final = 64
-"""Notes of the program that are one row."""
+AGENT: Final = "pi"
+BRANCH: Final = "branch:"
+"""Before the id of the first entry of an abandoned branch: the id of its span."""
+_OURS: Final = ("l", BRANCH)
+"""How ids begin that are made here, of the number of a line or of an entry."""
+_COMMAND: Final = re.compile(r"/[\w:.-]*")
+"""A command, which early versions recorded as a prompt."""
+_FREE: Final = 50_000
+"""So many entries may be abandoned and taken up again in any session, and `_EACH` more for each entry that it has."""
+_EACH: Final = 8
 
 
-class Session(State):
-    """A session as `formats.tail` reads it."""
+class Node(Struct, gc=False):
+    """An entry in the tree: the one that it follows, the latest row of the conversation, and the row of its own."""
 
-    def take(self, value: Any, line: Line, note: str | None = None) -> None:
-        record = object_of(self, value, line, note)
-        if record is None:
-            return
+    parent: str | None
+    top: Span | None
+    own: str | None
+    gone: bool = False
+    """It is abandoned."""
+    branches: tuple[Branch, ...] = ()
+    """Branches that left after it."""
+
+
+class Branch(Struct):
+    """An abandoned branch: its span, and how many spans and responses are in it."""
+
+    row: Span
+    spans: int = 0
+    responses: int = 0
+
+
+class Left(Struct, frozen=True, gc=False):
+    """Where an abandoned branch is: no record stands for it."""
+
+    facts: tuple[tuple[str, str | None], ...]
+
+
+class Session(Conversation):
+    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.begin: Begin | None = None
+        self.extent: Place | None = None
+        self._head: bytes = b""
+        self.original: str | None = None
+        """Path of the session that this one comes from, as it was on the machine that wrote it."""
+        self.forked: bool | None = None
+        """Whether it begins with copies of that one's entries; None while no entry shows it."""
+        self.copying = False
+        self.copies = Copies()
+        self.created: float | None = None
+        self.first: float | None = None
+        self.last: float | None = None
+        self.chosen_model: str | None = None
+        self.used_model: str | None = None
+        self.prompt: str | None = None
+        self.command: str | None = None
+        """The first command that was recorded as a prompt."""
+        self.title: str | None = None
+        self.last_user: str | None = None
+        self.last_assistant: str | None = None
+        self.reason: str | None = None
+        """The final stop reason of the last response, if nothing was said or done after it."""
+        self.status: Status | None = None
+        self.failure: FirstError | None = None
+        self._timed = self._stood = True
+        self.nodes: dict[str, Node] = {}
+        self.leaf: str | None = None
+        self._moves_left = _FREE
+        self._rows: dict[str, Span] = {}
+        """Rows of the conversation by id."""
+        self._branches: dict[str, Branch] = {}
+        """Abandoned branches by the ids of their spans."""
+        self._root_branches: list[Branch] = []
+        """Branches that left before the first entry."""
+        self._below: dict[str, list[Call]] = {}
+        """Calls of a response by its id."""
+        self._own: str | None = None
+
+    # ---- records
+
+    def take(self, record: Any, line: Line) -> None:
         self.records += 1
-        count_fields(self.facts.strange, record)
-        kind, ident = kind_of(record), text(record.get("id"))
-        if kind == SESSION and self.facts.head is None:
-            self.facts.begin(record)
-            self.facts.extent = _extent(line)
-            self.copies = self.find_copies(self.facts)
+        when = moment(record.timestamp)
+        if self.begin is None and isinstance(record, Begin):
+            self._start(record, when, line)
             return
-        if ident is None or self.tree.get(ident) is not None:  # v1, or written twice
+        ident: str | None = record.id
+        if not ident or ident in self.nodes:  # v1, or written twice
             ident = None
-        elif "parentId" in record:
-            moved(self, record["parentId"], ident, line.number)
-        self.facts.take(record, self.ident_of(record, line))
-        self.own = None
-        _TAKE.get(kind, Session._other)(self, record, line)
+        else:
+            parent = record.parent_id
+            if parent is not UNSET and parent != self.leaf:
+                self._follow(parent, ident, line)
+        if when is not None:
+            self._time(when)
+        self._own = None
+        record.take(self, when, line)
         if ident is not None:
-            self.tree.append(ident, Node(self.tree.leaf, self.top, self.own))
+            self.nodes[ident] = Node(self.leaf, self.top, self._own)
+            self._moves_left += _EACH
+            self.leaf = ident
 
-    # ---- kinds of records
+    def _start(self, record: Begin, when: float | None, line: Line) -> None:
+        """Take the first record, which is about the session as a whole."""
+        self.begin, self.extent, self._head = record, line.place, line.data
+        self.created = self.first = when
+        self.original = record.parent_session or record.branched_from or None
+        self.chosen_model = self.chosen_model or record.model_id or None
+        if not self.skipped:
+            self.copies = copies_of(self.file, self.original)
 
-    def _message(self, record: Record, line: Line) -> None:
-        role = message_of(record).get("role")
-        ident, at = self.ident_of(record, line), At((_extent(line),))
-        if role == "assistant":
-            self._response(record, line)
-        elif role == "toolResult":
-            self._answer(record, line)
-        elif role == "bashExecution":
-            self.put(command_span(record, ident, at))
-        elif isinstance(role, str) and role in ROLES:
-            if role == "user":
-                self.settle()
-            self.put(message_span(record, ident, ROLES[role], at))
+    def _time(self, when: float) -> None:
+        """The next entry was written then (seconds since the epoch)."""
+        created = self.created
+        if self.forked is None:
+            self.forked = self.copying = self.original is not None and created is not None and when < created
+            if self.first is None or (when < self.first and not self.forked):  # v1 writes the first record late
+                self.first = when
+        elif self.copying and created is not None:
+            self.copying = when < created
+        self.last, self._timed = when, True
+
+    def asked(self, said: str) -> None:
+        """The user wrote this."""
+        if _COMMAND.fullmatch(said[: PREVIEW + 1]):
+            self.command = self.command or said[:PREVIEW]
         else:
-            name = f"message {role}" if isinstance(role, str) and role else "message"
-            self.put(unknown_span(record, ident, name, at))
+            self.prompt = self.prompt or said[:PREVIEW]
 
-    def _response(self, record: Record, line: Line) -> None:
-        self.settle()
-        self.steps += 1
-        span = response_span(record, self.ident_of(record, line), At((_extent(line),)))
-        span = self.put(replace(span, step=self.steps, is_step=True))
-        written, called = moment(record.get("timestamp")), []
-        for place, block in enumerate(blocks_of(message_of(record).get("content"))):
-            if type_of(block) != "toolCall":
-                continue
-            ident, name = text(block.get("id")), f"l{line.number}.{place}"
-            at = At((_extent(line),), block=place)
-            if ident is None:
-                self.problem(line.number, "a tool call without an id: its answer cannot be told")
-                call = unsettled(call_span(block, span, written, name, at))
-                self.spans[call.id] = call
-                continue
-            taken = ident == span.id or self.is_taken(ident)
-            call = call_span(block, span, written, name if taken else ident, at)
-            self.calls[ident] = self.spans[call.id] = call
-            called.append(ident)
-        self.waiting = self.below[span.id] = tuple(called)
-        if span.status_word in FINAL:  # cut off before anything was called
-            self.settle()
+    def stands_as(self, response: Assistant | None, ident: str = "") -> None:
+        """The session stands as this response does, which ended for good; None: it goes on."""
+        self._stood = True
+        self.reason = self.status = self.failure = None
+        if response is not None:
+            self.reason = response.stop_reason
+            self.status, _, error = response.outcome()
+            if error is not None:
+                where = None if self.skipped else ident
+                name = response.model or "assistant"
+                self.failure = FirstError(error.message, error.type, where, name, CHAT)
 
-    def _answer(self, record: Record, line: Line) -> None:
-        ident = text(message_of(record).get("toolCallId"))
-        call = None if ident is None else self.calls.get(ident)
-        if call is None or ident is None:
-            shown = "without an id" if ident is None else repr(ident[:PREVIEW])
-            self.problem(line.number, f"an answer, but there is no call {shown}")
-            self.put(answer_span(record, self.ident_of(record, line), At((_extent(line),))))
+    # ---- rows
+
+    def ident_of(self, ident: str | None, line: Line) -> str:
+        """The id of the record's span: its own, where no other span has it."""
+        return f"l{line.number}" if not ident or self.is_taken(ident) else ident
+
+    def is_taken(self, ident: str) -> bool:
+        """Whether a span has that id, or may come to have it."""
+        return ident in self.nodes or ident in self.calls or ident.startswith(_OURS)
+
+    def add(self, span: Span) -> Span:
+        """Give out a row of the conversation."""
+        if self.copying:
+            span = self.copied(span)
+        self._own = span.id
+        self._rows[span.id] = span
+        self.put(span)
+        return span
+
+    def called(self, response: Span) -> None:
+        """All calls of a response were given out."""
+        if self.waiting:
+            self._below[response.id] = list(self.waiting)
+
+    def copied(self, span: Span) -> Span:
+        """The span; one that was copied from another session counts there, if that is known to have it."""
+        if not self.copying:
+            return span
+        if span.usage is None or self.copies.count_elsewhere(span.id):
+            return replace(span, note=span.note or COPIED, usage=None)
+        return replace(span, note=span.note or COUNTED_COPY)
+
+    def counts_elsewhere(self, ident: str | None) -> bool:
+        """Whether an entry was copied from another session that counts it."""
+        return self.copying and self.copies.count_elsewhere(ident)
+
+    # ---- branches
+
+    def _follow(self, parent: str | None, ident: str, line: Line) -> None:
+        """Entry `ident` follows `parent` (None: nothing), which need not be the latest one."""
+        if self._moves_left < 0 or (parent is not None and parent not in self.nodes):
             return
-        self.group = None
-        self.waiting = tuple(one for one in self.waiting if one != ident)
-        call = answered(call, record, _extent(line))
-        if self.facts.copying and self.copies.count_elsewhere(text(record.get("id"))):
-            call = replace(call, usage=None)
-        self.calls[ident] = self.spans[call.id] = call
+        left, back, fork = self._path(parent)
+        self._moves_left -= len(left) + len(back)
+        if self._moves_left < 0:
+            self.problem(line, "too many returns to earlier entries: what this line abandons is not shown as abandoned")
+        self.settle()
+        self.notes = None
+        if left:
+            self._abandon(left, fork, ident)
+        for one in back:
+            self.nodes[one].gone = False
+            for span in self._rows_at(one):
+                self._move(span, None)
+        self.leaf = parent
+        self.top = None if parent is None else self.nodes[parent].top
+        if self.top is not None:
+            self.top = self._rows.get(self.top.id, self.top)
 
-    def _compaction(self, record: Record, line: Line) -> None:
-        self.put(compaction_span(record, self.ident_of(record, line), At((_extent(line),))))
+    def _path(self, to: str | None) -> tuple[list[str], list[str], str | None]:
+        """Entries to abandon and to take up again, in order, and the last one that both branches have."""
+        back: list[str] = []
+        left: list[str] = []
+        fork, at = to, self.leaf
+        while fork is not None and self.nodes[fork].gone:
+            back.append(fork)
+            fork = self.nodes[fork].parent
+        while at is not None and at != fork:
+            left.append(at)
+            at = self.nodes[at].parent
+        return left[::-1], back[::-1], fork
 
-    def _branch_summary(self, record: Record, line: Line) -> None:
-        self.put(branch_span(record, self.ident_of(record, line), At((_extent(line),))))
+    def _abandon(self, left: list[str], fork: str | None, follower: str) -> None:
+        spans = [span for entry in left for span in self._rows_at(entry)]
+        branch = self._branches.get(BRANCH + left[0])
+        for entry in left:
+            self.nodes[entry].gone = True
+        if not spans:
+            return
+        if branch is None:
+            asked = next((span.preview for span in spans if span.name == "user"), "")
+            at = Left((("went_back_to", fork), ("went_on_with", follower)))
+            branch = Branch(Span(id=BRANCH + left[0], name="abandoned branch", preview=asked, at=at))
+            self._branches[branch.row.id] = branch
+            if fork is None:
+                self._root_branches.append(branch)
+            else:
+                node = self.nodes[fork]
+                node.branches = (*node.branches, branch)
+        for span in spans:
+            self._move(span, branch.row.id)
 
-    def _custom_message(self, record: Record, line: Line) -> None:
-        self.put(message_span(record, self.ident_of(record, line), ROLES["custom"], At((_extent(line),))))
+    def _rows_at(self, entry: str) -> list[Span]:
+        """The rows that an entry stands for: its own, and the branches that left after it."""
+        node = self.nodes[entry]
+        own = None if node.own is None else self._rows.get(node.own)
+        return [*([] if own is None else [own]), *(branch.row for branch in node.branches)]
 
-    def _usage(self, record: Record, line: Line) -> None:
-        self.hang(self.paid(usage_span(record, self.ident_of(record, line), At((_extent(line),)))))
+    def _move(self, span: Span, to: str | None) -> None:
+        """Put a row into a branch, or back into the conversation, with the step numbers that follow from it."""
+        is_response = span.operation is CHAT
+        self._count(span.parent_id, -1, is_response=is_response)
+        self._count(to, 1, is_response=is_response)
+        branch = self._branches.get(span.id)
+        if branch is not None:
+            branch.row = replace(branch.row, parent_id=to)
+            self.emit(branch.row)
+            return
+        note = span.note or ABANDONED if to is not None else "" if span.note == ABANDONED else span.note
+        if is_response:
+            self.steps += 1 if to is None else -1
+        step = self.steps if is_response and to is None else None
+        span = replace(span, parent_id=to, note=note, step=step, is_step=step is not None)
+        self._rows[span.id] = span
+        self.emit(span)
+        for call in self._below.get(span.id, ()):
+            if call.parent_id == span.id:
+                call.step = step
+                self.emit(call)
 
-    def _other(self, record: Record, line: Line) -> None:
-        """Notes of the program, one row for those that follow each other, and records of unknown kinds."""
-        ident, at = f"l{line.number}", At((_extent(line),))
-        before = self.group
-        if kind_of(record) not in NOTES:
-            self.hang(unknown_span(record, ident, kind_of(record), at))
-        elif before is None or len(before.at.lines) >= GROUP:
-            self.group = self.hang(meta_span(record, ident, at))
-        else:
-            label = label_of(record)
-            shown = before.preview if label in before.preview else f"{before.preview}, {label}"[:PREVIEW]
-            self.group = self.hang(replace(before, preview=shown, at=At((*before.at.lines, _extent(line)))))
+    def _count(self, ident: str | None, more: int, *, is_response: bool) -> None:
+        """So many rows came into a branch, or left it."""
+        branch = None if ident is None else self._branches.get(ident)
+        if branch is None:
+            return
+        branch.spans += more
+        branch.responses += more * is_response
+        responses = "1 response" if branch.responses == 1 else f"{branch.responses} responses"
+        branch.row = replace(branch.row, note=responses if branch.spans else "taken up again")
+        self.emit(branch.row)
 
+    # ---- the session as a whole
 
-def _extent(line: Line) -> tuple[int, int]:
-    """Offset and size in bytes."""
-    return line.offset, len(line.data)
+    @property
+    def settled(self) -> bool:
+        """No later record changes what the beginning says."""
+        named = self.prompt is not None and self.used_model is not None
+        return named and self.begin is not None and self.forked is not None
 
+    @property
+    def stands(self) -> bool:
+        """The records taken since `skip` say how the session stands, and when it was written last."""
+        return self._timed and self._stood
 
-_TAKE: Final[dict[str, Callable[[Session, Any, Line], None]]] = {
-    "message": Session._message,
-    "compaction": Session._compaction,
-    "branch_summary": Session._branch_summary,
-    "custom_message": Session._custom_message,
-    "usage": Session._usage,
-}
+    def skip(self) -> None:
+        super().skip()
+        self._timed = self._stood = False
+
+    def header(self) -> Header:
+        """The header as far as it is known."""
+        begin = self.begin or Begin()
+        cwd = begin.cwd or None
+        original, path = original_of(self.file, self.original)
+        return Header(
+            id=begin.id or self.file.name.removesuffix(".jsonl"),
+            name=folder_of(cwd) or AGENT,
+            agent=AGENT,
+            model=self.used_model or self.chosen_model,
+            status=self.status,
+            status_word=self.reason,
+            status_source=None if self.status is None else StatusSource.EXPLICIT,
+            ended=self.status is not None,
+            error=self.failure,
+            started_at=self.first,
+            duration_ms=between(self.first, self.last) or None,
+            replay_of=original if self.forked else None,
+            replay_of_path=path if self.forked else None,
+            relation="fork" if self.forked else None,
+            parent=None if self.forked else original,
+            prompt=self.prompt or self.command or "",
+            source=cwd[:PREVIEW] if cwd is not None else None,
+            writer=layout(begin.version),
+            size=self.file.stat.size,
+            fields=unknown_fields(self.unknown),
+        )
+
+    def run_body(self) -> RunBody:
+        """All that the session says about itself."""
+        attributes: dict[str, Any] = record_on(self._head) or {}
+        if self.title is not None:
+            attributes["session_info.name"] = self.title
+        return RunBody(
+            last_user=self.last_user,
+            last_assistant=self.last_assistant,
+            attributes=attributes,
+            extent=self.extent,
+        )

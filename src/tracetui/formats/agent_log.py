@@ -1,0 +1,190 @@
+"""What the logs of agents have in common: messages and responses in a row, tool calls below their response.
+
+A format's session derives from `Conversation` and calls its methods from the one function that interprets a kind of
+record. Rows that may still change (a call that waits for its answer, a group of notes) are mutable, and become a span
+when they are collected.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Protocol
+
+import msgspec
+
+from tracetui.formats.jsonl import At, Line, Place
+from tracetui.formats.schema import Unknown
+from tracetui.model import PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
+from tracetui.sources.base import File
+
+CHAT: Final = Operation.CHAT
+EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
+MESSAGE: Final = Operation.MESSAGE
+META: Final = Operation.META
+UNKNOWN_KIND: Final = Operation.UNKNOWN
+RUNNING: Final = Status.RUNNING
+OK: Final = Status.OK
+ERROR: Final = Status.ERROR
+CANCELLED: Final = Status.CANCELLED
+UNKNOWN: Final = Status.UNKNOWN
+EXPLICIT: Final = StatusSource.EXPLICIT
+DERIVED: Final = StatusSource.DERIVED
+EXIT: Final = StatusSource.EXIT
+# Constants, because looking up a member of an enum costs more than all other arguments of a span in Python 3.11.
+
+MOST_NOTES: Final = 64
+"""Notes in one row."""
+
+Outcome = tuple[Status, StatusSource | None, Error | None]
+"""How a call or response ended, which field says so, and why it failed."""
+
+
+class Pending(Protocol):
+    """A row that may still change."""
+
+    def span(self) -> Span:
+        """The row as it is now."""
+        ...
+
+
+class Call(msgspec.Struct, gc=False):
+    """A tool call and, once they are known, its answers."""
+
+    id: str
+    name: str
+    parent_id: str | None
+    step: int | None
+    started_at: float | None
+    preview: str
+    at: At
+    note: str = ""
+    status: Status = RUNNING
+    source: StatusSource | None = DERIVED
+    error: Error | None = None
+    duration_ms: float | None = None
+    usage: Usage | None = None
+
+    def span(self) -> Span:
+        """The call as it is now."""
+        return Span(
+            id=self.id,
+            name=self.name,
+            operation=EXECUTE_TOOL,
+            parent_id=self.parent_id,
+            step=self.step,
+            status=self.status,
+            status_source=self.source,
+            started_at=self.started_at,
+            duration_ms=self.duration_ms,
+            usage=self.usage,
+            error=self.error,
+            preview=self.preview,
+            note=self.note,
+            at=self.at,
+        )
+
+    def answered(self, place: Place) -> None:
+        """Add the line of an answer."""
+        at = self.at
+        self.at = At(at.offset, at.length, at.block, (*at.more, place))
+
+
+class Notes(msgspec.Struct, gc=False):
+    """What the program notes about itself, in one row for notes that follow each other."""
+
+    id: str
+    parent_id: str | None
+    step: int | None
+    started_at: float | None
+    preview: str
+    lines: list[Place]
+
+    def span(self) -> Span:
+        """The row as it is now."""
+        (offset, length), *more = self.lines
+        return Span(
+            id=self.id,
+            name="meta",
+            operation=META,
+            parent_id=self.parent_id,
+            step=self.step,
+            started_at=self.started_at,
+            preview=self.preview,
+            at=At(offset, length, more=tuple(more)),
+        )
+
+
+class Conversation:
+    """The rows of one agent's log. `top` is the latest row of the conversation itself: what is not part of the
+    conversation hangs below it.
+    """
+
+    file: File
+    ended = False
+    skipped = False
+    """Records were left out (list stage): ids that depend on them are not known."""
+
+    def __init__(self, file: File) -> None:
+        self.file = file
+        self.records = 0
+        self.unknown: Unknown = {}
+        self.problems: list[Problem] = []
+        self.steps = 0
+        """Responses of the conversation."""
+        self.top: Span | None = None
+        self.notes: Notes | None = None
+        """The row of notes that the next note joins."""
+        self.calls: dict[str, Call] = {}
+        """Every call by the id that its answer names."""
+        self.waiting: list[Call] = []
+        """Calls of the latest response that have no answer yet."""
+        self._changed: dict[str, Span | Pending] = {}
+
+    def skip(self) -> None:
+        """Records are left out here (list stage)."""
+        self.skipped = True
+
+    def problem(self, line: Line, reason: str) -> None:
+        """Report one line."""
+        self.problems.append(Problem(self.file.path, f"line {line.number}", reason))
+
+    def collect(self) -> list[Span]:
+        """Spans that are new or changed since the last call, in the order in which they came."""
+        changed, self._changed = self._changed, {}
+        return [one if isinstance(one, Span) else one.span() for one in changed.values()]
+
+    def emit(self, row: Any) -> None:
+        """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
+        self._changed[row.id] = row
+
+    def put(self, span: Span) -> None:
+        """Give out a row of the conversation itself."""
+        self.top, self.notes = span, None
+        self._changed[span.id] = span
+
+    def call(self, key: str | None, call: Call) -> None:
+        """Give out a call; `key` is the id that its answer names, None if no answer can name it."""
+        self._changed[call.id] = call
+        if key is not None:
+            self.calls[key] = call
+            self.waiting.append(call)
+
+    def settle(self) -> None:
+        """The conversation went on: calls that wait for an answer do not run any more, as far as the trace says."""
+        for call in self.waiting:
+            if call.status is RUNNING:
+                call.status, call.source = UNKNOWN, None
+                self._changed[call.id] = call
+        self.waiting = []
+
+    def note(self, ident: str, label: str, when: float | None, line: Line) -> None:
+        """Take a note of the program."""
+        notes = self.notes
+        if notes is None or len(notes.lines) >= MOST_NOTES:
+            top = self.top
+            parent, step = (None, None) if top is None else (top.id, top.step)
+            notes = self.notes = Notes(ident, parent, step, when, label, [line.place])
+        else:
+            notes.lines.append(line.place)
+            if label not in notes.preview:
+                notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
+        self._changed[notes.id] = notes

@@ -1,0 +1,466 @@
+"""JSON lines: one reader for logs that are appended to. The list stage, counting, the full read and tailing use it.
+
+A format brings a `Schema` of its records and a `Session`, which takes one record after the other and knows what the
+run is so far. A session is plain mutable state: nothing copies it. Where the file was rewritten, and where an exception
+may have left a record half taken, a new session reads the file from its start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from hashlib import blake2b
+from math import inf
+from time import perf_counter
+from typing import Any, Final, Generic, Protocol, TypeVar
+from zlib import crc32
+
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.base import Chunk
+from tracetui.formats.calls import as_json
+from tracetui.formats.decode import MAX_LENIENT, skippable
+from tracetui.formats.lines import BLOCK, lines
+from tracetui.formats.lines import Line as RawLine
+from tracetui.formats.schema import Schema, Unknown
+from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
+from tracetui.model.build import RunBuilder, summary_of
+from tracetui.sources.base import HEAD_SIZE, File, Stat
+from tracetui.sources.versions import settled
+
+BUDGET: Final = 0.05
+"""Seconds that one `LogReader.more` may take."""
+FIRST: Final = 0.2
+"""Part of that for the first call, so that the first screen is filled at once."""
+MAX_LINE: Final = MAX_LENIENT
+"""Bytes of the longest line that is read; a longer one becomes a problem."""
+_BLOCK: Final = 1 << 18
+"""Bytes that are split into lines at a time."""
+_CHECK: Final = 1 << 14
+"""Bytes after which the time is checked."""
+_EDGE: Final = 4096
+_FURTHER: Final = 16
+"""The list stage enlarges the tail that it reads by this factor until the tail says how the run stands."""
+_BOM: Final = b"\xef\xbb\xbf"
+_BLANK: Final = _BOM + b" \t\r\0"
+"""What may stand before a record."""
+
+Place = tuple[int, int]
+"""Offset and size of one line in bytes."""
+
+
+class Line(msgspec.Struct, gc=False):
+    """The line that a session is taking; the same object for every line."""
+
+    offset: int = 0
+    number: int = 0
+    """From 1; 0 in the list stage where the lines before it were not read."""
+    data: bytes = b""
+
+    @property
+    def place(self) -> Place:
+        """Offset and size in bytes."""
+        return self.offset, len(self.data)
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where the body of a span is: its line, the block within its record, and further lines that belong to it."""
+
+    offset: int
+    length: int
+    block: int = -1
+    more: tuple[Place, ...] = ()
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """All lines, the first one first."""
+        return ((self.offset, self.length), *self.more)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all lines."""
+        return self.length + sum(size for _, size in self.more)
+
+
+class Session(Protocol):
+    """What is known of one run so far. `file`, its file as it is now, is set before records are taken."""
+
+    file: File
+    records: int
+    """Records that were taken."""
+    unknown: Unknown
+    """Unknown fields that were met."""
+    problems: list[Problem]
+    """New problems; whoever collects them clears the list."""
+
+    @property
+    def ended(self) -> bool:
+        """The last record says that the run ended: half a line after it is damage, not the beginning of more."""
+        ...
+
+    @property
+    def settled(self) -> bool:
+        """No later record changes what the beginning of the file says in the list stage."""
+        ...
+
+    @property
+    def stands(self) -> bool:
+        """The records taken since `skip` say how the run stands."""
+        ...
+
+    def take(self, record: Any, line: Line) -> None:
+        """Interpret one record. Raises nothing for any record that the schema decodes."""
+        ...
+
+    def skip(self) -> None:
+        """Records were left out here (list stage)."""
+        ...
+
+    def collect(self) -> list[Span]:
+        """Spans that are new or changed since the last call."""
+        ...
+
+    def header(self) -> Header:
+        """The header as far as it is known."""
+        ...
+
+    def run_body(self) -> RunBody:
+        """What the records say about the run as a whole."""
+        ...
+
+
+class _Partial(msgspec.Struct, frozen=True, gc=False):
+    """The last line, which has no newline yet."""
+
+    size: int
+    hash: bytes
+    taken: bool
+    """It is a complete record and was taken: a complete JSON object is never the beginning of another one."""
+    reported: bool
+    """It is a problem."""
+    blank: bool
+
+
+S = TypeVar("S", bound=Session)
+
+
+class LogReader(Generic[S]):
+    """The `Reader` of a run that is one file of JSON lines. Used by one thread at a time."""
+
+    def __init__(self, schema: Schema[Any], begin: Callable[[File], S]) -> None:
+        """`begin` makes a session of a file of which nothing was read yet."""
+        self._schema = schema
+        self._begin = begin
+        self._stat: Stat | None = None
+        """The version of the file that was read last."""
+        self._restarted = False
+        """The file was read from its start again, and no chunk has said so yet."""
+        self._reset()
+        self.session: S
+        self.path = ""
+        self.done = True
+        """False while the file holds more than was read."""
+
+    def _reset(self) -> None:
+        self._offset, self._number, self._check, self._edges = 0, 1, 0, b""
+        """All lines before that offset were taken; checksum of all bytes before it; hash of the first and last."""
+        self._partial: _Partial | None = None
+        self._current = False
+        """All of the version was read, and no later change can leave the same stat behind."""
+        self._busy = False
+        """A record is being taken: after an exception the session may be half changed."""
+
+    def more(self, file: File) -> Chunk:
+        if not self.advance(file, perf_counter() + BUDGET * (1 if self._offset else FIRST)):
+            return Chunk()
+        session = self.session
+        problems, session.problems = session.problems, []
+        spans, restarted = session.collect(), self.take_restart()
+        header = msgspec.structs.replace(session.header(), unfinished=self.unfinished)
+        return Chunk(
+            spans=spans,
+            header=header,
+            body=session.run_body(),
+            problems=problems,
+            reset=restarted,
+            done=self.done,
+        )
+
+    def take_restart(self) -> bool:
+        """Whether the file was read from its start again since the last call."""
+        restarted, self._restarted = self._restarted, False
+        return restarted
+
+    @property
+    def unfinished(self) -> tuple[Problem, ...]:
+        """A last line that is not a record yet: a problem once the file is at rest."""
+        one = self._partial
+        if one is None or one.taken or one.reported or one.blank:
+            return ()
+        return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes that are no whole record", one.size, True),)
+
+    def advance(self, file: File, deadline: float) -> bool:
+        """Take what is new until `deadline` (`perf_counter`); False if nothing can be new."""
+        stat = file.stat
+        if self._stat is None or self._busy or not self._continues(file):
+            self._restarted |= self._stat is not None
+            self._reset()
+            self.session, self.path = self._begin(file), file.path
+        elif self._current and stat == self._stat:
+            return False
+        self._stat = stat
+        self.session.file = file
+        self.done = self._read(file, stat.size, deadline)
+        self._current = self.done and settled(stat)
+        return True
+
+    # ---- which version of the file
+
+    def _continues(self, file: File) -> bool:
+        """Whether what was read is still there. Of a file that changed without growing, every byte is compared."""
+        stat, before = file.stat, self._stat
+        if before is None or (self._current and stat == before):
+            return True
+        if (stat.device, stat.inode) != (before.device, before.inode) or self._edges != edges_of(file, self._offset):
+            return False
+        touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
+        if stat.size == before.size and touched and self._check != checksum(file, self._offset):
+            return False
+        partial = self._partial
+        if partial is None or not (partial.taken or partial.reported):
+            return True
+        tail = next(lines(file, self._offset, limit=MAX_LINE, end=stat.size), None)
+        if tail is None or hash_of(tail.data[: partial.size]) != partial.hash:
+            return False
+        rest = tail.data[partial.size :]
+        return not rest.strip() and not tail.skipped if partial.taken else not rest and not tail.whole
+
+    # ---- lines
+
+    def _read(self, file: File, end: int, deadline: float) -> bool:
+        """Take the lines before `end`; False if `deadline` came first."""
+        start, read = self._offset, True
+        while self._offset < end and read:
+            block = file.read(self._offset, min(_BLOCK, end - self._offset))
+            cut = block.rfind(b"\n")
+            if cut >= 0:
+                read = self._take_lines(block, cut, deadline)
+                continue
+            line = next(lines(file, self._offset, self._number, limit=MAX_LINE, end=end), None)
+            if line is None or not line.whole:
+                self._look_ahead(line)
+                break
+            self._take_long(line)
+            read = perf_counter() <= deadline
+        else:
+            if read:
+                self._partial = None
+        if self._offset != start:
+            self._edges = edges_of(file, self._offset)
+        return read or self._offset >= end
+
+    def _take_lines(self, block: bytes, cut: int, deadline: float) -> bool:
+        """Take the lines of `block`, the last of which ends at `cut`; False if `deadline` came first."""
+        session, strict, line = self.session, self._schema.strict, Line()
+        take, offset, number = session.take, self._offset, self._number
+        begin, check, in_time = 0, _CHECK, True
+        taken = self._partial is not None and self._partial.taken
+        self._busy, self._partial = True, None
+        for data in block[:cut].split(b"\n"):
+            if not taken and data and not data.isspace():
+                line.offset, line.number, line.data = offset + begin, number, data
+                try:
+                    if len(data) > 4000 or not data.isascii():
+                        skippable(data)
+                    record = strict(data)
+                except (ValueError, RecursionError):
+                    record = decode_line(session, self._schema, line)
+                if record is not None:
+                    take(record, line)
+            taken = False
+            begin += len(data) + 1
+            number += 1
+            if begin > check:
+                if perf_counter() > deadline:
+                    in_time = begin > cut
+                    break
+                check = begin + _CHECK
+        self._busy = False
+        self._check = crc32(memoryview(block)[:begin], self._check)
+        self._offset, self._number = offset + begin, number
+        return in_time
+
+    def _take_long(self, found: RawLine) -> None:
+        """Take one finished line that is longer than a block."""
+        taken = self._partial is not None and self._partial.taken
+        self._busy, self._partial = True, None
+        line = Line(found.offset, found.number, found.data)
+        if found.skipped:
+            size = len(found.data) + found.skipped
+            _lose(self.session, line, f"a line of {size} bytes is too long to be read", size, torn=False)
+        elif not taken and found.data.strip():
+            record = decode_line(self.session, self._schema, line)
+            if record is not None:
+                self.session.take(record, line)
+        self._busy = False
+        self._check = -1 if found.skipped else crc32(b"\n", crc32(found.data, self._check))
+        self._offset, self._number = found.next_offset, found.number + 1
+
+    def _look_ahead(self, found: RawLine | None) -> None:
+        """Take the last line, which has no newline, if it is a complete record."""
+        if found is None:
+            self._partial = None
+            return
+        size, digest, session = len(found.data) + found.skipped, hash_of(found.data), self.session
+        before = self._partial
+        if before is not None and (before.taken or (before.size, before.hash) == (size, digest)):
+            return
+        line = Line(found.offset, found.number, found.data)
+        record, blank, reported = None, not found.data.strip(_BLANK), False
+        self._busy = True
+        if not blank and not found.skipped:
+            record = _complete(session, self._schema, line)
+        if record is not None:
+            session.take(record, line)
+        elif session.ended and not found.data.isspace():
+            _lose(session, line, "cut off: the line does not end, and it comes after the end of the session", size)
+            reported = True
+        self._busy = False
+        self._partial = _Partial(size, digest, record is not None, reported, blank)
+
+
+def decode_line(session: Session, schema: Schema[Any], line: Line) -> Any:
+    """The record on a finished line that is not empty; None if it has none, which is reported."""
+    data = line.data.removeprefix(_BOM)
+    note = ""
+    if data.startswith(b"\0"):
+        rest = data.lstrip(b"\0")
+        if not rest:
+            _lose(session, line, f"{len(data)} NUL bytes and no record", len(line.data))
+            return None
+        note, data = f"{len(data) - len(rest)} NUL bytes before the record", rest
+    try:
+        record, value, lenient = schema.decode(data, session.unknown)
+    except FormatError as error:
+        at = f" ({error.where} of the line)" if error.where else ""
+        _lose(session, line, f"{error.reason}{at}", len(line.data))
+        return None
+    if note or lenient:
+        report(session, line, f"read leniently: {note or lenient}")
+    if record is None:
+        report(session, line, f"not a JSON object: {as_json(value)}")
+    return record
+
+
+def _complete(session: Session, schema: Schema[Any], line: Line) -> Any:
+    """The record on an unfinished line; None if it is not one yet."""
+    if not line.data.rstrip().endswith(b"}"):
+        return None
+    try:
+        record, _, _ = schema.decode(line.data.removeprefix(_BOM).lstrip(b"\0"), {})
+    except FormatError:
+        return None
+    return None if record is None else decode_line(session, schema, line)
+
+
+def report(session: Session, line: Line, reason: str) -> None:
+    """Add a problem of one line."""
+    session.problems.append(Problem(session.file.path, f"line {line.number}", reason))
+
+
+def _lose(session: Session, line: Line, reason: str, size: int, *, torn: bool = True) -> None:
+    """Report a line of which nothing can be shown."""
+    session.problems.append(Problem(session.file.path, f"line {line.number}", reason, size, torn))
+
+
+# ---- the other uses of a session
+
+
+def skim(file: File, schema: Schema[Any], session: Session) -> None:
+    """The list stage: take the first lines until the session is settled, then the last ones until they say how it
+    stands.
+    """
+    session.file = file
+    line, end, size = Line(), 0, file.stat.size
+    for data, end in _first_lines(file):  # noqa: B007
+        _take(session, schema, line, data)
+        if session.settled:
+            break
+    session.skip()
+    window = HEAD_SIZE
+    while end < size:
+        start = max(end, size - window)
+        whole = start <= end
+        found = file.read(start, size - start).split(b"\n")
+        for data in found if whole else found[1:]:  # the first one is the end of a line
+            _take(session, schema, line, data)
+        if whole or session.stands:
+            break
+        window *= _FURTHER
+
+
+def _take(session: Session, schema: Schema[Any], line: Line, data: bytes) -> None:
+    """Take the record on a line of the list stage, if it holds one."""
+    line.data = data
+    if not data or data.isspace():
+        return
+    try:
+        skippable(data)
+        record = schema.strict(data)
+    except (ValueError, RecursionError):
+        record = _complete(session, schema, line)
+    if record is not None:
+        session.take(record, line)
+
+
+def _first_lines(file: File) -> Iterator[tuple[bytes, int]]:
+    """Each line, and where the next one begins: first those in the head, then the others as they are asked for."""
+    head, size = file.head, file.stat.size
+    end = len(head) if size <= len(head) else head.rfind(b"\n") + 1
+    begin = 0
+    while begin < end:
+        newline = head.find(b"\n", begin, end)
+        newline = end if newline < 0 else newline
+        yield head[begin:newline], newline + 1
+        begin = newline + 1
+    for line in lines(file, end, limit=MAX_LINE, end=size) if end < size else ():
+        yield (b"" if line.skipped else line.data), line.next_offset
+
+
+def listed(ref: RunRef, file: File, session: Session) -> RunSummary:
+    """The summary of a session that was skimmed."""
+    return summary_of(ref, session.header(), None, modified_at=file.stat.mtime, moving=file.moving)
+
+
+def counted(ref: RunRef, file: File, reader: LogReader[Any]) -> RunSummary:
+    """The summary of all records. Raises `FormatError` if there are problems and no record."""
+    reader.advance(file, inf)
+    session, builder = reader.session, RunBuilder(ref, lambda span: Body())
+    header = msgspec.structs.replace(session.header(), unfinished=reader.unfinished)
+    builder.add(session.collect(), header=header, problems=session.problems)
+    if not session.records and (session.problems or not file.moving):
+        first = next(iter(session.problems), None) or Problem(file.path, "line 1", "it does not end")
+        raise FormatError(f"no record could be read: {first.reason}", first.where)
+    return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+
+
+def edges_of(file: File, offset: int) -> bytes:
+    """Hash of the first and the last bytes before `offset`."""
+    if offset == 0:
+        return b""
+    size = min(_EDGE, offset)
+    return hash_of(file.read(0, size) + file.read(offset - size, size))
+
+
+def checksum(file: File, offset: int) -> int:
+    """CRC-32 of all bytes before `offset`."""
+    check = position = 0
+    while block := file.read(position, min(BLOCK, offset - position)):
+        check = crc32(block, check)
+        position += len(block)
+    return check
+
+
+def hash_of(data: bytes) -> bytes:
+    """A short hash."""
+    return blake2b(data, digest_size=8).digest()
