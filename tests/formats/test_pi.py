@@ -16,11 +16,7 @@ from hypothesis import strategies as st
 
 from tests.shared import SHARED, needs_shared, sample, settled
 from tracetui.diff.comparison import compare
-from tracetui.formats.counting import regular
 from tracetui.formats.pi import Pi
-from tracetui.formats.pi.count import count
-from tracetui.formats.pi.originals import Copies
-from tracetui.formats.pi.session import Session
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, grep, grep_runs
 from tracetui.live.surveying.needle import Needle
@@ -277,8 +273,6 @@ def test_the_live_branch_is_that_of_the_last_entry(
             assert one.note == ("taken up again" if not below else f"{count_of} response{'s' * (count_of != 1)}")
     with SOURCE.open(str(path)) as file:
         (counted,) = FORMAT.summarize(file, deep=True)
-        if steps:
-            count(file)  # without reading all of it, also where there are branches
     assert isinstance(counted, RunSummary)
     assert plain(counted) == plain(run.summary)
 
@@ -374,18 +368,11 @@ def test_the_list_stage_of_a_long_session_reads_head_and_tail(case: Path) -> Non
 
 
 @with_case(["plain"])
-def test_a_regular_session_is_counted_without_reading_all_of_it(case: Path) -> None:
-    path = session(case)
-    with SOURCE.open(str(path)) as file:
-        facts, tally = count(file)
-    summary = read(path).summary
-    assert (facts.prompt, tally.spans, tally.errors) == (summary.prompt, summary.spans, summary.errors)
+def test_the_first_error_is_that_of_the_tree(case: Path) -> None:
+    summary = read(session(case)).summary
     assert summary.errors == 4
-    assert tally.first_error is not None
-    assert tally.first_error.span == "call_1a"
-    path.write_bytes(path.read_bytes().replace(b'"low"', b"9" * 5_000))
-    with SOURCE.open(str(path)) as file:
-        assert regular(count, file) is None
+    assert summary.first_error is not None
+    assert summary.first_error.span == "call_1a"
 
 
 @with_case(["plain", "session", "fork"])
@@ -435,30 +422,6 @@ def test_a_session_that_grows_ends_in_the_same_run(tmp_path: Path, name: str, se
     folder = CASES / name / "input"
     for path in sorted(folder.rglob("*.jsonl")):  # the original before its forks
         follow(path, tmp_path / path.relative_to(folder), Random(seed))
-
-
-def test_what_is_kept_between_reads_is_never_changed() -> None:
-    first = Session("x", lambda facts: Copies())
-    before = first.copy()
-    for number, data in enumerate(session(CASES / "branches" / "input").read_bytes().splitlines()):
-        made = before.copy()
-        kept = plain([before.steps, before.top, before.waiting])
-        line = _line(data, number)
-        made.take(json.loads(data), line)
-        again = before.copy()
-        again.take(json.loads(data), line)
-        assert list(made.spans.values()) == list(again.spans.values())
-        assert plain([before.steps, before.top, before.waiting]) == kept
-        before = made
-
-
-def _line(data: bytes, number: int) -> Any:
-    from tracetui.formats.lines import Line
-
-    return Line(number * 1_000, number + 1, data, True)
-
-
-# -------------------------------------------------------------------------------------------------- broken and hostile
 
 
 def test_a_line_that_is_no_record_is_a_problem_and_a_half_one_at_rest(tmp_path: Path) -> None:
@@ -557,14 +520,6 @@ def test_tokens_of_real_sessions_are_those_of_the_raw_lines(folder: Path) -> Non
     runs = listed(folder)
     assert runs
     assert tokens(runs) == raw_tokens(folder.rglob("*.jsonl"))
-
-
-@needs_shared
-def test_real_sessions_are_counted_without_reading_all_of_them() -> None:
-    for path in sample("pi").rglob("*.jsonl"):
-        with SOURCE.open(str(path)) as file:
-            _, tally = count(file)
-        assert tally.spans == read(path).summary.spans
 
 
 @needs_shared

@@ -208,11 +208,12 @@ class LogReader(Generic[S]):
             self.session, self.path = self._begin(file), file.path
         elif self._current and stat == self._stat:
             return False
+        before = self._stat, self._offset, self._partial
         self._stat = stat
         self.session.file = file
         self.done = self._read(file, stat.size, deadline)
         self._current = self.done and settled(stat)
-        return True
+        return self._restarted or before != (stat, self._offset, self._partial)
 
     # ---- which version of the file
 
