@@ -28,15 +28,16 @@ timeline budget error tool message context window stream buffer commit rollback 
 
 
 class Words:
-    """Text by the piece, from one long random one."""
+    """Text by the piece, from one long random one; no piece is longer than `most` characters."""
 
-    def __init__(self, seed: str) -> None:
+    def __init__(self, seed: str, most: int = 1 << 30) -> None:
+        self._most = most
         self.random = random.Random(seed)
         self._long = " ".join(self.random.choices(_WORDS.split(), k=60_000))
 
     def text(self, size: int) -> str:
         """About `size` characters."""
-        size = int(size * self.random.uniform(0.6, 1.4))
+        size = int(min(size, self._most) * self.random.uniform(0.6, 1.4))
         start = self.random.randrange(max(1, len(self._long) - size))
         return (self._long * (size // len(self._long) + 1))[start : start + size]
 

@@ -1,4 +1,4 @@
-"""How fast the files of agents are counted, beside a loop that only decodes their lines: a row a format."""
+"""How fast the files of agents are counted and read, beside a loop that only decodes their lines."""
 
 from __future__ import annotations
 
@@ -14,45 +14,56 @@ from tests.bench.data import BIG, Words, made
 from tests.bench.listing import interleaved
 from tests.bench.table import Row, median
 from tests.formats import inspect_build, opencode_build
+from tracetui.live.load import read_run
 from tracetui.live.scan import scan
+from tracetui.model import RunRef
 from tracetui.sources.archive import Archive
 from tracetui.sources.local import LocalSource
 
 _BEGIN: Final = datetime(2026, 3, 2, 9, 15, tzinfo=UTC)
+LONG: Final = 3_000
+SHORT: Final = 150
+"""Characters of the longest texts in a session, about."""
 _THREAD: Final = "019cadd4-5620-7001-8000-000000000001"
 
 
 def rows(scale: int, rounds: int) -> Iterator[Row]:
-    """Counting a long session of each format; sizes are divided by `scale`."""
-    for name, make in MADE.items():
+    """Counting and reading a long session of each format; sizes are divided by `scale`."""
+    for name, make in (MADE | SMALL).items():
         folder = make(5_000 // scale)
-        ways: dict[str, Callable[[], None]] = {"decode": partial(_decode, folder), "count": partial(_count, folder)}
+        (path,) = _runs(folder)
+        ways: dict[str, Callable[[], None]] = {
+            "decode": partial(_decode, folder),
+            "count": partial(_count, folder),
+            "read": partial(_read, path),
+        }
         times = interleaved(ways, rounds)
-        decoded, counted = median(times["decode"]), median(times["count"])
+        decoded, counted, read = (median(times[way]) for way in ("decode", "count", "read"))
         size = sum(map(len, _contents(folder))) / 1e6
         speeds = f"{size / counted * 1000:.0f} MB/s; orjson.loads a line: {size / decoded * 1000:.0f} MB/s"
-        yield Row(f"count {name}, {size:.0f} MB", counted / decoded, LIMITS.get(name, 2), "×", speeds)
+        yield Row(f"count {name}, {size:.0f} MB", counted / decoded, COUNTING.get(name, 3), "×", speeds)
+        yield Row(f"read {name}, {size:.0f} MB", read / decoded, READING.get(name, 3), "×", "")
 
 
-def codex(calls: int) -> Path:
+def codex(calls: int, most: int = LONG) -> Path:
     """A rollout of so many calls, with outputs of a few kB."""
 
     def write(folder: Path) -> None:
-        words = Words("codex")
+        words = Words("codex", most)
         with (folder / f"rollout-2026-03-02T09-15-00-{_THREAD}.jsonl").open("wb") as file:
             file.writelines(rollout(words, calls))
 
-    return made(f"codex-2-{calls}", write)
+    return made(f"codex-2-{calls}-{most}", write)
 
 
-def claude(calls: int) -> Path:
+def claude(calls: int, most: int = LONG) -> Path:
     """A session of Claude Code of so many calls, with outputs of a few kB, each told twice as it does."""
 
     def write(folder: Path) -> None:
         with (folder / f"{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(session(Words("claude"), calls))
+            file.writelines(session(Words("claude", most), calls))
 
-    return made(f"claude-2-{calls}", write)
+    return made(f"claude-2-{calls}-{most}", write)
 
 
 def atif(calls: int) -> Path:
@@ -78,24 +89,24 @@ def otlp(calls: int) -> Path:
     return made(f"otlp-{calls}", write)
 
 
-def pi(calls: int) -> Path:
+def pi(calls: int, most: int = LONG) -> Path:
     """A session of pi of so many calls, with outputs of a few kB."""
 
     def write(folder: Path) -> None:
         with (folder / f"2026-03-02T09-15-00-000Z_{_THREAD}.jsonl").open("wb") as file:
-            file.writelines(_entries(Words("pi"), calls))
+            file.writelines(_entries(Words("pi", most), calls))
 
-    return made(f"pi-{calls}", write)
+    return made(f"pi-{calls}-{most}", write)
 
 
-def copilot(calls: int) -> Path:
+def copilot(calls: int, most: int = LONG) -> Path:
     """A session of Copilot of so many calls, a turn each, with outputs of a few kB."""
 
     def write(folder: Path) -> None:
         with (folder / "events.jsonl").open("wb") as file:
-            file.writelines(_events(Words("copilot"), calls))
+            file.writelines(_events(Words("copilot", most), calls))
 
-    return made(f"copilot-{calls}", write)
+    return made(f"copilot-{calls}-{most}", write)
 
 
 def opencode(calls: int) -> Path:
@@ -133,6 +144,11 @@ def inspect(calls: int) -> Path:
     return made(f"inspect-{calls}", write)
 
 
+def _small(make: Callable[[int, int], Path], calls: int) -> Path:
+    """A session of small records and many calls."""
+    return make(3 * calls, SHORT)
+
+
 MADE: Final[dict[str, Callable[[int], Path]]] = {
     "codex": codex,
     "claude-code": claude,
@@ -143,10 +159,16 @@ MADE: Final[dict[str, Callable[[int], Path]]] = {
     "pi": pi,
     "copilot": copilot,
 }
-LIMITS: Final = {"otlp": 2.5, "opencode": 3.5}
-"""Where it may take more than twice as long: each attribute of a span is an object of objects; each part of a message
-is a row of a database.
+SMALL: Final[dict[str, Callable[[int], Path]]] = {
+    f"{name}, small records": partial(_small, make)
+    for name, make in {"codex": codex, "claude-code": claude, "pi": pi, "copilot": copilot}.items()
+}
+COUNTING: Final = {"otlp": 2.5, "opencode": 3.5, **dict.fromkeys(SMALL, 4.5)}
+"""Where counting may take more than 3 times as long as decoding: each attribute of a span is an object of objects; each
+part of a message is a row of a database; each small record is a span.
 """
+READING: Final = {**dict.fromkeys(("codex", "claude-code", "pi", "copilot"), 3.5), **dict.fromkeys(SMALL, 4.5)}
+"""The same for the full read."""
 
 
 def _sample(words: Words, number: int) -> dict[str, Any]:
@@ -387,3 +409,12 @@ def _contents(folder: Path) -> Iterator[bytes]:
 
 def _count(folder: Path) -> None:
     assert any(found.runs for found in scan(LocalSource(), [str(folder)], deep=True))
+
+
+def _runs(folder: Path) -> list[RunRef]:
+    """The first run of each file that holds any."""
+    return [next(iter(found.runs)).ref for found in scan(LocalSource(), [str(folder)], deep=False) if found.runs]
+
+
+def _read(ref: RunRef) -> None:
+    assert read_run(LocalSource(), ref).spans

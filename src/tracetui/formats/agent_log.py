@@ -38,6 +38,11 @@ Outcome = tuple[Status, StatusSource | None, Error | None]
 """How a call or response ended, which field says so, and why it failed."""
 
 
+def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
+    """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
+    return Span(id=ident, name=name, started_at=when, at=At(line.offset, len(line.data)), **facts)
+
+
 class Pending(Protocol):
     """A row that may still change."""
 
@@ -155,6 +160,11 @@ class Conversation:
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
         self._changed[row.id] = row
+
+    def below_top(self) -> dict[str, Any]:
+        """The fields of a span that hangs below the latest row of the conversation."""
+        top = self.top
+        return {} if top is None else {"parent_id": top.id, "step": top.step}
 
     def put(self, span: Span) -> None:
         """Give out a row of the conversation itself."""

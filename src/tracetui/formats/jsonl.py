@@ -38,6 +38,8 @@ _BLOCK: Final = 1 << 18
 """Bytes that are split into lines at a time."""
 _CHECK: Final = 1 << 14
 """Bytes after which the time is checked."""
+_LONG: Final = 4000
+"""Bytes of a line that may hold a number of thousands of digits."""
 _EDGE: Final = 4096
 _FURTHER: Final = 16
 """The list stage enlarges the tail that it reads by this factor until the tail says how the run stands."""
@@ -267,11 +269,13 @@ class LogReader(Generic[S]):
         begin, check, in_time = 0, _CHECK, True
         taken = self._partial is not None and self._partial.taken
         self._busy, self._partial = True, None
-        for data in block[:cut].split(b"\n"):
+        text = block[:cut]
+        is_text = text.isascii() or is_utf8(text)
+        for data in text.split(b"\n"):
             if not taken and data and not data.isspace():
                 line.offset, line.number, line.data = offset + begin, number, data
                 try:
-                    if len(data) > 4000 or not data.isascii():
+                    if not is_text or len(data) > _LONG:
                         skippable(data)
                     record = strict(data)
                 except (ValueError, RecursionError):
@@ -460,6 +464,15 @@ def checksum(file: File, offset: int) -> int:
         check = crc32(block, check)
         position += len(block)
     return check
+
+
+def is_utf8(data: bytes) -> bool:
+    """Whether strict decoding may pass over texts in these lines."""
+    try:
+        data.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def hash_of(data: bytes) -> bytes:

@@ -26,11 +26,12 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    row,
 )
 from tracetui.formats.calls import preview_of
 from tracetui.formats.jsonl import At, Line
 from tracetui.formats.scalars import between
-from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tagged
+from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema, tag_of, tagged
 from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, Span, Usage
 from tracetui.model.status import status_of
 
@@ -285,20 +286,10 @@ class ToolResult(Message, tag="toolResult"):
         if call is None:
             shown = "without an id" if key is None else repr(key[:PREVIEW])
             session.problem(line, f"an answer, but there is no call {shown}")
-            session.add(
-                Span(
-                    id=ident,
-                    name=self.tool_name or "toolResult",
-                    operation=EXECUTE_TOOL,
-                    status=status,
-                    status_source=source,
-                    error=error,
-                    started_at=when,
-                    usage=usage_of(self.usage),
-                    preview=text_in(_content.value(self.content))[:PREVIEW],
-                    at=At(*line.place),
-                )
-            )
+            facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
+            shown = text_in(_content.value(self.content))[:PREVIEW]
+            name, usage = self.tool_name or "toolResult", usage_of(self.usage)
+            session.add(row(ident, name, when, line, usage=usage, preview=shown, **facts))
             return
         session.notes = None
         told = self.details.duration_ms if isinstance(self.details, Details) else None
@@ -325,20 +316,9 @@ class BashExecution(Message, tag="bashExecution"):
         elif code is not None:
             status, source = (ERROR if code else OK), EXIT
             error = _exit(code, self.output or "") if code else None
-        session.add(
-            Span(
-                id=ident,
-                name="bash",
-                operation=EXECUTE_TOOL,
-                status=status,
-                status_source=source,
-                error=error,
-                started_at=when,
-                preview=(self.command or "")[:PREVIEW],
-                note="by the user",
-                at=At(*line.place),
-            )
-        )
+        facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
+        shown = (self.command or "")[:PREVIEW]
+        session.add(row(ident, "bash", when, line, preview=shown, note="by the user", **facts))
 
 
 class OtherMessage(Struct, gc=False):
@@ -349,7 +329,7 @@ class OtherMessage(Struct, gc=False):
     def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
         session.stands_as(None)
         name = f"message {self.role}" if isinstance(self.role, str) and self.role else "message"
-        session.add(Span(id=ident, name=name[:PREVIEW], operation=UNKNOWN_KIND, started_at=when, at=At(*line.place)))
+        session.add(row(ident, name[:PREVIEW], when, line, operation=UNKNOWN_KIND))
 
 
 # ---- entries, by their type
@@ -398,22 +378,18 @@ class Begin(Entry, tag="session"):
 class Note(Entry):
     """What the program notes about itself."""
 
-    def label(self) -> str | None:
-        """What tells it from the next note of its kind."""
-        return None
+    shown: ClassVar = ""
+    """The field that tells a note from the next one of its kind."""
 
     def take(self, session: Session, when: float | None, line: Line) -> None:
-        kind = str(self.__struct_config__.tag).removesuffix("_change").removesuffix("_level").replace("_", " ")
-        said = self.label()
+        kind = tag_of(self).removesuffix("_change").removesuffix("_level").replace("_", " ")
+        said = getattr(self, self.shown, None)
         session.note(f"l{line.number}", (f"{kind} {said}" if said else kind)[:PREVIEW], when, line)
 
 
 class ModelChange(Note, tag="model_change"):
-    known: ClassVar = "provider role"
+    known, shown = "provider role", "model_id"
     model_id: str | None = None
-
-    def label(self) -> str | None:
-        return self.model_id
 
     def take(self, session: Session, when: float | None, line: Line) -> None:
         session.chosen_model = session.chosen_model or self.model_id or None
@@ -421,25 +397,18 @@ class ModelChange(Note, tag="model_change"):
 
 
 class ThinkingLevel(Note, tag="thinking_level_change"):
+    shown = "thinking_level"
     thinking_level: str | None = None
-
-    def label(self) -> str | None:
-        return self.thinking_level
 
 
 class Label(Note, tag="label"):
-    known: ClassVar = "role targetId"
-    text: str | None = msgspec.field(default=None, name="label")
-
-    def label(self) -> str | None:
-        return self.text
+    known, shown = "role targetId", "label"
+    label: str | None = None
 
 
 class SessionInfo(Note, tag="session_info"):
+    shown = "name"
     name: str | None = None
-
-    def label(self) -> str | None:
-        return self.name
 
     def take(self, session: Session, when: float | None, line: Line) -> None:
         session.title = self.name or None
@@ -447,27 +416,21 @@ class SessionInfo(Note, tag="session_info"):
 
 
 class CustomNote(Note, tag="custom"):
-    known: ClassVar = "data role"
+    known, shown = "data role", "custom_type"
     custom_type: str | None = None
-
-    def label(self) -> str | None:
-        return self.custom_type
 
 
 class ContextEdit(Note, tag="context_edit"):
-    known: ClassVar = None
+    known = None
 
 
 class ContextTransform(Note, tag="context_transform"):
-    known: ClassVar = None
+    known, shown = None, "transformer_name"
     transformer_name: str | None = None
-
-    def label(self) -> str | None:
-        return self.transformer_name
 
 
 class Ephemeral(Note, tag="ephemeral"):
-    known: ClassVar = None
+    known = None
 
 
 class Compaction(Entry, tag="compaction"):
@@ -480,19 +443,9 @@ class Compaction(Entry, tag="compaction"):
 
     def take(self, session: Session, when: float | None, line: Line) -> None:
         before = self.tokens_before
-        session.add(
-            Span(
-                id=session.ident_of(self.id, line),
-                name="compaction",
-                status=OK,
-                status_source=DERIVED,
-                started_at=when,
-                usage=usage_of(self.usage),
-                preview=(self.summary or "")[:PREVIEW],
-                note="" if before is None else f"{before} tokens",
-                at=At(*line.place),
-            )
-        )
+        ident, note = session.ident_of(self.id, line), "" if before is None else f"{before} tokens"
+        facts = {"status": OK, "status_source": DERIVED, "usage": usage_of(self.usage), "note": note}
+        session.add(row(ident, "compaction", when, line, preview=(self.summary or "")[:PREVIEW], **facts))
 
 
 class CustomMessage(Entry, tag="custom_message"):
@@ -531,20 +484,10 @@ class Spent(Entry, tag="usage"):
     remark: str | None = msgspec.field(default=None, name="note")
 
     def take(self, session: Session, when: float | None, line: Line) -> None:
-        top, session.notes = session.top, None
-        span = Span(
-            id=session.ident_of(self.id, line),
-            name="usage",
-            parent_id=None if top is None else top.id,
-            step=None if top is None else top.step,
-            status=OK,
-            status_source=DERIVED,
-            started_at=when,
-            usage=usage_of(self.usage),
-            model=self.model or None,
-            preview=(self.kind or self.remark or "")[:PREVIEW],
-            at=At(*line.place),
-        )
+        session.notes = None
+        facts = {"status": OK, "status_source": DERIVED, "usage": usage_of(self.usage), **session.below_top()}
+        facts |= {"model": self.model or None, "preview": (self.kind or self.remark or "")[:PREVIEW]}
+        span = row(session.ident_of(self.id, line), "usage", when, line, **facts)
         session.emit(session.copied(span))
 
 
@@ -558,18 +501,9 @@ class Other(Struct, gc=False, rename="camel"):
 
     def take(self, session: Session, when: float | None, line: Line) -> None:
         name = self.type if isinstance(self.type, str) and self.type else "?"
-        top, session.notes = session.top, None
-        session.emit(
-            Span(
-                id=f"l{line.number}",
-                name=name[:PREVIEW],
-                operation=UNKNOWN_KIND,
-                parent_id=None if top is None else top.id,
-                step=None if top is None else top.step,
-                started_at=when,
-                at=At(*line.place),
-            )
-        )
+        session.notes = None
+        facts = session.below_top()
+        session.emit(row(f"l{line.number}", name[:PREVIEW], when, line, operation=UNKNOWN_KIND, **facts))
 
 
 SCHEMA: Final = Schema[Any](
@@ -586,18 +520,8 @@ def _outside(
     title: str, ident: str, when: float | None, said: str, kind: str | None, line: Line, usage: Usage | None = None
 ) -> Span:
     """A prompt, or what the program or an extension puts into the conversation."""
-    return Span(
-        id=ident,
-        name=title,
-        operation=MESSAGE,
-        status=OK,
-        status_source=DERIVED,
-        started_at=when,
-        usage=usage,
-        preview=said[:PREVIEW],
-        note=(kind or "")[:PREVIEW],
-        at=At(*line.place),
-    )
+    facts = {"operation": MESSAGE, "status": OK, "status_source": DERIVED, "usage": usage}
+    return row(ident, title, when, line, preview=said[:PREVIEW], note=(kind or "")[:PREVIEW], **facts)
 
 
 def _said(content: Content) -> str:
