@@ -165,7 +165,7 @@ class User(Message, tag="user"):
         typed = as_typed(said)
         if said:
             session.asked(typed)
-            session.last_user = said
+            session.last_prompt = self.content
         session.stands_as(None)
         session.settle()
         session.add(_outside("user", ident, self.began(when), typed, None, line))
@@ -213,7 +213,9 @@ class Assistant(Message, tag="assistant"):
     def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
         reason, model, content = self.stop_reason or None, self.model or None, self.content
         status, source, error = self.outcome()
-        session.last_assistant = text_in(content).strip() or session.last_assistant
+        said, has_text = _said(content)
+        if has_text:
+            session.last_answer = content
         if reason not in ("aborted", "error"):
             session.used_model = session.used_model or model
         session.stands_as(self if reason in FINAL else None, ident)
@@ -234,7 +236,7 @@ class Assistant(Message, tag="assistant"):
             usage=usage_of(self.usage),
             error=error,
             model=model,
-            preview=_said(content),
+            preview=said,
             note="" if reason is None or reason in _SILENT else reason[:PREVIEW],
             at=At(*line.place),
         )
@@ -524,17 +526,19 @@ def _outside(
     return row(ident, title, when, line, preview=said[:PREVIEW], note=(kind or "")[:PREVIEW], **facts)
 
 
-def _said(content: Content) -> str:
-    """The first text of a response, else its first thought."""
+def _said(content: Content) -> tuple[str, bool]:
+    """The beginning of the first text of a response, else of its first thought; and whether it has text."""
     if isinstance(content, str):
-        return content[:PREVIEW]
-    thought = ""
+        return content[:PREVIEW], bool(content.strip())
+    first = thought = ""
     for block in content or ():
         if block.type == "text" and block.text:
-            return block.text[:PREVIEW]
-        if block.type == "thinking" and not thought:
+            first = first or block.text[:PREVIEW]
+            if not block.text.isspace():
+                return first, True
+        elif block.type == "thinking" and not thought:
             thought = (block.thinking or "")[:PREVIEW]
-    return thought
+    return first or thought, False
 
 
 def _exit(code: int, output: str) -> Error:

@@ -18,7 +18,7 @@ from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
 from tracetui.formats.pi.originals import Copies, copies_of, original_of
-from tracetui.formats.pi.records import ABANDONED, Assistant, Begin
+from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, layout, moment
 from tracetui.formats.tail import record_on
 from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource
@@ -85,8 +85,9 @@ class Session(Conversation):
         self.command: str | None = None
         """The first command that was recorded as a prompt."""
         self.title: str | None = None
-        self.last_user: str | None = None
-        self.last_assistant: str | None = None
+        self.last_prompt: Content = None
+        self.last_answer: Content = None
+        """The last response that has text."""
         self.reason: str | None = None
         """The final stop reason of the last response, if nothing was said or done after it."""
         self.status: Status | None = None
@@ -172,7 +173,9 @@ class Session(Conversation):
 
     def ident_of(self, ident: str | None, line: Line) -> str:
         """The id of the record's span: its own, where no other span has it."""
-        return f"l{line.number}" if not ident or self.is_taken(ident) else ident
+        if not ident or ident in self.nodes or ident in self.calls or ident.startswith(_OURS):
+            return f"l{line.number}"
+        return ident
 
     def is_taken(self, ident: str) -> bool:
         """Whether a span has that id, or may come to have it."""
@@ -350,8 +353,8 @@ class Session(Conversation):
         if self.title is not None:
             attributes["session_info.name"] = self.title
         return RunBody(
-            last_user=self.last_user,
-            last_assistant=self.last_assistant,
+            last_user=text_in(self.last_prompt).strip() or None,
+            last_assistant=text_in(self.last_answer).strip() or None,
             attributes=attributes,
             extent=self.extent,
         )
