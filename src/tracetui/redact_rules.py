@@ -87,10 +87,29 @@ _STAND_INS: Final = frozenset({
     "off", "redacted",
 })  # fmt: skip
 """Values that only stand for a secret, or say something about it."""
-_STANDS_FOR: Final = re.compile(
-    r"[$<%{(]|\[[a-z _-]*\]\Z|[^a-z0-9]*\Z|(?:your|my|insert|enter|replace|example|dummy|fake)[-_ ]"
-    r"|(?:vault|op|env|arn|ssm|file):|(?:os|process|env|secrets?|vars?|settings|config|self|this)\."
+_VARIABLE: Final = (
+    r"_{0,2}(?:(?:[A-Za-z]+[0-9]{0,2}|[A-Za-z][0-9]{1,2}[A-Za-z])_{1,2})*(?:[A-Za-z]+[0-9]{0,2}(?:_[0-9]{1,2})?)"
 )
+"""A name of a variable: words of letters, which digits may end. ``ecur3P`` and ``2b`` are none."""
+_ACCESS: Final = rf"{_VARIABLE}(?:(?:\.|:|->){_VARIABLE}|\[[^\[\]]*+\])*"
+"""A variable, or something in it: ``env:TOKEN``, ``this->token``, ``secrets['token']``."""
+_REFERENCE: Final = (
+    rf"\$(?:{_ACCESS}|[0-9](?![^-_.:/@$])|\{{[^{{}}]*+\}}|\{{\{{[^{{}}]*+\}}\}}|\([^()]*+\))"
+    rf"|%(?:(?:env\()?{_VARIABLE}\)?%|\({_VARIABLE}\)[sdr]|\{{{_VARIABLE}\}}|[sdr])"
+    rf"|\{{\{{[^{{}}]*+\}}\}}|\{{(?:[0-9]|{_ACCESS})(?:\(\))?(?:![rsa])?\}}|<[^<>]*+>"
+)
+"""A variable as shells, templates and format strings write it, or a placeholder: ``${TOKEN}``, ``%(token)s``."""
+_STANDS_FOR: Final = re.compile(
+    rf"(?:(?:{_REFERENCE})[-_.:/@]?)+|(?i:[^a-z0-9]*|\([a-z ._-]*\)|\[[a-z _-]*\]"
+    r"|(?:your|my|insert|enter|replace|example|dummy|fake)(?:[-_ ]+(?:[a-z]+|[0-9]+(?=[-_ ]?(?:bit|byte|char))))+"
+    r"[-_ .:]*"
+    r"|(?:vault|op|ssm|file)::?/.*|vault:[a-z]+/.*|file:[a-z_-]+\.[a-z]{2,4}|arn:aws.*"
+    r"|\{\{ [^{}]*|\$\((?:[a-z_-]+(?: .*)?|.*\))|\$?\{[a-z_.]+[\[(]"
+    rf"|env:{_VARIABLE}|(?:os|process|env|secrets?|vars?|settings|config|self|this)\.{_VARIABLE}(?:[.(\[].*)?)",
+    re.DOTALL,
+)
+"""What only stands for a secret in all of its length: a password may begin with any character. An expression may have
+been cut at a quote."""
 _ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
 _SCHEMES: Final = ("bearer", "basic", "token", "digest", "apikey")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_-]{1,40}")
@@ -105,7 +124,7 @@ def is_placeholder(value: str) -> bool:
         low = value[:200].lower()
     if len(value) > 100:
         return len({*low}) < 4
-    if low in _STAND_INS or _STANDS_FOR.match(low) or low.endswith(_ENDS_OF_STAND_INS):
+    if low in _STAND_INS or _STANDS_FOR.fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
         return True
     if len(low) > 3 and len({*low}.difference("-_.")) < 3:
         return True
@@ -663,7 +682,7 @@ _OPTION_BEGINS: Final = re.compile(r"--|with|encrypted")
 _WITH: Final = re.compile(r"\b(?:with|encrypted)\s{1,4}\Z")
 _CONTENT: Final = re.compile(r"(?P<content>[^<>]{1,4000}+)(?=<\\{0,8}/)")
 """What is in an element of XML."""
-_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s")
+_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s|%env\(")
 _WORDS: Final = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 _SENTENCE: Final = re.compile(r"[ \t][A-Za-z0-9]+[ \t][A-Za-z]")
 """What follows a word in prose."""
