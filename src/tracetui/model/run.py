@@ -112,6 +112,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     identity: str | None = None
     """Key of this very run, the same wherever it is told, as `formats.labels.task_key` makes it of the program's name
     and an id that is unique in the world: runs of one key are one run, told several times. None where there is none."""
+    split: bool = False
+    """Other files may hold parts of the run, under the same `id`, which no other run has."""
     parent: str | None = None
     """Raw id of the run that started this one."""
     error: FirstError | None = None
@@ -168,6 +170,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Key of the task: equal for repetitions of it."""
     identity: str | None = None
     """Key of the run: equal where it is told several times."""
+    split: bool = False
+    """Other files may hold parts of it, under the same `id`."""
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""
