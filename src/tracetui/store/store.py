@@ -242,7 +242,14 @@ def _ties(run: RunSummary) -> tuple[object, ...]:
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:
-    """Whether the run itself changed: a file of many runs is written to for each of them."""
+    """Whether the run itself changed: a file of many runs is written to for each of them.
+
+    A run that no longer counts as running, because its file is still, did not change by that.
+    """
+    if before.seems_running and after.status is Status.UNKNOWN and before.modified_at == after.modified_at:
+        after = msgspec.structs.replace(
+            after, status=before.status, unread=before.unread, unfinished=before.unfinished, problems=before.problems
+        )
     if before.ref.key is None or before.modified_at == after.modified_at:
         return before != after
     return before != msgspec.structs.replace(after, modified_at=before.modified_at)
