@@ -383,6 +383,8 @@ colored = st.lists(words | st.sampled_from(COLORS), max_size=12).map("".join)
 @example("--api_key x")
 @example("\\/")
 @example("\x1b[31mapi_key\x1b[0m=A1b2C3d4E5")
+@example(f"\x07{SHAPED['provider']}")
+@example(f"\x1b[\x1b[31m{SHAPED['provider']}")
 def test_the_first_look_passes_nothing_over(text: str) -> None:
     """What is found with every sign given has the sign that the first look must have seen."""
     plain, colors = split_colors(text)
