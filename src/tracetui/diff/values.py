@@ -63,7 +63,7 @@ class Work(NamedTuple):
     a: Any
     b: Any
     place: int = 0
-    """What their place tells of them (`tracetui.diff.calls`)."""
+    """Flags of their place (`tracetui.diff.calls`)."""
     raws: tuple[bytes, bytes] | None = None
     """Two items of lists that are the same but for noise, encoded."""
 
@@ -331,7 +331,7 @@ def _shape(item: Any) -> tuple[str, ...]:
 
 
 def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> Any:
-    """What tells an item of the list at `path`, noise that is told by its place or form aside."""
+    """What identifies an item of the list at `path`, without what its place or form shows to be noise."""
     if isinstance(item, str):
         inside = _json_of(item)
         return item.strip() if inside is None else _encoded(_canonical(inside, path, place))

@@ -95,7 +95,7 @@ class FileRelations:
         ]
 
     def forks_near(self, path: str, ids: Collection[str | None]) -> list[str]:
-        """The same and all forks beside it: who else has copies of what tells who counts them."""
+        """The same, and all forks in its folder: which file counts copied records depends on which others have them."""
         folder = os.path.dirname(path)
         beside = [fork for fork in self._forks if fork != path and os.path.dirname(fork) == folder]
         return list(dict.fromkeys((*self.forks(path, ids), *beside)))

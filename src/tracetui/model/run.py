@@ -133,7 +133,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     """Bytes of the run's files, or of its part of a file that holds several; None where that cannot be told."""
     unfinished: tuple[Problem, ...] = ()
-    """Last lines that are no record yet: they are problems once nobody writes any more."""
+    """Last lines that are no record yet: they are problems once the file is still."""
     fields: Kinds = ()
     """Unknown fields of records of known kinds, as `formats.fields` counts them; nothing before the deep pass."""
 
@@ -289,7 +289,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 GOING_ON: Final = frozenset({Status.RUNNING, Status.PAUSED})
-"""Statuses of a run whose spans may go on as well."""
+"""Statuses of a run with spans that may go on as well."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
@@ -311,7 +311,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     load: Callable[[Span], Body]
     """Reads the body of one span from the source; an unreadable one is an empty body with a ``problem`` attribute."""
     unended: tuple[int, ...] = ()
-    """Positions of the spans that the trace tells no end of: `running` while the run goes on, else `unknown`."""
+    """Positions of the spans without an end in the trace: `running` while the run goes on, else `unknown`."""
     revision: int = 0
     complete: bool = True
     """False while more of the source is still to be read."""

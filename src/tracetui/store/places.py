@@ -1,6 +1,6 @@
 """Names the places of a run so that the name opens them: the inverse of `store.address`.
 
-A span's own step number is that of the trace, which may count the steps of a nested graph or agent anew, or give one
+A span's own step number is that of the trace, which may restart its count in a nested graph or agent, or give one
 number to several steps that ran side by side. Such a number alone would open another span, or none.
 """
 

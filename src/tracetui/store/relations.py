@@ -4,7 +4,7 @@ A trace names another run by a raw id, and ids repeat. The run meant is looked f
 file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
 
 Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
-that is told several times (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
+that several files hold (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
 several files are one run, of which each file shows its own spans.
 """
 
