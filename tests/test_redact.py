@@ -76,6 +76,38 @@ def test_names_are_read_word_by_word(name: str, says: Named) -> None:
     assert named(name) is says
 
 
+PASSWORDS = [
+    "$ecur3P", "$ecur3P@ss99", "$2b$12$R9h/cIPz0gi.URNNX3kh2OPST9/PgBkqquzi.Ss7KIUgO2t0jWMUW", "%4gKq9zD", "%Kq94gzD%x",
+    "{abc9d8e7f", "{SSHA}9dk3Kd83kd", "<9dk3Kd83kd", "(9dk3Kd83kd", "$(9dk3Kd83kd", "${9dk3Kd83kd", "your-key-9f8d7c6b",
+    "my-9f8d7c6b", "example-9f8d7c6b", "file:9dk3", "env:9dk3Kd", "vault:9dk3Kd", "op:9dk3Kd", "arn:9dk3Kd",
+    "config.9dk3Kd", "$1Kd83kd",
+]  # fmt: skip
+REFERENCES = [
+    "$TOKEN", "$DB2_PASSWORD", "$K8S_TOKEN", "$apiKey", "$env:TOKEN", "$this->token", "$1", "$USER:$TOKEN", "${DB}",
+    "${DB:-none}", "${{ secrets.K }}", "$(pass show x/y1)", "%TOKEN%", "%env(APP_SECRET)%", "%s", "%(pw)s", "%{pw}",
+    "{x}", "{settings.key}", "{{ x }}", "{{ lookup('env', 'X1') }}", "<your-key>", "<user>:<key 1>", "(not set)",
+    "[hidden]", "os.environ['X']", "os.environ.get('X9')", "process.env.K8S_TOKEN", "self._key", "env:TOKEN_2",
+    "{{ env \"X1\" }}", "$(cat \"x 1\")", '{os.environ["X1"]}',
+    "your-api-key", "your-256-bit-secret", "my_password", "vault:secret/data/x#k9", "op://vault/x/y9",
+    "file:///run/x9", "file:token.txt", "arn:aws:secretsmanager:eu-1:12:x", "ssm:/x/y9",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("secret", PASSWORDS)
+def test_a_password_may_begin_as_a_reference_does(secret: str) -> None:
+    assert Redactor().value({"password": secret}) == {"password": MASK}
+    for text in (f'password = "{secret}"', json.dumps({"password": secret}), json.dumps(json.dumps({"pwd": secret}))):
+        assert secret not in Redactor().text(text)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_what_only_refers_to_a_secret_is_left_alone(reference: str) -> None:
+    for text in (json.dumps({"password": reference}), f"PASSWORD={reference}", f"Authorization: Bearer {reference}"):
+        assert Redactor().text(text) is text
+    value = {"password": reference, "a": [json.dumps({"password": reference})]}
+    assert Redactor().value(value) is value
+
+
 def test_numbers_are_masked_where_only_a_secret_can_be_meant() -> None:
     assert Redactor().value({"password": 1234, "token": 1183, "secret": True}) == {
         "password": MASK,
@@ -351,6 +383,8 @@ colored = st.lists(words | st.sampled_from(COLORS), max_size=12).map("".join)
 @example("--api_key x")
 @example("\\/")
 @example("\x1b[31mapi_key\x1b[0m=A1b2C3d4E5")
+@example(f"\x07{SHAPED['provider']}")
+@example(f"\x1b[\x1b[31m{SHAPED['provider']}")
 def test_the_first_look_passes_nothing_over(text: str) -> None:
     """What is found with every sign given has the sign that the first look must have seen."""
     plain, colors = split_colors(text)

@@ -87,10 +87,29 @@ _STAND_INS: Final = frozenset({
     "off", "redacted",
 })  # fmt: skip
 """Values that only stand for a secret, or say something about it."""
-_STANDS_FOR: Final = re.compile(
-    r"[$<%{(]|\[[a-z _-]*\]\Z|[^a-z0-9]*\Z|(?:your|my|insert|enter|replace|example|dummy|fake)[-_ ]"
-    r"|(?:vault|op|env|arn|ssm|file):|(?:os|process|env|secrets?|vars?|settings|config|self|this)\."
+_VARIABLE: Final = (
+    r"_{0,2}(?:(?:[A-Za-z]+[0-9]{0,2}|[A-Za-z][0-9]{1,2}[A-Za-z])_{1,2})*(?:[A-Za-z]+[0-9]{0,2}(?:_[0-9]{1,2})?)"
 )
+"""A name of a variable: words of letters, which digits may end. ``ecur3P`` and ``2b`` are none."""
+_ACCESS: Final = rf"{_VARIABLE}(?:(?:\.|:|->){_VARIABLE}|\[[^\[\]]*+\])*"
+"""A variable, or something in it: ``env:TOKEN``, ``this->token``, ``secrets['token']``."""
+_REFERENCE: Final = (
+    rf"\$(?:{_ACCESS}|[0-9](?![^-_.:/@$])|\{{[^{{}}]*+\}}|\{{\{{[^{{}}]*+\}}\}}|\([^()]*+\))"
+    rf"|%(?:(?:env\()?{_VARIABLE}\)?%|\({_VARIABLE}\)[sdr]|\{{{_VARIABLE}\}}|[sdr])"
+    rf"|\{{\{{[^{{}}]*+\}}\}}|\{{(?:[0-9]|{_ACCESS})(?:\(\))?(?:![rsa])?\}}|<[^<>]*+>"
+)
+"""A variable as shells, templates and format strings write it, or a placeholder: ``${TOKEN}``, ``%(token)s``."""
+_STANDS_FOR: Final = re.compile(
+    rf"(?:(?:{_REFERENCE})[-_.:/@]?)+|(?i:[^a-z0-9]*|\([a-z ._-]*\)|\[[a-z _-]*\]"
+    r"|(?:your|my|insert|enter|replace|example|dummy|fake)(?:[-_ ]+(?:[a-z]+|[0-9]+(?=[-_ ]?(?:bit|byte|char))))+"
+    r"[-_ .:]*"
+    r"|(?:vault|op|ssm|file)::?/.*|vault:[a-z]+/.*|file:[a-z_-]+\.[a-z]{2,4}|arn:aws.*"
+    r"|\{\{ [^{}]*|\$\((?:[a-z_-]+(?: .*)?|.*\))|\$?\{[a-z_.]+[\[(]"
+    rf"|env:{_VARIABLE}|(?:os|process|env|secrets?|vars?|settings|config|self|this)\.{_VARIABLE}(?:[.(\[].*)?)",
+    re.DOTALL,
+)
+"""What only stands for a secret in all of its length: a password may begin with any character. An expression may have
+been cut at a quote."""
 _ENDS_OF_STAND_INS: Final = ("-here", "_here", "xxxxxxxx", "00000000", "........")
 _SCHEMES: Final = ("bearer", "basic", "token", "digest", "apikey")
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_-]{1,40}")
@@ -105,7 +124,7 @@ def is_placeholder(value: str) -> bool:
         low = value[:200].lower()
     if len(value) > 100:
         return len({*low}) < 4
-    if low in _STAND_INS or _STANDS_FOR.match(low) or low.endswith(_ENDS_OF_STAND_INS):
+    if low in _STAND_INS or _STANDS_FOR.fullmatch(value) or low.endswith(_ENDS_OF_STAND_INS):
         return True
     if len(low) > 3 and len({*low}.difference("-_.")) < 3:
         return True
@@ -349,8 +368,11 @@ def tail(text: str) -> Found | None:
 # ---- colors
 
 _BEGIN_COLOR: Final = r"(?:\x1b|\\{1,8}(?:u001[bB]|x1[bB]|033|e(?=\[)))"
-_COLOR: Final = rf"{_BEGIN_COLOR}(?:\[[0-?]*+[ -/]*+[@-~]|\][^\x07\x1b\\\n]{{0,2000}}+(?:\x07|\x1b\\|\\{{1,8}}(?:u0007|a)|{_BEGIN_COLOR}\\{{1,9}}))"  # noqa: E501
-"""An escape sequence of a terminal, as it is or as source code and JSON write it."""
+_REST_OF_COLOR: Final = rf"(?:\[[0-?]*+[ -/]*+[@-\[\]-~]|\][^\x07\x1b\\\n]{{0,2000}}+(?:\x07|\x1b\\|\\{{1,8}}(?:u0007|a)|{_BEGIN_COLOR}\\{{1,9}}))"  # noqa: E501
+_COLOR: Final = _BEGIN_COLOR + _REST_OF_COLOR
+"""An escape sequence of a terminal, as it is or as source code and JSON write it. None in use ends in a backslash: that
+begins the next one.
+"""
 
 
 def split_colors(text: str) -> tuple[str, list[tuple[int, str]]]:
@@ -489,12 +511,13 @@ _CONFIRMED: Final[dict[str, Callable[[bytes, int], bool]]] = {
     "telegram": lambda data, place: data.startswith(b":", place),
     "slashes": lambda data, place: data.startswith(b"//0", place),
 }
+_BLANKS: Final = rb"(?:\s|\\{1,8}[nrt]){1,8}"
 _EXACT_SIGNS: Final = (
     ("AKIA", b"A", re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))").search),
     ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})").search),
     ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})").search),
     ("hex", b"dapi", re.compile(rb"dapi(?=[0-9a-f]{32})").search),
-    ("machine", b"login", re.compile(rb"login\s").search),
+    ("machine", b"login", re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS)).search),
     ("block", b"-----BEGIN", re.compile(b"private key", re.IGNORECASE).search),
 )
 """Signs of shapes in a text as it was written: what must be in it, and what is looked for then."""
@@ -506,6 +529,7 @@ _BEARER_SIGN: Final = re.compile(_BEARER.encode()).search
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
+_ESCAPED_CONTROL: Final = re.compile(rb"\\u00[01][0-9a-f]")
 _ESCAPED_COLOR: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e\[)")
 _SEPARATORS: Final = (b":", b"=", b"--", b" '")
 _NEAR: Final = 500
@@ -515,20 +539,23 @@ _IN_WORD: Final = rb"[\w\x80-\xff-]"
 def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
     escapes = b"\\" in data
-    colored = _color(data) >= 0
-    if colored:
-        data = _without_colors(data)
+    colored = _colors_in(data)
+    if colored is not None:
+        data = colored.sub(b"", data)
+    escaped = escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data)
+    if encoded and escapes and b"\\u00" in data:
+        data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would seem to be the beginning of a word
     folded = data.translate(_FOLDED)
     found = [sign for sign, part, search in _EXACT_SIGNS if part in data and search(data)]
     flagged = _before_flags(data, folded)
     if flagged and (any(program in flagged for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(flagged)):
         found.append("option")
     found += _token_signs(data, folded)
-    if _BEARER_SIGN(folded):
+    if b"bearer" in folded and _BEARER_SIGN(folded):
         found.append("bearer")
     if b"@" in data and _ADDRESS.search(data):
         found.append("address")
-    if escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data):
+    if escaped:
         found.append("escape")
     elements = b"<" in data and b"</" in data
     near = _near_separators(data, (*_SEPARATORS, b">") if elements else _SEPARATORS).lower()
@@ -538,44 +565,23 @@ def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
         or (elements and _any(_element_names(), near))
     ):
         found.append("name")
-    if found and colored:
+    if found and colored is not None:
         found.append("color")
     return found
 
 
-def _without_colors(data: bytes) -> bytes:
-    """A text without escape sequences. Most have few that differ, and replacing one everywhere is quick."""
-    start = 0
-    for _ in range(_MOST_COLORS):
-        place = _color(data, start)
-        if place < 0:
-            return data
-        found = _all_colors().match(data, place)
-        if found is not None:
-            data = data.replace(found[0], b"")
-        elif data.startswith(b"\x1b", place):
-            start = place + 1
-        else:
-            break
-    return _all_colors().sub(b"", data)
-
-
-def _color(data: bytes, start: int = 0) -> int:
-    """Where the first escape sequence begins, from `start` on if it isn't written as an escape; -1 if there is none."""
-    place = data.find(b"\x1b", start)
-    if place < 0 and b"\\" in data and (match := _ESCAPED_COLOR.search(data)):
-        place = match.start()
-        while place > max(0, match.start() - 7) and data[place - 1 : place] == b"\\":
-            place -= 1
-    return place
-
-
-_MOST_COLORS: Final = 16
+def _colors_in(data: bytes) -> re.Pattern[bytes] | None:
+    """What finds the escape sequences of a text, None where it has none. Most texts hold them as they are: to look for
+    these alone is quick.
+    """
+    if b"\\" in data and _ESCAPED_COLOR.search(data):
+        return _colors(_COLOR)
+    return _colors("\x1b" + _REST_OF_COLOR) if b"\x1b" in data else None
 
 
 @cache
-def _all_colors() -> re.Pattern[bytes]:
-    return re.compile(_COLOR.encode())
+def _colors(pattern: str) -> re.Pattern[bytes]:
+    return re.compile(pattern.encode())
 
 
 def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
@@ -663,7 +669,7 @@ _OPTION_BEGINS: Final = re.compile(r"--|with|encrypted")
 _WITH: Final = re.compile(r"\b(?:with|encrypted)\s{1,4}\Z")
 _CONTENT: Final = re.compile(r"(?P<content>[^<>]{1,4000}+)(?=<\\{0,8}/)")
 """What is in an element of XML."""
-_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s")
+_CODE: Final = re.compile(r"[A-Za-z_]\w*(?:(?:\.|::)\w+)+|[A-Za-z_]\w*(?=[(\[])|![A-Z][A-Za-z]+\s|%env\(")
 _WORDS: Final = re.compile(r"[A-Za-z]+(?:[-_][A-Za-z]+)*")
 _SENTENCE: Final = re.compile(r"[ \t][A-Za-z0-9]+[ \t][A-Za-z]")
 """What follows a word in prose."""

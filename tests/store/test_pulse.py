@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import msgspec
 from msgspec.structs import replace
 
 from tracetui.live.scan import Found
-from tracetui.model import RunRef, RunSummary, Status
+from tracetui.model import RunRef, RunSummary, Status, StatusSource
 from tracetui.store.pulse import BEATS, Pulse
 from tracetui.store.store import Store
 
@@ -33,3 +34,24 @@ def test_a_run_from_the_future_has_not_changed_since_it_was_first_seen() -> None
     assert store.changed_at(run) == 1_000.0
     store.apply([Found(path=ref.path, runs=(replace(run, modified_at=5_200.0),))], 1_200.0)
     assert store.changed_at(run) == 1_200.0
+
+
+def test_a_file_that_is_still_is_no_change_of_its_run() -> None:
+    """Else a copied run would seem to be running for another while."""
+    store, ref = Store(), RunRef("ccpa", "a.jsonl")
+    running = RunSummary(
+        ref=ref,
+        id="a",
+        name="run",
+        status=Status.RUNNING,
+        status_source=StatusSource.DERIVED,
+        unfinished=True,
+        modified_at=5.0,
+        deep=True,
+    )
+    still = msgspec.structs.replace(running, status=Status.UNKNOWN, unfinished=False, problems=1)
+    store.apply([Found(path=ref.path, runs=(running,))], 10.0)
+    store.apply([Found(path=ref.path, runs=(still,))], 40.0)
+    assert store.pulses == {}
+    store.apply([Found(path=ref.path, runs=(msgspec.structs.replace(still, steps=2),))], 50.0)
+    assert store.pulses.keys() == {ref}

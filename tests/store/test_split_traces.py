@@ -17,9 +17,10 @@ TRACE = "0123456789abcdef" * 2
 OTHER = TRACE[::-1]
 
 
-def part(path: str, status: Status, trace: str = TRACE, format_name: str = "otlp", **fields: Any) -> RunSummary:
+def part(path: str, status: Status, trace: str = TRACE, *, split: bool = True, **fields: Any) -> RunSummary:
     return RunSummary(
-        ref=RunRef(format_name, path, trace),
+        ref=RunRef("otlp", path, trace),
+        split=split,
         id=trace,
         name="run",
         status=status,
@@ -46,10 +47,18 @@ def test_a_trace_that_ended_twice_is_no_part_of_the_other() -> None:
     assert uncounted_parts([*twice, part("c.jsonl", Status.UNKNOWN)]) == {RunRef("otlp", "c.jsonl", TRACE)}
 
 
-def test_ids_of_other_formats_are_not_unique() -> None:
-    same = [part(path, Status.UNKNOWN, format_name="hypergraph") for path in ("a.db", "b.db")]
-    assert split_traces(same) == {}
-    assert split_traces([part(path, Status.UNKNOWN, "") for path in ("a.jsonl", "b.jsonl")]) == {}
+def test_runs_whose_ids_others_may_have_are_no_parts() -> None:
+    assert split_traces([part(path, Status.UNKNOWN, split=False) for path in ("a.db", "b.db")]) == {}
+
+
+def test_the_part_that_counts_is_found_again_once_one_ends() -> None:
+    store = Store()
+    files = [Found(path=path, format="otlp", runs=(part(path, Status.RUNNING),)) for path in ("a.jsonl", "b.jsonl")]
+    store.apply(files, 0.0)
+    first, second = (found.runs[0].ref for found in files)
+    assert [*store.relations.parts(first)] == [first, second]
+    store.apply([Found(path="b.jsonl", format="otlp", runs=(part("b.jsonl", Status.OK),))], 1.0)
+    assert [*store.relations.parts(first)] == [second, first]
 
 
 STATES = st.sampled_from([Status.OK, Status.ERROR, Status.UNKNOWN, Status.RUNNING, None])

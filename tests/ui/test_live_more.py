@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -350,7 +350,9 @@ async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     paprika(tmp_path / "ended.json", "ended")
-    session_of(tmp_path / "s.jsonl", 3)
+    session = session_of(tmp_path / "s.jsonl", 3)
+    began = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")  # one of another day would be the copy of an old one
+    session.path.write_text(session.path.read_text().replace("2026-11-21T09:00:00Z", began))
     async with opened(tmp_path) as (app, pilot):
         await shows(app, pilot, "◐ 1")
         app.main.runs.move_to_key(next(ref for ref in app.store.runs if ref.path.endswith("ended.json")))

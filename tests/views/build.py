@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from tracetui.model import Body, Error, Header, Operation, Run, RunBody, RunRef, Span, Status, Usage
@@ -106,27 +107,35 @@ HOSTILE = st.text(st.characters(codec=None), max_size=40) | st.sampled_from(
 )
 
 
+TIMES = st.none() | st.floats(-1e3, 1e6) | st.sampled_from([float("nan"), float("inf"), 1e308, -1e308, 0.0])
+SPAN = st.tuples(
+    st.builds(
+        Span,
+        id=st.just(""),
+        name=HOSTILE,
+        operation=st.sampled_from(Operation),
+        step=st.none() | st.integers(-5, 10**7),
+        is_step=st.booleans(),
+        status=st.sampled_from(Status),
+        started_at=TIMES.map(lambda t: None if t is None else START + t),
+        duration_ms=TIMES,
+        usage=st.none() | st.builds(Usage, input_tokens=st.none() | st.integers(0, 10**12)),
+        error=st.none() | st.builds(Error, HOSTILE, st.none() | HOSTILE),
+        preview=HOSTILE,
+        note=HOSTILE,
+    ),
+    st.none() | st.integers(0, 25),
+)
+"""A span and the number of its parent. Made once: what a strategy is made of costs more than what it makes."""
+
+
 @st.composite
 def runs(draw: st.DrawFn) -> Run:
     """Any run: hostile names, wild times, any shape of tree."""
     number = draw(st.integers(0, 25))
-    times = st.none() | st.floats(-1e3, 1e6) | st.sampled_from([float("nan"), float("inf"), 1e308, -1e308, 0.0])
+    drawn = [draw(SPAN) for _ in range(number)]
     spans = [
-        Span(
-            id=str(i),
-            name=draw(HOSTILE),
-            operation=draw(st.sampled_from(Operation)),
-            parent_id=draw(st.none() | st.integers(0, number).map(str)),
-            step=draw(st.none() | st.integers(-5, 10**7)),
-            is_step=draw(st.booleans()),
-            status=draw(st.sampled_from(Status)),
-            started_at=draw(times.map(lambda t: None if t is None else START + t)),
-            duration_ms=draw(times),
-            usage=draw(st.none() | st.builds(Usage, input_tokens=st.none() | st.integers(0, 10**12))),
-            error=draw(st.none() | st.builds(Error, HOSTILE, st.none() | HOSTILE)),
-            preview=draw(HOSTILE),
-            note=draw(HOSTILE),
-        )
-        for i in range(number)
+        msgspec.structs.replace(span, id=str(i), parent_id=None if parent is None else str(min(parent, number)))
+        for i, (span, parent) in enumerate(drawn)
     ]
     return make_run(spans, status=draw(st.none() | st.sampled_from(Status)), ended=draw(st.booleans()))

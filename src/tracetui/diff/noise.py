@@ -1,8 +1,8 @@
 """What differs between two runs of the same thing without meaning anything: ids, times, durations, counts of tokens.
 
 A `Noise` judges pairs of values of one comparison and counts what it let pass, by kind. It remembers which id of A
-stands for which id of B: an id that would stand for two is a difference. Which ids are those of tool calls is told by
-the place they stand at (`tracetui.diff.calls`), whatever they look like.
+stands for which id of B: an id that would stand for two is a difference. Ids of tool calls are
+recognized by their place (`tracetui.diff.calls`), whatever they look like.
 """
 
 from __future__ import annotations

@@ -63,7 +63,7 @@ class Work(NamedTuple):
     a: Any
     b: Any
     place: int = 0
-    """What their place tells of them (`tracetui.diff.calls`)."""
+    """Flags of their place (`tracetui.diff.calls`)."""
     raws: tuple[bytes, bytes] | None = None
     """Two items of lists that are the same but for noise, encoded."""
 
@@ -153,32 +153,25 @@ def _misplaced(work: Work, side: str, noise: Noise) -> list[Change]:
     while todo:
         path_a, path_b, value, place, item = todo.pop()
         if isinstance(value, list | tuple):
-            below = [((path_a, i), (path_b, i), one, place, True) for i, one in enumerate(value)]
-            todo.extend(reversed(below))
-        elif isinstance(value, dict):
-            raw = _encoded(value) if item else None
-            if raw is not None and raw in noise.kept:
-                continue
-            bad = (
-                []
-                if raw is None
-                else [one for one in _call_ids(path_a, path_b, value, place) if not _keeps(one, noise)]
-            )
-            if raw is None:
-                for key, one in reversed(value.items()):
-                    todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place), False))
-            elif bad:
-                found += [Change(side, written(left), written(right), one, one) for left, right, one in bad]
-            else:
-                noise.kept.put(raw, True, len(raw))
-        else:
-            bad = [one for one in _call_ids(path_a, path_b, value, place) if not _keeps(one, noise)]
-            found += [Change(side, written(left), written(right), one, one) for left, right, one in bad]
+            todo.extend(reversed([((path_a, i), (path_b, i), one, place, True) for i, one in enumerate(value)]))
+            continue
+        raw = _encoded(value) if item and isinstance(value, dict) else None
+        if raw is None and isinstance(value, dict):
+            for key, one in reversed(value.items()):
+                todo.append(((path_a, key), (path_b, key), one, place_of(key, value, path_a, place), False))
+            continue
+        if raw is not None and raw in noise.kept:
+            continue
+        ids = _call_ids(path_a, path_b, value, place)
+        bad = [
+            Change(side, written(left), written(right), one, one)
+            for left, right, one in ids
+            if not noise.same_call(one, one)
+        ]
+        found += bad
+        if raw is not None and not bad:
+            noise.kept.put(raw, True, len(raw))
     return found
-
-
-def _keeps(one: tuple[Path, Path, Any], noise: Noise) -> bool:
-    return noise.same_call(one[2], one[2])
 
 
 def _call_ids(path_a: Path, path_b: Path, value: Any, place: int) -> Iterator[tuple[Path, Path, Any]]:
@@ -338,7 +331,7 @@ def _shape(item: Any) -> tuple[str, ...]:
 
 
 def _key(item: Any, raw: bytes | None, path: Path, place: int, noise: Noise) -> Any:
-    """What tells an item of the list at `path`, noise that is told by its place or form aside."""
+    """What identifies an item of the list at `path`, without what its place or form shows to be noise."""
     if isinstance(item, str):
         inside = _json_of(item)
         return item.strip() if inside is None else _encoded(_canonical(inside, path, place))

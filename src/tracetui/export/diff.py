@@ -215,7 +215,7 @@ def verdict_lines(diff: Diff) -> Iterator[Clean]:
         return
     yield Clean(f"It first went differently at {_place(diff, row)}: {_at(diff.first)}")
     if diff.decision is not None:
-        left, right = _told_apart(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
+        left, right = _distinguished(diff.decision.a, diff.decision.b, lambda value: one_line(str(value), 60))
         place = _place(diff, diff.rows[diff.decision.row])
         yield Clean(f"The first decision that differs is that of {place}: A {left} · B {right}")
 
@@ -236,7 +236,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     """Facts of the runs that differ, verdicts, what was ignored, what limits the answer."""
     for fact in diff.facts:
         if not fact.same:
-            left, right = _told_apart(fact.a, fact.b, _told)
+            left, right = _distinguished(fact.a, fact.b, _told)
             yield Clean(f"{one_line(fact.name, 40)}: A {left} · B {right}")
     for one in diff.judged:
         yield _judged(one)
@@ -303,15 +303,15 @@ def _row_line(diff: Diff, row: Row, *, first: bool) -> Clean:
 
 def _change_line(change: Change) -> Clean:
     path = one_line(change.path, 120) or change.side
-    left, right = _told_apart(change.a, change.b, short)
+    left, right = _distinguished(change.a, change.b, short)
     if change.path_a is None or change.path_b is None:
         left, right = (Clean("(nothing)"), short(change.b)) if change.path_a is None else (left, Clean("(nothing)"))
     aside = f"  (usually ignored: {change.noise})" if change.noise else ""
     return Clean(f"      {path}: {left} → {right}{aside}")
 
 
-def _told_apart(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
-    """Two values, with what tells them apart where they look the same."""
+def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
+    """Two values, labelled with how they differ where they look the same."""
     found = labels(a, b)
     left, right = written(a), written(b)
     return (left, right) if found is None else (labelled(left, found[0]), labelled(right, found[1]))
@@ -335,8 +335,8 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
             yield from (Clean(f"  - {_marked(line, '[-', '-]')}") for line in hunk.a)
         if first.b is not None:
             yield from (Clean(f"  + {_marked(line, '{+', '+}')}") for line in hunk.b)
-        if not alike and hunk.a and hunk.b and (told := note(_plain(hunk.a), _plain(hunk.b))):
-            yield Clean(f"    ({told})")
+        if not alike and hunk.a and hunk.b and (words := note(_plain(hunk.a), _plain(hunk.b))):
+            yield Clean(f"    ({words})")
     if alike:
         yield Clean(f"    ({alike})")
 

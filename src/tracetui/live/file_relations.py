@@ -42,10 +42,15 @@ class FileRelations:
         return path in self._alone
 
     def add(self, found: Found, *, appeared: bool = True) -> list[str]:
-        """Take in what a file is now; returns the files that are to be looked at again because of it.
+        """Take in what a file is now; returns the files to look at again because of it: parts, a main file, forks.
 
-        Unless it `appeared`, it is one of those that are there when watching begins.
+        Unless it `appeared`, it is one of those that are there when watching begins, of which none is looked at again.
         """
+        related = self._take(found, appeared=appeared)
+        return [*related, *self.identify(found.path, {run.id for run in found.runs})] if appeared else related
+
+    def _take(self, found: Found, *, appeared: bool) -> list[str]:
+        """Take in what a file is now, but for its ids; returns the parts of its run, or its main file."""
         path, name = found.path, found.format or ""
         self._mains.pop(path, None)
         self._forks.pop(path, None)
@@ -90,7 +95,7 @@ class FileRelations:
         ]
 
     def forks_near(self, path: str, ids: Collection[str | None]) -> list[str]:
-        """The same and all forks beside it: who else has copies of what tells who counts them."""
+        """The same, and all forks in its folder: which file counts copied records depends on which others have them."""
         folder = os.path.dirname(path)
         beside = [fork for fork in self._forks if fork != path and os.path.dirname(fork) == folder]
         return list(dict.fromkeys((*self.forks(path, ids), *beside)))

@@ -295,8 +295,6 @@ class Lister:
         """Remember what a file is; returns others that are to be looked at again because of it."""
         is_new = found.path not in self._relations
         also = self._relations.add(found, appeared=appeared)
-        if appeared:
-            also += self._relations.identify(found.path, {run.id for run in found.runs})
         if appeared and is_new and found.path in self._relations:
             also += self._relations.forks_near(found.path, {run.id for run in found.runs})
         return also

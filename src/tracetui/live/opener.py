@@ -205,6 +205,6 @@ def _parts(ref: RunRef, path: str | None) -> list[str]:
         return []
     try:
         folders = guard.part_folders(registry.load(ref.format), path)
-    except (OSError, FormatError):  # listing the file has told it
+    except (OSError, FormatError):  # reported when the file was listed
         return []
     return [os.path.join(os.path.dirname(path), folder) for folder in folders]

@@ -46,7 +46,7 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
     size: int = 0
     """Bytes of the file, where a format has claimed it."""
     unread: bool = False
-    """The budget of the list stage ended before the file did: only the deep pass tells what is in it."""
+    """The budget of the list stage ended before the file did: only the deep pass reads what is in it."""
 
     @property
     def kind(self) -> str:
@@ -118,8 +118,8 @@ def look(
     """What `entry` turned out to be, and its format (to be asked first for the next file).
 
     `tell` is called with the first runs of a file that holds many, while the rest is still read. `kept` is a dict, the
-    same each time, for a file that is looked at again and again while it changes. A file that somebody `named` is
-    nobody's part, nor is one whose main file is not below the `roots` that are listed. `shared` is a dict that is the
+    same each time, for a file that is read again while it changes. A file that was `named` on its own
+    is no part, nor is one whose main file is not below the `roots` that are listed. `shared` is a dict that is the
     same for all files of a walk (`SHARED`). With a `budget` no more is read than that, and `Found.unread` says if it
     did not do. Raises `LinkLost`.
     """
@@ -195,7 +195,7 @@ def _summarize(file: File, entry: Entry, chosen: Format, *, deep: bool, tell: Ca
             if tell is not None and len(runs) == due:
                 tell(Found(path=file.path, format=chosen.name, runs=tuple(runs[told:]), whole=False))
                 told, due = due, due * 8
-        guard.part_folders(chosen, file.path)  # asked for later, by threads that can tell nobody that it fails
+        guard.part_folders(chosen, file.path)  # asked for later, by threads that cannot report a failure
     except BudgetSpent:
         pass  # what was summarized before stands
     except LinkLost:

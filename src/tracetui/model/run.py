@@ -112,6 +112,8 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     identity: str | None = None
     """Key of this very run, the same wherever it is told, as `formats.labels.task_key` makes it of the program's name
     and an id that is unique in the world: runs of one key are one run, told several times. None where there is none."""
+    split: bool = False
+    """Other files may hold parts of the run, under the same `id`, which no other run has."""
     parent: str | None = None
     """Raw id of the run that started this one."""
     error: FirstError | None = None
@@ -131,7 +133,7 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     size: int | None = None
     """Bytes of the run's files, or of its part of a file that holds several; None where that cannot be told."""
     unfinished: tuple[Problem, ...] = ()
-    """Last lines that are no record yet: they are problems once nobody writes any more."""
+    """Last lines that are no record yet: they are problems once the file is still."""
     fields: Kinds = ()
     """Unknown fields of records of known kinds, as `formats.fields` counts them; nothing before the deep pass."""
 
@@ -168,6 +170,8 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     """Key of the task: equal for repetitions of it."""
     identity: str | None = None
     """Key of the run: equal where it is told several times."""
+    split: bool = False
+    """Other files may hold parts of it, under the same `id`."""
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""
@@ -285,7 +289,7 @@ class Step(msgspec.Struct, frozen=True, gc=False):
 
 
 GOING_ON: Final = frozenset({Status.RUNNING, Status.PAUSED})
-"""Statuses of a run whose spans may go on as well."""
+"""Statuses of a run with spans that may go on as well."""
 
 
 class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
@@ -307,7 +311,7 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
     load: Callable[[Span], Body]
     """Reads the body of one span from the source; an unreadable one is an empty body with a ``problem`` attribute."""
     unended: tuple[int, ...] = ()
-    """Positions of the spans that the trace tells no end of: `running` while the run goes on, else `unknown`."""
+    """Positions of the spans without an end in the trace: `running` while the run goes on, else `unknown`."""
     revision: int = 0
     complete: bool = True
     """False while more of the source is still to be read."""

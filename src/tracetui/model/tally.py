@@ -214,6 +214,7 @@ def summary_of(
         relation=header.relation,
         repeats=_shared(header.repeats),
         identity=header.identity,
+        split=header.split,
         parent=header.parent,
         first_error=error,
         prompt=header.prompt,

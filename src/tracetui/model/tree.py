@@ -119,7 +119,7 @@ class Tree:
 
     def _append(self, span: Span, depth: int) -> None:
         position = len(self.spans)
-        for closed in self._open[depth:]:  # the sizes of those that stay open are filled in when somebody asks
+        for closed in self._open[depth:]:  # the sizes of those that stay open are filled in on demand
             self._sizes[closed] = position - closed
         del self._open[depth:]
         self._open.append(position)

@@ -212,7 +212,7 @@ class File(AbstractContextManager["File"], Protocol):
         ...
 
     def next_data(self, offset: int) -> int:
-        """The first byte from `offset` on that is not in a hole, where the file system tells; else `offset` itself."""
+        """The first byte from `offset` on that is not in a hole, where the file system knows; else `offset` itself."""
         ...
 
     def sibling(self, name: str) -> str | None:

@@ -1,7 +1,7 @@
 """SQLite files, read without opening anything beside them for writing.
 
 * A database without a log (or with an empty one) is read in place, read-only and as *immutable*: SQLite takes no locks
-  and makes no files. Its state before and after tells whether it changed meanwhile.
+  and makes no files. Its state before and after shows whether it changed meanwhile.
 * One with a write-ahead log, or with a rollback journal that may be hot, is read from a private copy, of which only
   what changed is copied again (`tracetui.sources.sqlite_copy`).
 

@@ -44,7 +44,7 @@ class LimitedConnection(sqlite3.Connection):
 
 
 def open_readonly(path: str) -> LimitedConnection:
-    """Open a file that nobody writes to meanwhile: SQLite takes no locks, and neither writes nor creates anything."""
+    """Open a file that no process writes to: SQLite takes no locks, and neither writes nor creates anything."""
     # immutable alone would open the file for writing, and create one that was deleted just now
     return _open(path, "mode=ro&immutable=1", "PRAGMA query_only = ON")
 

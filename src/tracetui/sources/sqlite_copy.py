@@ -10,7 +10,7 @@ has either is copied to a private folder, and read there. The copy is one plain 
   holds across a restart of the log, if its old frames are still there to prove that none was missed.
 * Otherwise the database is compared block by block with the copy, and only blocks that differ are written.
 
-A copy never changes while somebody reads it. A reader of an older state doesn't stop others: they get a second copy.
+A copy never changes while it is read. A reader of an older state doesn't stop others: they get a second copy.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ ATTEMPTS: Final = 20
 """How often a copy is retried because the writer was faster."""
 KEPT_DATABASES: Final = 8
 SPARE_COPIES: Final = 2
-"""Copies of one database that are kept while nobody reads them: one is updated while the other is read."""
+"""Copies of one database that are cached while they are not read: one is updated while the other is read."""
 
 
 _CHUNK: Final = 1 << 20
@@ -333,7 +333,7 @@ def _refuse_super_journal(path: str) -> None:
 
 @cache
 def _sweep() -> None:
-    """Remove, once, what processes left behind that were killed: a copy of somebody's traces must not lie about."""
+    """Remove, once, what killed processes left behind: a copy of the user's traces must not lie about."""
     for entry in os.scandir(tempfile.gettempdir()):
         pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
         if entry.name.startswith(_PREFIX) and pid.isdigit() and not _is_alive(int(pid)):

@@ -1,20 +1,30 @@
 """Names the places of a run so that the name opens them: the inverse of `store.address`.
 
-A span's own step number is that of the trace, which may count the steps of a nested graph or agent anew, or give one
+A span's own step number is that of the trace, which may restart its count in a nested graph or agent, or give one
 number to several steps that ran side by side. Such a number alone would open another span, or none.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final
+from typing import Final, NamedTuple
 from weakref import WeakKeyDictionary
 
 from tracetui.errors import UsageError
 from tracetui.model import Run, Span, quote_key
 from tracetui.store.address import target
 
-_NUMBERS: Final[WeakKeyDictionary[Run, Counter[int | None]]] = WeakKeyDictionary()
+
+class _Numbers(NamedTuple):
+    """The step numbers of a run."""
+
+    counts: Counter[int]
+    """How many steps have each number."""
+    owners: list[int | None]
+    """By position of a span: that of the step that it is or is part of."""
+
+
+_NUMBERS: Final[WeakKeyDictionary[Run, _Numbers]] = WeakKeyDictionary()
 
 
 def words_of(run: Run, span: Span) -> str:
@@ -47,20 +57,18 @@ def reference_of(run: Run, span: Span) -> str:
     if span.step is None or span.id not in run.index:
         return ""
     number = step_of(run, span)
-    if number == span.step and _numbers(run)[number] == 1 and (span.is_step or span.owner is None):
+    if number == span.step and _numbers(run).counts[number] == 1 and (span.is_step or span.owner is None):
         return str(number)
     return path_of(run, span)
 
 
 def step_of(run: Run, span: Span) -> int | None:
     """The number of the step of the run that a span is or is part of, None if it is in no numbered step."""
-    position: int | None = run.index.get(span.id)
-    while position is not None:
-        above = run.spans[position]
-        if above.is_step:
-            return above.step
-        position = run.parent(position)
-    return span.step if span.owner is None and span.step in _numbers(run) else None
+    numbers, position = _numbers(run), run.index.get(span.id)
+    owner = None if position is None else numbers.owners[position]
+    if owner is not None:
+        return run.spans[owner].step
+    return span.step if span.owner is None and span.step in numbers.counts else None
 
 
 def path_of(run: Run, span: Span) -> str:
@@ -70,7 +78,7 @@ def path_of(run: Run, span: Span) -> str:
     while position is not None:
         above = run.spans[position]
         number = above.step if above.is_step else None
-        if number is not None and _numbers(run)[number] == 1:
+        if number is not None and _numbers(run).counts[number] == 1:
             parts.append(str(number))
             break
         parts.append(above.name)
@@ -88,9 +96,13 @@ def path_of(run: Run, span: Span) -> str:
     return quote_key(span.id)
 
 
-def _numbers(run: Run) -> Counter[int | None]:
-    """How many steps have each number."""
+def _numbers(run: Run) -> _Numbers:
     found = _NUMBERS.get(run)
     if found is None:
-        found = _NUMBERS[run] = Counter(step.number for step in run.steps if step.number is not None)
+        owners: list[int | None] = []
+        for position, span in enumerate(run.spans):  # parents come before what is below them
+            above = None if span.is_step else run.parent(position)
+            owners.append(position if span.is_step else None if above is None else owners[above])
+        counts = Counter(step.number for step in run.steps if step.number is not None)
+        found = _NUMBERS[run] = _Numbers(counts, owners)
     return found

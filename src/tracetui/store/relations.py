@@ -4,7 +4,7 @@ A trace names another run by a raw id, and ids repeat. The run meant is looked f
 file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
 
 Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
-that is told several times (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
+that several files hold (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
 several files are one run, of which each file shows its own spans.
 """
 
@@ -21,10 +21,6 @@ REPEAT: Final = "repeat"
 """What a run is to the earliest of the same task."""
 COPY: Final = "copy"
 """What a run is to the same one told elsewhere."""
-_SPLIT: Final = frozenset({"otlp"})
-"""Formats in which several files may hold parts of one run, under an id that no other run has."""
-_ID_LENGTH: Final = 32
-"""Characters of a trace id; what has none of that length is no such run."""
 MOST_REPEATS: Final = 1_000
 """Repetitions of a task that are related to its earliest run, the earliest first: what goes on longer is routine."""
 
@@ -158,11 +154,6 @@ def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     return {run.ref: first.ref for first, *others in found for run in others}
 
 
-def may_be_split(run: RunSummary) -> bool:
-    """Whether other files may hold parts of the run."""
-    return run.ref.format in _SPLIT and run.id == run.ref.key and len(run.id) == _ID_LENGTH
-
-
 def has_end(run: RunSummary) -> bool:
     """Whether the trace says how the run ended: of a split trace only the part with the top span does."""
     return run.status_source is not StatusSource.DERIVED or run.status not in (Status.UNKNOWN, Status.RUNNING)
@@ -175,7 +166,7 @@ def split_traces(runs: Iterable[RunSummary]) -> dict[str, list[RunRef]]:
     ended are no parts of each other.
     """
     found: dict[str, list[RunSummary]] = {}
-    candidates = [run for run in runs if may_be_split(run)]
+    candidates = [run for run in runs if run.split]
     without_end = {run.id for run in candidates if not has_end(run)}
     for run in candidates if without_end else ():
         if run.id in without_end:

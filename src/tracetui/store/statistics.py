@@ -3,7 +3,7 @@
 Nothing is counted twice. What a container (an agent, a workflow, a turn) used is that of the calls in it, so its usage
 counts only where none of them tells its own; a call within a call of that name adds nothing to the time of the row.
 A span counts to the run that owns it (`tracetui.model.ownership`), not to a fork that inherited it nor to the run that
-a nested run is part of; a run that is told several times is one.
+a nested run is part of; a run that several files hold is one.
 """
 
 from __future__ import annotations
@@ -201,13 +201,13 @@ def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
     above: list[tuple[int, str]] = []
     names: dict[str, list[bool]] = defaultdict(list)
     """By name: whether each call that this one is part of adds its time to the row here."""
-    for i, (span, whose) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
+    for i, (span, kind) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
         while above and above[-1][0] <= i:
             names[above.pop()[1]].pop()
         end = i + run.sizes[i]
         name, model, at = _name(span, by), span.model or whole.model, span.started_at
-        if whose is not Ownership.OWN:
-            if name is not None and whose is Ownership.LISTED:
+        if kind is not Ownership.OWN:
+            if name is not None and kind is Ownership.LISTED:
                 if names[name] and names[name][-1] and 0 <= (span.duration_ms or 0.0) < inf:
                     yield _Call(name, repeats=span.duration_ms or 0.0)
                 above.append((end, name))

@@ -11,7 +11,7 @@ import msgspec
 from tracetui.model import Body, Ledger, Problem, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.ledger import total
 from tracetui.store.pulse import Pulse
-from tracetui.store.relations import Relations, has_end, may_be_split
+from tracetui.store.relations import Relations, has_end, uncounted_parts
 
 OPEN_RUNS: Final = 8
 """Whole runs kept after they were looked at."""
@@ -234,14 +234,22 @@ class Store:
             del self._bodies[key]
 
 
-def _ties(run: RunSummary) -> tuple[str | float | None, ...]:
+def _ties(run: RunSummary) -> tuple[object, ...]:
     """What ties a run to others."""
     when = None if run.repeats is None else run.started_at
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, run.identity, when
+    part = run.split and has_end(run)
+    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, run.identity, when, part
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:
-    """Whether the run itself changed: a file of many runs is written to for each of them."""
+    """Whether the run itself changed: a file of many runs is written to for each of them.
+
+    A run that no longer counts as running, because its file is still, did not change by that.
+    """
+    if before.seems_running and after.status is Status.UNKNOWN and before.modified_at == after.modified_at:
+        after = msgspec.structs.replace(
+            after, status=before.status, unread=before.unread, unfinished=before.unfinished, problems=before.problems
+        )
     if before.ref.key is None or before.modified_at == after.modified_at:
         return before != after
     return before != msgspec.structs.replace(after, modified_at=before.modified_at)
@@ -254,37 +262,27 @@ class _Counts:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
-        self._ended: Counter[str] = Counter()
-        """Runs with an end, by the id of a trace that may be split over files."""
-        self._open: dict[str, dict[RunRef, RunSummary]] = {}
-        """Those without one."""
+        self._parts: dict[str, tuple[RunSummary, ...]] = {}
+        """Runs that may be parts of a trace in several files, by its id."""
 
     def add(self, run: RunSummary, by: int) -> None:
         """Count a run in (1) or out (-1). Parts of one trace count once."""
         if run.parent is not None:
             return
-        if not may_be_split(run):
+        if not run.split:
             self._add(run, by)
             return
-        before = self._open_part(run.id)
-        if has_end(run):
-            self._add(run, by)
-            self._ended[run.id] += by
-        elif by > 0:
-            self._open.setdefault(run.id, {})[run.ref] = run
+        before = self._parts.get(run.id, ())
+        after = (*before, run) if by > 0 else tuple(one for one in before if one.ref != run.ref)
+        for runs, sign in ((before, -1), (after, 1)):
+            uncounted = uncounted_parts(runs)
+            for one in runs:
+                if one.ref not in uncounted:
+                    self._add(one, sign)
+        if after:
+            self._parts[run.id] = after
         else:
-            self._open[run.id].pop(run.ref)
-        after = self._open_part(run.id)
-        if before is not after:
-            if before is not None:
-                self._add(before, -1)
-            if after is not None:
-                self._add(after, 1)
-
-    def _open_part(self, trace: str) -> RunSummary | None:
-        """The part without an end that counts for its trace."""
-        parts = self._open.get(trace)
-        return min(parts.values(), key=lambda run: run.ref.path) if parts and not self._ended[trace] else None
+            del self._parts[run.id]
 
     def _add(self, run: RunSummary, by: int) -> None:
         self._by_status[run.status] += by

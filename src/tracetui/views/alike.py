@@ -18,7 +18,7 @@ _NUMBERS: Final = {Clean("integer"): Clean("number"), Clean("float"): Clean("num
 
 
 def labels(a: Any, b: Any) -> tuple[Clean, Clean] | None:
-    """What tells two values that look the same: ``("string", "number")``; None where they don't look the same."""
+    """Labels for two values that look the same: ``("string", "number")``; None where they don't look the same."""
     if isinstance(a, str) and isinstance(b, str):
         if max(len(a), len(b)) > LENGTH:
             return None
@@ -37,7 +37,7 @@ def labels(a: Any, b: Any) -> tuple[Clean, Clean] | None:
 
 
 def labelled(text: Clean, label: Clean) -> Clean:
-    """A printed value with what tells it from the other: ``"2" (string)``."""
+    """A printed value with its label: ``"2" (string)``."""
     if label == "string":
         text = Clean(f'"{text}"')
     return Clean(f"{text} ({label})") if label else text

@@ -334,10 +334,10 @@ def _values(first: Divergence) -> list[Piece]:
 
 
 def _both(found: Divergence) -> list[Piece]:
-    """Both values, told apart where they look the same."""
+    """Both values, labelled where they look the same."""
     left, right = one_line(_short(found.a), 40), one_line(_short(found.b), 40)
-    if (told := labels(found.a, found.b)) is not None:
-        left, right = labelled(left, told[0]), labelled(right, told[1])
+    if (words := labels(found.a, found.b)) is not None:
+        left, right = labelled(left, words[0]), labelled(right, words[1])
     return [Piece(left, "diff.rem"), Piece(Clean(" → "), "dim"), Piece(right, "diff.add")]
 
 

@@ -66,8 +66,8 @@ def _same_question(a: Body, b: Body) -> bool:
 def _question(messages: Sequence[Message]) -> tuple[Message, ...]:
     """The instructions and the last question of a conversation; what came of calls in between is no question."""
     asked = [message for message in messages if any(isinstance(part, Text) for part in message.parts)]
-    told = next(([one] for one in asked if one.role in _INSTRUCTIONS), [])
-    return (*told, *[one for one in asked if one.role == _USER][-1:])
+    instructions = next(([one] for one in asked if one.role in _INSTRUCTIONS), [])
+    return (*instructions, *[one for one in asked if one.role == _USER][-1:])
 
 
 def sameness(a: Span, b: Span, body_a: Body, body_b: Body) -> Sameness:

@@ -10,6 +10,9 @@ from tracetui.formats.otlp.trace import Earliest, Trace
 from tracetui.model import PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource, Usage
 
 _NOTHING: Final = (None, None, None)
+_ID_LENGTH: Final = 32
+"""Hex digits of a trace id (16 bytes, as OTLP's ``trace.proto`` says), which is unique: rotation, or a file for each
+process, spreads such a trace over several files."""
 
 
 def header_of(trace: Trace) -> Header:
@@ -36,6 +39,7 @@ def header_of(trace: Trace) -> Header:
         duration_ms=root.duration_ms if root is not None and final is not None and root.id == final.id else None,
         usage=_outermost(trace),
         repeats=trace.task,
+        split=len(trace.key) == _ID_LENGTH,
         error=_cause(trace, failed or final),
         prompt=(trace.prompt.value or "")[:PREVIEW],
         tags=trace.tags,

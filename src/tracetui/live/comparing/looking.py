@@ -105,12 +105,12 @@ def _contexts(a: _Side, b: _Side) -> Look:
     right = b.body.input_messages if b.body is not None else ()
     found = context_diff(left, right, a.span, b.span)
     notes = (_SMALL_CONTEXT,) if found.break_at is not None and found.break_at >= len(right) else ()
-    sides = (_told(a), _told(b)) if a.run is b.run else ("A", "B")
+    sides = (_side_words(a), _side_words(b)) if a.run is b.run else ("A", "B")
     sections = tuple(context_sections(left, right, found))
     return Look(CONTEXT, (CONTEXT,), sections, found, notes=notes, sides=sides)
 
 
-def _told(side: _Side) -> str:
+def _side_words(side: _Side) -> str:
     return "" if side.span is None else words_of(side.run, side.span)
 
 

@@ -205,7 +205,7 @@ class Tail:
         for run in runs:
             yield from self._followed.read(file, run)
         yield from self._broken(file, found)
-        also = [*self._relations.add(found), *self._relations.identify(found.path, {run.id for run in found.runs})]
+        also = self._relations.add(found)
         main = self._files.get(found.part_of)
         if main is None:
             yield from self._look_at(also)

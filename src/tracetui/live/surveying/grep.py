@@ -169,7 +169,7 @@ def _part_holds(
     fmt = registry.load(ref.format)
     try:
         folders = [(folder, DEPTH) for folder in guard.part_folders(fmt, ref.path)]
-    except (OSError, FormatError):  # listing the file has told it
+    except (OSError, FormatError):  # reported when the file was listed
         return False
     with source.open(ref.path) as file:
         while folders:

@@ -38,7 +38,7 @@ class Context(Protocol):
         """Whether it goes on, as far as anybody can tell."""
 
     def formats(self) -> Collection[str]:
-        """The names of all formats; empty where nobody knows them."""
+        """The names of all formats; empty where they are not known."""
 
 
 class Told:

@@ -57,7 +57,7 @@ class Prompt(Input):
         self._quiet = True
 
     def ask(self, label: str, value: str, purpose: str, accepts: Callable[[str, str], bool]) -> None:
-        """Begin to ask; whoever asks gives it the focus. It stays open while Enter gives what nobody `accepts`."""
+        """Begin to ask; the caller focuses it. It stays open while `accepts` refuses what Enter gives."""
         self._purpose, self._before, self._accepts = purpose, value, accepts
         self.placeholder = clean(label)
         self._quiet = True
