@@ -294,15 +294,6 @@ _KINDS: Final[Any] = tagged(
 )
 
 
-class _Tags(dict[type, str]):
-    """The tag of each class of events, among them those that strict decoding makes."""
-
-    def __missing__(self, kind: type[msgspec.Struct]) -> str:
-        tag = self[kind] = str(kind.__struct_config__.tag or "")
-        return tag
-
-
-_TAGS: Final = _Tags()
 _EVENT: Final[Schema[Any]] = Schema(_KINDS, Other)
 _OPEN: Final[Callable[[msgspec.Raw], Any]] = msgspec.json.Decoder(get_args(_KINDS)[0]).decode
 _KNOWN: Final = frozenset(_FIELDS.split())
@@ -409,7 +400,7 @@ class SpanWriter:
 
     def add(self, event: Any, slot: Slot) -> None:
         """Add the span of one event, and of those within it: earlier logs have those of a call there."""
-        tag = _TAGS[type(event)]
+        tag = tag_of(event)
         if tag == "model":
             self.calls += 1
             self.spans.append(_model(event, slot, self.resolve, self.version, self.calls))
@@ -448,7 +439,7 @@ class EventTree:
 
     def __init__(self, writer: SpanWriter, events: list[Any], parent: str | None, path: tuple[int, ...]) -> None:
         self._writer, self._events, self._parent, self._path = writer, events, parent, path
-        self._tags = [_TAGS[type(event)] for event in events]
+        self._tags = [tag_of(event) for event in events]
         self._prefix = "".join(f"{index + 1}." for index in path)
         self._begins: dict[str, int] = {}
         """By Inspect's id of a span: the event that begins it."""
