@@ -117,11 +117,14 @@ class TraceReader:
 
     def _take(self, line: Line) -> bool:
         """Take in what a line says of the trace; False if it is no record (problems are those of the file)."""
-        if line.skipped or not line.data or line.data.isspace() or not self._may_tell(line.data):
+        if line.skipped or not line.data or line.data.isspace():
             return False
+        names = set(traces_on(line.data))
+        if not (self._key in names or None in names or self._key == NO_TRACE or b"\0" in line.data):
+            return False  # found out before it is decoded, since most lines are of other traces
         trace, size = self._trace, len(line.data)
         try:
-            records = spans_on(line.data, self._surroundings, self._may_tell if self._key != NO_TRACE else None)
+            records = spans_on(line.data, self._surroundings, self._may_be_of if len(names) > 1 else None)
             request: Any = None
         except (ValueError, RecursionError):
             try:
@@ -142,11 +145,9 @@ class TraceReader:
         target = target_of(log)
         return target if target is not None and target[0] == self._key else None
 
-    def _may_tell(self, data: bytes | msgspec.Raw) -> bool:
-        """Whether a line or span may be of the trace: found out before it is decoded, since most are of others."""
-        if self._key == NO_TRACE or (isinstance(data, bytes) and b"\0" in data):
-            return True
-        return any(found is None or found == self._key for found in traces_on(data))
+    def _may_be_of(self, span: msgspec.Raw) -> bool:
+        names = set(traces_on(span))
+        return self._key in names or None in names or self._key == NO_TRACE
 
     def _more_of_document(self, file: File) -> Chunk:
         if (same := unchanged(file, self._document)) is not None:

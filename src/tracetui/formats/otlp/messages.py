@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
@@ -90,7 +91,16 @@ class Side(msgspec.Struct, frozen=True):
         return self.text
 
 
-_NOTHING: Final = Side()
+NO_MESSAGES: Final = Side()
+_HOLDERS: Final = frozenset(
+    (*_GIVEN, *_MADE, *_EVENTS, *_CONVERSATIONS, SYSTEM, "ai.response.text", "ai.response.toolCalls")
+)
+_FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_GIVEN_FLAT, *_MADE_FLAT)))})", re.MULTILINE)
+
+
+def may_have_messages(kept: Attributes, events: Sequence[Event]) -> bool:
+    """Whether a span may have messages: most have none."""
+    return bool(events) or not kept.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(kept)) is not None
 
 
 def given(kept: Attributes, events: Sequence[Event]) -> Side:
@@ -102,7 +112,7 @@ def given(kept: Attributes, events: Sequence[Event]) -> Side:
         or _heard(events)
         or _exchange(kept)[0]
         or _conversation(kept)[0]
-        or _NOTHING
+        or NO_MESSAGES
     )
     return _with_system(side, kept)
 
@@ -117,7 +127,7 @@ def made(kept: Attributes, events: Sequence[Event]) -> Side:
         or _exchange(kept)[1]
         or _conversation(kept)[1]
         or _answered(kept)
-        or _NOTHING
+        or NO_MESSAGES
     )
 
 
@@ -207,10 +217,10 @@ def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool |
 
 def _exchange(kept: Attributes) -> tuple[Side, Side]:
     """Both sides of a call as events in an attribute. Without a choice among them the last messages are the answer."""
-    given = _listed(kept, _EVENTS, "user", chosen=False) or _NOTHING
+    given = _listed(kept, _EVENTS, "user", chosen=False) or NO_MESSAGES
     made = _listed(kept, _EVENTS, "assistant", chosen=True)
     if made is not None or not given:
-        return given, made or _NOTHING
+        return given, made or NO_MESSAGES
     asked = (place for place, one in enumerate(given.messages) if one.role != "assistant")
     cut = max(asked, default=-1) + 1
     return msgspec.structs.replace(given, messages=given.messages[:cut]), Side(given.messages[cut:], given.taken)
@@ -225,7 +235,7 @@ def _conversation(kept: Attributes) -> tuple[Side, Side]:
     """
     side = _listed(kept, _CONVERSATIONS, "user")
     if side is None:
-        return _NOTHING, _NOTHING
+        return NO_MESSAGES, NO_MESSAGES
     since = whole(kept.get(_NEW))
     if since is not None or "gen_ai.agent.name" in kept:
         side = msgspec.structs.replace(side, since=max(0, since or 0))

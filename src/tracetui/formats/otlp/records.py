@@ -53,6 +53,7 @@ FIELDS: Final = Fields(
     }
 )
 """What the protocol knows of a span. Attributes may be called as anybody likes."""
+_LIMIT: Final = 1 << 63
 _DEPTH: Final = 48
 """Values within values are read so far; what is deeper stays as it is written."""
 
@@ -259,15 +260,6 @@ def logs_in(request: Any) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]
                     yield (i, j, k), record
 
 
-def is_sound(request: Any) -> bool:
-    """Whether a request is as the protocol has it, down to its spans: then there is no damage to look for."""
-    try:
-        lists = [scope["spans"] for resource in request["resourceSpans"] for scope in resource["scopeSpans"]]
-        return all(type(spans) is list and all(type(span) is dict for span in spans) for spans in lists)
-    except (KeyError, TypeError):
-        return False
-
-
 def damage_in(request: Any) -> Iterator[str]:
     """What of a request is no span, no list of spans or no object with one."""
     for name, below in ((REQUEST, _SCOPES), (_SCOPES, ("spans",))):
@@ -306,12 +298,13 @@ def without(record: Any, *names: str) -> dict[str, Any]:
 def whole(value: Any) -> int | None:
     """`value` as a whole number of at most 64 bits, also where it is written as text."""
     if isinstance(value, str):
-        if not (value.isdecimal() and len(value) < 20) and not _DIGITS.fullmatch(value):
+        if not (len(value) < 20 and value.isdecimal()) and not _DIGITS.fullmatch(value):
             return None
         value = int(value)
-    elif isinstance(value, float) and value.is_integer():
+        return value if -_LIMIT < value < _LIMIT else None
+    if isinstance(value, float) and value.is_integer():
         value = int(value)
-    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < 1 << 63 else None
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) < _LIMIT else None
 
 
 def nanoseconds(value: Any) -> int | None:

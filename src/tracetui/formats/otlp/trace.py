@@ -66,6 +66,14 @@ _NO_WORK: Final = frozenset({Operation.POLICY, Operation.META})
 """Spans that check or note something: that one of them succeeds does not make up for a failure before it."""
 _OUTER: Final = CONTAINERS | {Operation.NODE, Operation.OTHER}
 """Spans whose failure, or success, may be that of the span around them; a tool's is an answer to the model."""
+_CHAT: Final = Operation.CHAT
+_EMBEDDINGS: Final = Operation.EMBEDDINGS
+_AGENT: Final = Operation.INVOKE_AGENT
+_WORKFLOW: Final = Operation.INVOKE_WORKFLOW
+_ERROR: Final = Status.ERROR
+_FINE: Final = Status.OK
+_EXPLICIT: Final = StatusSource.EXPLICIT
+_DERIVED: Final = StatusSource.DERIVED
 
 
 class Earliest(msgspec.Struct, frozen=True):
@@ -117,8 +125,8 @@ class Trace(msgspec.Struct):
     """What was said last, by the time at which it ended, backwards."""
     failures: dict[str, Earliest] = {}
     """Where each error came up first, by the time at which its span ended."""
-    chats: dict[str, Span] = {}
-    """Calls of models, as they are if they only wrap others."""
+    chats: dict[str, tuple[Span, str]] = {}
+    """Calls of models, and their names if they only wrap others."""
     callers: dict[str, bool] = {}
     """Spans below which a model is called, with nothing between but what wraps."""
     above: dict[str, str | None] = {}
@@ -191,12 +199,14 @@ class Trace(msgspec.Struct):
         self._overhear(span, given, made)
         if self.summary_only:
             return
-        said = messages.said(made)[:PREVIEW] if span.operation is Operation.CHAT else ""
+        said = messages.said(made)[:PREVIEW] if span.operation is _CHAT else ""
         fields = {"at": msgspec.structs.replace(span.at, logs=(*span.at.logs, at)), "preview": said or span.preview}
         self.known[span.id] = shown = msgspec.structs.replace(span, **fields)
-        if (outer := self.chats.get(span.id)) is not None:
-            self.chats[span.id] = outer = msgspec.structs.replace(outer, **fields)
-        self.spans[span.id] = outer if outer is not None and self.callers.get(span.id) else shown
+        if span.id in self.chats:
+            name = self.chats[span.id][1]
+            self.chats[span.id] = shown, name
+            shown = _wrapping(shown, name) if self.callers.get(span.id) else shown
+        self.spans[span.id] = shown
 
     def _overhear(self, span: Span, given: Side, made: Side) -> None:
         start = None if span.started_at is None else round(span.started_at * 1e9)
@@ -206,32 +216,26 @@ class Trace(msgspec.Struct):
         if self.summary_only:
             return
         self.system = self.system.or_this(start, messages.system_of(given))
-        if span.operation is Operation.CHAT and start is not None:
+        if span.operation is _CHAT and start is not None:
             self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), made.text)
 
     def _put(self, span: Span, name: str) -> None:
         """Hand out a span. A call of a model that only wraps another one contains it, and counts nothing itself."""
-        called = span.operation is Operation.CHAT
+        called, wraps = span.operation is _CHAT, self.callers.get(span.id)
         if called:
-            wrapping = msgspec.structs.replace(
-                span, name=name, operation=Operation.INVOKE_WORKFLOW, is_step=False, model=None
-            )
-            self.chats[span.id] = wrapping
-            self.spans[span.id] = wrapping if self.callers.get(span.id) else span
-        else:
-            self.spans[span.id] = span
+            self.chats[span.id] = span, name
+        self.spans[span.id] = _wrapping(span, name) if called and wraps else span
         if called or span.operation in _WRAPPERS:
             self.above[span.id] = span.parent_id
-            if (called and span.usage is not None) or self.callers.get(span.id):
+            if wraps or (called and span.usage is not None):
                 self._call(span.parent_id if span.parent_id != span.id else None)
 
     def _call(self, above: str | None) -> None:
         """Tell all spans around a call of a model that they are."""
         while above is not None and not self.callers.get(above):
             self.callers[above] = True
-            outer = self.chats.get(above)
-            if outer is not None:
-                self.spans[above] = outer
+            if above in self.chats:
+                self.spans[above] = _wrapping(*self.chats[above])
             above = self.above.get(above)
 
     # ---- the whole
@@ -251,12 +255,12 @@ class Trace(msgspec.Struct):
             self.final = self.final.or_this(None if data.end is None else -data.end, span)
             if self.root.may_be(start):
                 self._begin(data, span)
-        if span.status is Status.ERROR:
+        if span.status is _ERROR:
             self._fail(span, data.end)
 
     def _finish(self, data: SpanData, span: Span) -> None:
         """Note how a span ended, for `failed`."""
-        if span.operation in _OUTER and span.status is not Status.ERROR and messages.has_output(data.kept):
+        if span.operation in _OUTER and span.status is not _ERROR and messages.has_output(data.kept):
             self.answered[span.id] = True
         if span.parent_id is None or data.end is None or span.operation in _NO_WORK:
             return
@@ -273,11 +277,11 @@ class Trace(msgspec.Struct):
         workflow's is the application's own word.
         """
         span: Span | None = self.final.value
-        if span is None or (span.status_source is StatusSource.EXPLICIT and span.operation not in CONTAINERS):
+        if span is None or (span.status_source is _EXPLICIT and span.operation not in CONTAINERS):
             return None
         seen: set[str] = set()
         while span is not None and span.id not in seen and span.operation in _OUTER and not self.answered.get(span.id):
-            if span.status is Status.ERROR and span.operation in CONTAINERS:
+            if span.status is _ERROR and span.operation in CONTAINERS:
                 return span if seen else None
             seen.add(span.id)
             last = self.last.get(span.id)
@@ -302,7 +306,7 @@ class Trace(msgspec.Struct):
         """What was used, as those say that contain calls of models: these may not say it themselves."""
         if self.counted:
             return
-        if span.operation is Operation.CHAT and span.usage is not None:
+        if span.operation is _CHAT and span.usage is not None:
             self.counted, self.stated, self.parents = True, {}, {}
             return
         self.parents[span.id] = span.parent_id
@@ -312,15 +316,15 @@ class Trace(msgspec.Struct):
     def _hear(self, data: SpanData) -> None:
         """The prompt, the instructions and the last answer."""
         if self.prompt.may_be(data.start):
-            prompt = messages.prompt_of(data.given)
+            prompt = messages.prompt_of(data.given) if data.has_messages else None
             if prompt is None and data.operation in CONTAINERS:
                 prompt = _plain(given_to(data.kept))
             self.prompt = self.prompt.or_this(data.start, prompt)
         if self.summary_only:
             return
-        if self.system.may_be(data.start) and messages.may_instruct(data.kept, data.events):
+        if data.has_messages and self.system.may_be(data.start) and messages.may_instruct(data.kept, data.events):
             self.system = self.system.or_this(data.start, messages.system_of(data.given))
-        if data.operation is Operation.CHAT and data.end is not None and self.answer.may_be(-data.end):
+        if data.operation is _CHAT and data.end is not None and self.answer.may_be(-data.end):
             self.answer = self.answer.or_this(-data.end, data.made.text)
 
     def _fail(self, span: Span, end: int | None) -> None:
@@ -368,6 +372,11 @@ class Trace(msgspec.Struct):
         return fields
 
 
+def _wrapping(span: Span, name: str) -> Span:
+    """A call of a model that only wraps others."""
+    return msgspec.structs.replace(span, name=name, operation=_WORKFLOW, is_step=False, model=None)
+
+
 def _asked(data: SpanData) -> Any:
     """What went into a span, by its values or its messages."""
     asked = given_to(data.kept)
@@ -398,16 +407,17 @@ class SpanData:
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.kept, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
+        self.has_messages = messages.may_have_messages(self.kept, self.events)
 
     @cached_property
     def given(self) -> Side:
         """The messages that went into it."""
-        return messages.given(self.kept, self.events)
+        return messages.given(self.kept, self.events) if self.has_messages else messages.NO_MESSAGES
 
     @cached_property
     def made(self) -> Side:
         """The messages that came of it."""
-        return messages.made(self.kept, self.events)
+        return messages.made(self.kept, self.events) if self.has_messages else messages.NO_MESSAGES
 
 
 def span_of(data: SpanData, at: RecordRef, number: int, *, preview: bool) -> Span:
@@ -420,7 +430,7 @@ def span_of(data: SpanData, at: RecordRef, number: int, *, preview: bool) -> Spa
         name=name_of(kept, operation, data.name),
         operation=operation,
         parent_id=parent_id(span),
-        is_step=operation is Operation.CHAT,
+        is_step=operation is _CHAT,
         status=status,
         status_word=text,
         status_source=source,
@@ -428,9 +438,9 @@ def span_of(data: SpanData, at: RecordRef, number: int, *, preview: bool) -> Spa
         duration_ms=None if start is None or end is None or end < start else (end - start) / 1e6,
         usage=usage_of(kept, operation),
         error=error_of(span, kept, events, status),
-        model=first(kept, MODELS) if operation in (Operation.CHAT, Operation.EMBEDDINGS) else None,
+        model=first(kept, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
         preview=_preview(data) if preview else "",
-        note=_note(kept, events) if operation is Operation.CHAT else "",
+        note=_note(kept, events) if operation is _CHAT else "",
         at=at,
     )
 
@@ -442,22 +452,22 @@ def _status(
     code = named(span.status, "code")
     if code is not None and not isinstance(code, bool | list | dict):
         if code in _FAILED:
-            return Status.ERROR, "ERROR", StatusSource.EXPLICIT
+            return _ERROR, "ERROR", _EXPLICIT
         if code in _OK:
-            return Status.OK, "OK", StatusSource.EXPLICIT
+            return _FINE, "OK", _EXPLICIT
     if word(kept.get("error.type")) is not None:
-        return Status.ERROR, None, StatusSource.EXPLICIT
+        return _ERROR, None, _EXPLICIT
     thrown = [event.kept.get("exception.escaped") for event in events if event.name == EXCEPTION]
     if thrown and any(escaped in (True, "true", "True") for escaped in thrown):
-        return Status.ERROR, None, StatusSource.EXPLICIT
+        return _ERROR, None, _EXPLICIT
     if thrown or not ended:
         return Status.UNKNOWN, None, None
-    return Status.OK, None, StatusSource.DERIVED
+    return _FINE, None, _DERIVED
 
 
 def error_of(span: SpanFields, kept: Attributes, events: Sequence[Event], status: Status) -> Error | None:
     """Why a span failed: its last exception, what its status says, or the type alone."""
-    if status is Status.OK:
+    if status is _FINE:
         return None
     message, kind = word(named(span.status, "message")), word(kept.get("error.type"))
     place = thrown_last(events)
@@ -465,7 +475,7 @@ def error_of(span: SpanFields, kept: Attributes, events: Sequence[Event], status
         told = events[place].kept
         message = word(told.get("exception.message")) or message
         kind = word(told.get("exception.type")) or kind
-    if status is Status.ERROR and message is None and place is None:
+    if status is _ERROR and message is None and place is None:
         message = word(kept.get("error.message")) or _logfire_error(kept)
     if message is not None and kind is not None and message == f"{kind.rpartition('.')[2]}: ":
         message = None  # as the SDK writes the status of an exception without a text
@@ -488,12 +498,12 @@ def thrown_last(events: Sequence[Event]) -> int | None:
 
 
 def _preview(data: SpanData) -> str:
-    if data.operation is Operation.CHAT:
+    if data.operation is _CHAT:
         return (messages.said(data.made) or _text(made_by(data.kept)))[:PREVIEW]
     value = given_to(data.kept)
     if value is not None:
         return telling(value[1])
-    agent = data.operation in (Operation.INVOKE_AGENT, Operation.INVOKE_WORKFLOW)
+    agent = data.operation in (_AGENT, _WORKFLOW)
     return (messages.prompt_of(data.given) or "")[:PREVIEW] if agent else ""
 
 
