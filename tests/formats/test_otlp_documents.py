@@ -13,7 +13,7 @@ from tests.formats.test_otlp import FORMAT, request, span
 from tests.formats.test_otlp_growing import of, spans
 from tracetui.cli import main
 from tracetui.formats.decode import decode
-from tracetui.formats.otlp import documents
+from tracetui.formats.otlp import files as documents
 from tracetui.live.load import Reader, Shared, read_run
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.local import LocalSource
@@ -106,8 +106,8 @@ def test_each_document_is_decoded_once_for_all_its_traces(tmp_path: Path, monkey
         decoded.append(len(data))
         return decode(data)
 
-    monkeypatch.setattr("tracetui.formats.otlp.documents.decode", noted)
-    monkeypatch.setattr("tracetui.formats.otlp.documents.settled", lambda stat: True)  # the file was written just now
+    monkeypatch.setattr("tracetui.formats.otlp.files.decode", noted)
+    monkeypatch.setattr("tracetui.formats.otlp.files.settled", lambda stat: True)  # the file was written just now
     shared = Shared()
     for run in runs:
         reader = Reader(SOURCE, run.ref, kept=shared.of(run.ref))

@@ -14,8 +14,8 @@ from tests.formats.test_otlp import CHAT, FORMAT, request, span, used
 from tests.formats.test_otlp_logs import EVENTS, log, logs
 from tracetui.errors import FormatError
 from tracetui.formats.lines import Line
-from tracetui.formats.otlp import counting
-from tracetui.formats.otlp.places import Places, places_of
+from tracetui.formats.otlp import files as counting
+from tracetui.formats.otlp.files import Places, places_of
 from tracetui.live.load import Reader, read_run
 from tracetui.model import RunRef
 from tracetui.sources.base import KEPT, File
@@ -142,7 +142,7 @@ def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: p
     with LocalSource().open(str(path)) as file:
         file.memo[KEPT] = {}
         assert places_of(file, f"{1:032x}") is not None
-        monkeypatch.setattr("tracetui.formats.otlp.places.AT_ONCE", 10)
+        monkeypatch.setattr("tracetui.formats.otlp.files.LINES_AT_ONCE", 10)
         assert places_of(file, f"{1:032x}") is None
 
 

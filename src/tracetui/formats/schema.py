@@ -30,7 +30,7 @@ from tracetui.model.tally import NAME_LENGTH
 NULL: Final = msgspec.Raw(b"null")
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number that can count something: not negative, and exact in JavaScript (below 2⁵³)."""
-Whole = Annotated[int, msgspec.Meta(gt=-(1 << 63), lt=1 << 63)]
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """A whole number of at most 64 bits."""
 Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
 """A number that is neither infinite nor NaN."""
@@ -86,12 +86,13 @@ class Field(Generic[_T]):
 
     def __init__(self, kind: Any) -> None:
         self._type = kind
-        self._strict: Callable[[Any], _T] = msgspec.json.Decoder(kind).decode
+        self.strict: Callable[[Any], _T] = msgspec.json.Decoder(_closed(kind)).decode
+        """Decodes what is as declared. Raises `ValueError` or `RecursionError` for anything else."""
 
     def value(self, raw: msgspec.Raw, unknown: Unknown | None = None) -> _T:
         """The value; what has another type is replaced by the default, and counted in `unknown`."""
         try:
-            return self._strict(raw)
+            return self.strict(raw)
         except (ValueError, RecursionError):
             found: _T = loosen(plain(raw), self._type, {} if unknown is None else unknown)
             return found

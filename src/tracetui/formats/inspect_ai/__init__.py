@@ -1,7 +1,7 @@
 """Inspect: logs of evals, archives (``.eval``) and documents (``.json``), one run a sample and epoch.
 
-Facts: the logs of Inspect 0.3.285 and earlier ones, and its source of August 2026. A log is written anew, or extended,
-whenever samples are complete; of one that goes on nothing is known yet but these.
+Facts: the logs of Inspect 0.3.285 and earlier ones, and its source of August 2026. Inspect rewrites or extends a log
+whenever samples are complete; a log that goes on holds only these.
 """
 
 from __future__ import annotations
@@ -14,12 +14,11 @@ from typing import Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
+from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
 from tracetui.formats.inspect_ai.body import body_of
-from tracetui.formats.inspect_ai.document_log import open_log
-from tracetui.formats.inspect_ai.log import Log, entries_of, find
-from tracetui.formats.inspect_ai.run import EVAL, Task, Told, eval_body, eval_header, header_of, is_shown
+from tracetui.formats.inspect_ai.log import Log, open_log
+from tracetui.formats.inspect_ai.run import EVAL, SampleRun, Task, eval_body, eval_header, header_of, is_shown
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.archive import MAGIC
@@ -28,20 +27,11 @@ from tracetui.sources.versions import settled
 
 LIKELY: Final = 60
 _MEMBER: Final = re.compile(rb"(?:_journal/|samples/[^\0]{1,999}?_epoch_\d|(?:header|summaries|reductions)\.json)")
-_NAME_AT: Final = 30
+_NAME_OFFSET: Final = 30
 """Bytes of the header before the name of the first member."""
 _OWN: Final = frozenset({b"version", b"eval", b"samples", b"plan", b"results", b"stats", b"status"})
 _TASK: Final = re.compile(rb'"task"\s*:\s*"')
 _SPEC: Final = re.compile(rb'"(?:task_id|run_id|eval_id)"\s*:\s*"')
-
-
-class Mark(msgspec.Struct, frozen=True):
-    """Cursor: which version of the file was read, and a checksum of all that it said of the run."""
-
-    stat: Stat
-    check: int
-    current: bool
-    """No change can leave the same stat behind."""
 
 
 class Inspect:
@@ -54,7 +44,7 @@ class Inspect:
     def sniff(self, file: File) -> int:
         head = file.head
         if head.startswith(MAGIC):
-            if not _MEMBER.match(head, _NAME_AT):
+            if not _MEMBER.match(head, _NAME_OFFSET):
                 return NO
             return CERTAIN if b"_journal/start.json" in head or file.name.endswith(".eval") else LIKELY
         if b'"eval"' not in head or not _TASK.search(head):
@@ -65,62 +55,61 @@ class Inspect:
         return CERTAIN if _SPEC.search(head) else LIKELY
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        """The list stage reads what a log says of its samples in short, the deep stage each sample."""
+        """The list stage reads the summaries of an archive's samples, the deep stage each sample."""
         log = open_log(file)
-        shown = is_shown(log)
+        shown, task = is_shown(log), Task(log)
         yield from log.problems
         if shown:
-            yield (_counted if deep else _quick)(file, RunRef(self.name, file.path, EVAL), eval_header(log))
-        task = Task(log)
-        for entry in entries_of(log):
-            ref = RunRef(self.name, file.path, entry.key)
-            if deep:
-                told = Told(log, entry)
-                yield _counted(file, ref, told.header, told)
-            else:
-                yield _quick(file, ref, header_of(task, entry, entry.told))
+            yield self._summary(file, EVAL, eval_header(log, task))
+        for entry in log.runs():
+            run = SampleRun(log, entry, task) if deep else None
+            yield self._summary(file, entry.key, run.header if run else header_of(task, entry, entry.record), run)
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """All of a run in one chunk, once the log has it. Nothing while what it says of the run stays the same."""
-        if isinstance(cursor, Mark) and cursor.current and cursor.stat == file.stat:
-            return Chunk(cursor=cursor)
-        log = open_log(file, keep=True)
-        mark = Mark(file.stat, log.check(ref.key or ""), settled(file.stat))
-        if isinstance(cursor, Mark) and cursor.check == mark.check:
-            return Chunk(cursor=mark)
-        chunk = _chunk(log, ref)
-        return msgspec.structs.replace(chunk, cursor=mark, reset=cursor is not START)
+    def open(self, file: File, ref: RunRef) -> LogReader:
+        return LogReader(ref.key or "")
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From the events that tell the span, and what these refer to."""
+        """From the events of the span, and what these refer to."""
         return body_of(file, ref.key, span)
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         """Not in the home folder: below the folder that one works in."""
         return (PurePath(environ.get("INSPECT_LOG_DIR") or "logs"),)
 
-
-def _chunk(log: Log, ref: RunRef) -> Chunk:
-    if ref.key == EVAL:
-        return Chunk(header=eval_header(log), body=eval_body(log))
-    entry = find(log, ref.key or "")
-    if entry is None:
-        raise FormatError("the sample is not in the log", ref.key or "")
-    told = Told(log, entry)
-    return Chunk(spans=told.spans, header=told.header, body=told.body(), problems=told.problems)
+    def _summary(self, file: File, key: str, header: Header, run: SampleRun | None = None) -> RunSummary:
+        ref = RunRef(self.name, file.path, key)
+        if run is None and key != EVAL:
+            return summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+        builder = RunBuilder(ref, lambda span: Body())
+        builder.add(run.spans if run else (), header=header, problems=run.problems if run else ())
+        return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
-def _counted(file: File, ref: RunRef, header: Header, told: Told | None = None) -> RunSummary:
-    builder = RunBuilder(ref, lambda span: Body())
-    if told is None:
-        builder.add((), header=header)
-    else:
-        builder.add(told.spans, header=header, problems=told.problems)
-    return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+class LogReader:
+    """Reads one run in one chunk, once the log has it, and again when the log says something else of it."""
 
+    def __init__(self, key: str) -> None:
+        self._key = key
+        self._stat: Stat | None = None
+        """The version of the file that was read; None while a change may leave the same stat behind."""
+        self._check: int | None = None
 
-def _quick(file: File, ref: RunRef, header: Header) -> RunSummary:
-    return summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+    def more(self, file: File) -> Chunk:
+        if self._stat == file.stat:
+            return Chunk()
+        log = open_log(file, cache=True)
+        check = log.check(self._key)
+        chunk = Chunk() if check == self._check else self._read(log)
+        self._stat, self._check = file.stat if settled(file.stat) else None, check
+        return chunk
+
+    def _read(self, log: Log) -> Chunk:
+        task = Task(log)
+        if self._key == EVAL:
+            chunk = Chunk(header=eval_header(log, task), body=eval_body(log))
+        else:
+            entry = log.find(self._key)
+            if entry is None:
+                raise FormatError("the sample is not in the log", self._key)
+            chunk = SampleRun(log, entry, task).chunk()
+        return chunk if self._check is None else msgspec.structs.replace(chunk, reset=True)

@@ -2,86 +2,85 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.inspect_ai.document_log import open_log
-from tracetui.formats.inspect_ai.fields import items_of, record_of, text_in, value_of
-from tracetui.formats.inspect_ai.log import find
-from tracetui.formats.inspect_ai.messages import message_of, messages_of, together
-from tracetui.formats.inspect_ai.samples import Items, Sample, resolved
-from tracetui.formats.inspect_ai.spans import At
+from tracetui.formats.inspect_ai.events import EventRef
+from tracetui.formats.inspect_ai.log import Sample, items_of, open_log, record_of, resolved, text_in, value_of
 from tracetui.formats.scalars import mapping, sequence, without, word
-from tracetui.model import Body, Message, Span
+from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
 from tracetui.sources.base import KEPT, File, Stat
 
 _LATEST: Final = "inspect"
 _INNER: Final = ("tool", "subtask")
 
+Converted = tuple[Message, Any]
+"""A message, and what of it has no place in one."""
 
-class Opened(NamedTuple):
-    """The sample of a run that is looked at."""
+
+class OpenSample(NamedTuple):
+    """The sample of the run whose bodies were asked for last."""
 
     version: tuple[Stat, str | None]
     attempt: int | None
     sample: Sample
-    events: Items
+    events: list[Any]
+    messages: dict[int, Converted]
+    """Messages that events share, by index: all calls of a conversation are given the same ones."""
 
 
 def body_of(file: File, key: str | None, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if the log says something else there now."""
     at = span.at
-    if not isinstance(at, At):
+    if not isinstance(at, EventRef):
         raise FormatError("this span comes from another format")
-    opened = _opened(file, key)
-    if opened.sample.check != at.check:
+    opened = _open_sample(file, key)
+    sample = opened.sample
+    if sample.check != at.check:
         raise FormatError("the file changed: the sample was written anew", key or "")
     if at.event is None and at.begin is None:
-        return _failed(opened)
+        record = sample.attempt(opened.attempt or 0)
+        return _plain({"error": {name: value_of(value) for name, value in record.items() if name != "events"}}, sample)
     around = {
-        name: resolved(value_of(_event(opened.events, place)), opened.sample.attached)
-        for name, place in (("span_begin", at.begin), ("span_end", at.end))
-        if place is not None
+        name: resolved(value_of(_event(opened.events, path)), sample.resolve)
+        for name, path in (("span_begin", at.begin), ("span_end", at.end))
+        if path is not None
     }
     if at.event is None:
-        return Body(attributes=_spread(around), raw=_raw(_event(opened.events, at.begin or ())))
+        begin = around.pop("span_begin", None)
+        attributes = {**(begin if isinstance(begin, dict) else {}), **around}
+        return Body(attributes=attributes, raw=_raw(_event(opened.events, at.begin or ())))
     item = _event(opened.events, at.event)
-    raw, said = _raw(item), _said(item)
-    if not isinstance(said, dict):
-        return Body(output=said, raw=raw)
-    body = _model(said, opened.sample) if said.get("event") == "model" else _plain(said, opened.sample)
+    raw, event = _raw(item), _fields(item)
+    if not isinstance(event, dict):
+        return Body(output=event, raw=raw)
+    body = _model(event, opened) if event.get("event") == "model" else _plain(event, sample)
     return msgspec.structs.replace(body, attributes={**body.attributes, **around}, raw=raw)
 
 
-def _failed(opened: Opened) -> Body:
-    """What is said of a failed attempt."""
-    record = opened.sample.attempt(opened.attempt or 0)
-    said = {name: value_of(value) for name, value in record.items() if name != "events"}
-    return _plain({"error": said}, opened.sample)
-
-
-def _opened(file: File, key: str | None) -> Opened:
-    """The sample of a run. The latest is kept while a run is looked at."""
+def _open_sample(file: File, key: str | None) -> OpenSample:
+    """The sample of a run. The latest is cached while a run is looked at."""
     shared = file.memo.get(KEPT, {})
     version = (file.stat, key)
-    kept = shared.get(_LATEST)
-    if isinstance(kept, Opened) and kept.version == version:
-        kept.sample.through(file)
-        return kept
+    cached = shared.get(_LATEST)
+    if isinstance(cached, OpenSample) and cached.version == version:
+        cached.sample.through(file)
+        return cached
     log = open_log(file)
-    entry = find(log, key or "")
+    entry = log.find(key or "")
     if entry is None:
         raise FormatError("the file changed: the sample is not in the log any more", key or "")
     sample = log.sample(entry.sample)
-    made = Opened(version, entry.attempt, sample, sample.events(entry.attempt))
-    shared[_LATEST] = made
-    return made
+    events = [item for items in sample.events(entry.attempt) for item in items_of(items) or ()]
+    opened = shared[_LATEST] = OpenSample(version, entry.attempt, sample, events, {})
+    return opened
 
 
-def _event(items: Items, path: tuple[int, ...]) -> Any:
+def _event(items: list[Any], path: tuple[int, ...]) -> Any:
     """The event at a place, undecoded where it can be."""
     for depth, place in enumerate(path):
         if place >= len(items):
@@ -92,7 +91,7 @@ def _event(items: Items, path: tuple[int, ...]) -> Any:
     raise FormatError("this span comes from another format")
 
 
-def _said(item: Any) -> Any:
+def _fields(item: Any) -> Any:
     """What an event says, but for the events within it: these are spans of their own."""
     record = record_of(item)
     if record is None:
@@ -110,15 +109,9 @@ def _raw(item: Any) -> bytes:
         return b""
 
 
-def _spread(around: dict[str, Any]) -> dict[str, Any]:
-    """What begins a span says all about it; what ends it only when."""
-    begin = around.pop("span_begin", None)
-    return {**(begin if isinstance(begin, dict) else {}), **around}
-
-
 def _plain(said: dict[str, Any], sample: Sample) -> Body:
     """Any event but a call of the model."""
-    said = resolved(said, sample.attached)
+    said = resolved(said, sample.resolve)
     kind = said.get("event")
     given, made_ = _SIDES.get(kind, (None, None)) if isinstance(kind, str) else (None, None)
     error = mapping(said.get("error"))
@@ -157,27 +150,28 @@ _SIDES: Final[dict[str, tuple[str | None, str | None]]] = {
 """By kind of event: what goes in, and what comes out."""
 
 
-def _model(said: dict[str, Any], sample: Sample) -> Body:
+def _model(said: dict[str, Any], opened: OpenSample) -> Body:
     """A call of the model, with all that it was given."""
+    sample = opened.sample
     attributes = without(said, "input", "input_refs", "output", "traceback")
     call = said.get("call")
     if isinstance(call, dict):
         attributes["call"] = _call(call, sample)
-    resolved(attributes, sample.attached)
+    resolved(attributes, sample.resolve)
     refs = said.get("input_refs")
     given = said.get("input")
     if isinstance(given, list):
-        shared = sample.told(refs) if isinstance(refs, list) and not given else ()
-        messages, rest = together((*map(message_of, resolved(given, sample.attached)), *shared))
+        shared = _shared_messages(opened, refs) if isinstance(refs, list) and not given else ()
+        messages, rest = together((*map(message_of, resolved(given, sample.resolve)), *shared))
     else:
         messages, rest = (), {}
         if given is not None:
-            attributes["input"] = resolved(given, sample.attached)
+            attributes["input"] = resolved(given, sample.resolve)
     if refs is not None and (given or not isinstance(refs, list)):
         attributes["input_refs"] = refs
     if rest:
         attributes["input"] = {**mapping(attributes.get("input")), **rest}
-    output = resolved(said.get("output"), sample.attached)
+    output = resolved(said.get("output"), sample.resolve)
     answers, left = _answers(output)
     if left not in (None, {}):
         attributes["output"] = left
@@ -189,8 +183,15 @@ def _model(said: dict[str, Any], sample: Sample) -> Body:
         input_messages=messages,
         output_messages=answers,
         attributes=attributes,
-        traceback=sample.attached(traceback) if isinstance(traceback, str) and traceback else None,
+        traceback=sample.resolve(traceback) if isinstance(traceback, str) and traceback else None,
     )
+
+
+def _shared_messages(opened: OpenSample, refs: list[Any]) -> Iterator[Converted]:
+    for index, item in opened.sample.shared("messages", refs):
+        if index not in opened.messages:
+            opened.messages[index] = message_of(resolved(value_of(item), opened.sample.resolve))
+        yield opened.messages[index]
 
 
 def _text(output: Any, answers: tuple[Message, ...]) -> Any:
@@ -233,4 +234,101 @@ def _call(call: dict[str, Any], sample: Sample) -> dict[str, Any]:
     refs, key, request = call.get("call_refs"), call.get("call_key"), call.get("request")
     if not isinstance(refs, list) or not isinstance(key, str) or not isinstance(request, dict) or key in request:
         return call
-    return {**without(call, "call_refs", "call_key"), "request": {**request, key: sample.calls(refs)}}
+    return {
+        **without(call, "call_refs", "call_key"),
+        "request": {**request, key: [value_of(item) for _, item in sample.shared("calls", refs)]},
+    }
+
+
+# ---- messages
+
+_PLAIN: Final = frozenset({"source", "model"})
+"""What says nothing more where it is all that is left of a message."""
+
+
+def message_of(said: Any, finish: str | None = None) -> Converted:
+    """A message, and what of it has no place in one; None where nothing is left."""
+    if not isinstance(said, dict):
+        return Message("message", (Blob("message", said),)), None
+    role = word(said.get("role")) or "message"
+    rest = without(said, "role", "id", "content")
+    if not isinstance(said.get("role"), str) and said.get("role") is not None:
+        rest["role"] = said["role"]
+    ident = word(said.get("id"))
+    if ident is None and said.get("id") is not None:
+        rest["id"] = said["id"]
+    parts = _answer(said, rest) if role == "tool" else [*_parts(said.get("content")), *_calls(rest)]
+    rest = {name: value for name, value in rest.items() if value not in (None, [], {})}
+    return Message(role, tuple(parts), ident, finish), rest if rest.keys() - _PLAIN else None
+
+
+def messages_of(said: list[Any]) -> tuple[tuple[Message, ...], dict[str, Any]]:
+    """Messages, and by their number (from 1) what of them has no place in one."""
+    return together(map(message_of, said))
+
+
+def together(converted: Iterable[Converted]) -> tuple[tuple[Message, ...], dict[str, Any]]:
+    """The same of what was told of each."""
+    pairs = list(converted)
+    return tuple(message for message, _ in pairs), {
+        str(number): rest for number, (_, rest) in enumerate(pairs, 1) if rest is not None
+    }
+
+
+def _parts(content: Any) -> list[Part]:
+    if isinstance(content, str):
+        return [Text(content)] if content else []
+    if not isinstance(content, list):
+        return [] if content is None else [Blob("content", content)]
+    return [_part(item) for item in content]
+
+
+def _part(item: Any) -> Part:
+    said = mapping(item)
+    kind, text, thought = said.get("type"), said.get("text"), said.get("reasoning")
+    if kind == "text" and isinstance(text, str) and said.keys() <= {"type", "text"}:
+        return Text(text)
+    if kind == "reasoning" and isinstance(thought, str) and said.keys() <= {"type", "reasoning", "redacted"}:
+        return Reasoning(thought)
+    return Blob(word(kind) or "part", item)
+
+
+def _calls(rest: dict[str, Any]) -> list[Part]:
+    """The calls that a message asks for; what else is told of one stays in the rest."""
+    calls = rest.get("tool_calls")
+    if not isinstance(calls, list):
+        return []
+    found: list[Part] = []
+    left = []
+    for call in calls:
+        said = mapping(call)
+        name = word(said.get("function"))
+        if name is None:
+            left.append(call)
+            continue
+        found.append(ToolCall(word(said.get("id")), name, said.get("arguments")))
+        ident = () if said.get("id") is None or word(said.get("id")) else ("id",)
+        more = {key: value for key, value in said.items() if key in ident or key not in ("id", "function", "arguments")}
+        if more.pop("type", "function") != "function":
+            more["type"] = said["type"]
+        if more := {key: value for key, value in more.items() if value not in (None, [], {})}:
+            left.append({"function": name, **more})
+    rest["tool_calls"] = left
+    return found
+
+
+def _answer(said: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
+    """What a tool answered."""
+    ident, name, error = word(said.get("tool_call_id")), word(said.get("function")), said.get("error")
+    for key, value in (("tool_call_id", ident), ("function", name)):
+        if value is not None:
+            del rest[key]
+    content = said.get("content")
+    plain = text_in(content) if isinstance(content, list) and all(_is_text(part) for part in content) else content
+    if plain in ("", None, []):
+        plain = mapping(error).get("message", plain)  # in its place a call that failed has why
+    return [ToolResult(ident, plain, error not in (None, {}, ""), name)]
+
+
+def _is_text(part: Any) -> bool:
+    return isinstance(part, dict) and part.keys() <= {"type", "text"} and isinstance(part.get("text"), str)

@@ -1,130 +1,838 @@
-"""Events as spans need them: what only a body shows stays undecoded."""
+"""Events of a sample, and the spans that they are.
+
+Each event is a span, but for those that begin and end a span, which are one together. A call of a tool is recorded
+twice, as an event and as a span around what it does: that is one span here.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, Final, NamedTuple, get_args
 
 import msgspec
 
-from tracetui.formats.fields import closed, keys_of
-from tracetui.formats.inspect_ai.fields import value_of
-from tracetui.formats.inspect_ai.known import KNOWN
-from tracetui.formats.inspect_ai.samples import Items
-from tracetui.formats.scalars import mapping
+from tracetui.errors import FormatError
+from tracetui.formats.calls import argument
+from tracetui.formats.fields import keys_of
+from tracetui.formats.inspect_ai.log import error_type, items_of, joined, prompt_in, score_text, text_in
+from tracetui.formats.scalars import between, mapping, moment, sequence, whole, word
+from tracetui.formats.schema import (
+    NULL,
+    Field,
+    Finite,
+    Loose,
+    Schema,
+    Unknown,
+    Whole,
+    count,
+    loosen,
+    plain,
+    tag_of,
+    tagged,
+)
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Problem, Span, Status, StatusSource, Usage
 
-_NONE: Final = msgspec.Raw(b"null")
+# ---- records
+
+_FIELDS: Final = (
+    "action agent agent_span_id approver arguments cache call changes cmd completed config data decision edit error "
+    "event events explanation failed file function id input input_ansi input_refs intermediate internal interrupted "
+    "limit message message_id metadata model model_usage modified name options output parent_id pending result retries "
+    "role role_usage sample score score_name scorer scorer_args source span_id state style target timestamp "
+    "tokens_after tokens_before tool_choice tools traceback traceback_ansi truncated type uuid view "
+    "working_start working_time"
+)
+"""Fields of events in logs of 0.3.41 to 0.3.285, and those that Inspect declares; kinds of events share one list."""
+
+
+class Event(msgspec.Struct, tag_field="event", gc=False):
+    """Fields that events of several kinds have."""
+
+    known: ClassVar[str | None] = _FIELDS
+    span_id: str | None = None
+    timestamp: str | None = None
+    completed: str | None = None
+    working_time: Finite | None = None
+    pending: bool | None = None
+
+
+class Failure(msgspec.Struct, gc=False):
+    """The error of a call: a type and a message."""
+
+    type: str | None = None
+    message: str | None = None
+
+
+class TokenUsage(msgspec.Struct, gc=False):
+    """Tokens as Inspect counts them."""
+
+    input_tokens: Whole | None = None
+    output_tokens: Whole | None = None
+    total_tokens: Whole | None = None
+    input_tokens_cache_read: Whole | None = None
+    input_tokens_cache_write: Whole | None = None
+    reasoning_tokens: Whole | None = None
+    total_cost: Finite | None = None
+
+
+class RequestedCall(msgspec.Struct, gc=False):
+    """A call that the model asks for."""
+
+    function: str | None = None
+
+
+class Answer(msgspec.Struct, gc=False):
+    """A message of the model."""
+
+    content: Any = None
+    tool_calls: list[RequestedCall] | None = None
+
+
+class Choice(msgspec.Struct, gc=False):
+    """One of several answers; most have one."""
+
+    message: Answer | Loose = None
+    stop_reason: str | None = None
+
+
+class Output(msgspec.Struct, gc=False):
+    """What a call of the model returned."""
+
+    model: str | None = None
+    choices: list[Choice] | None = None
+    usage: TokenUsage | Loose = None
+    error: Failure | Loose = None
+
+
+class Model(Event, tag="model", gc=False):
+    """A call of the model. An answer from Inspect's own cache (``cache: "read"``) costs nothing."""
+
+    model: str | None = None
+    role: str | None = None
+    output: Output | Loose = None
+    error: Failure | Loose = None
+    cache: str | None = None
+    retries: Whole | None = None
+
+
+class Tool(Event, tag="tool", gc=False):
+    """A call of a tool."""
+
+    function: str | None = None
+    arguments: Any = None
+    error: Failure | Loose = None
+    failed: bool | None = None
+    agent: str | None = None
+    events: msgspec.Raw = NULL
+
+
+class Subtask(Event, tag="subtask", gc=False):
+    """A sub-task of earlier logs."""
+
+    name: str | None = None
+    input: Any = None
+    error: Failure | Loose = None
+    events: msgspec.Raw = NULL
+
+
+class SpanBegin(Event, tag="span_begin", gc=False):
+    """The beginning of a span."""
+
+    id: str | None = None
+    parent_id: str | None = None
+    type: str | None = None
+    name: str | None = None
+
+
+class SpanEnd(Event, tag="span_end", gc=False):
+    """The end of a span."""
+
+    id: str | None = None
+    name: str | None = None
+    source: str | None = None
+
+
+class Step(Event, tag="step", gc=False):
+    """The beginning or end of a step of earlier logs; steps have no ids, they nest."""
+
+    action: str | None = None
+    type: str | None = None
+    name: str | None = None
+    source: str | None = None
 
 
 class Change(msgspec.Struct, gc=False):
-    """One change of the state, without its value."""
+    """One change of the state; its value stays in the body."""
 
-    op: Any = None
-    path: Any = None
+    path: str | None = None
 
 
-class Light(msgspec.Struct):
-    """One event, of any kind. Nothing is said about the type of any field."""
+class State(Event, tag="state", gc=False):
+    """Changes of the sample's state, as a JSON patch."""
 
-    event: Any = None
-    id: Any = None
-    span_id: Any = None
-    parent_id: Any = None
-    type: Any = None
-    name: Any = None
-    action: Any = None
-    timestamp: Any = None
-    completed: Any = None
-    working_time: Any = None
-    pending: Any = None
-    model: Any = None
-    role: Any = None
-    output: Any = None
-    error: Any = None
-    retries: Any = None
-    cache: Any = None
-    function: Any = None
-    arguments: Any = None
-    agent: Any = None
-    failed: Any = None
-    score: Any = None
-    scorer: Any = None
-    intermediate: Any = None
-    cmd: Any = None
-    file: Any = None
-    decision: Any = None
-    approver: Any = None
-    explanation: Any = None
-    message: Any = None
-    limit: Any = None
-    source: Any = None
-    tokens_before: Any = None
-    tokens_after: Any = None
+    changes: list[Change] | None = None
+
+
+class Store(State, tag="store", gc=False):
+    """Changes of the sample's store."""
+
+
+class SampleInit(Event, tag="sample_init", gc=False):
+    """The beginning of a sample."""
+
     sample: Any = None
-    input: msgspec.Raw = _NONE
-    result: msgspec.Raw = _NONE
-    data: msgspec.Raw = _NONE
-    changes: msgspec.Raw = _NONE
-    events: msgspec.Raw = _NONE
+
+
+class Score(Event, tag="score", gc=False):
+    """A score that a scorer gives."""
+
+    score: Any = None
+    scorer: str | None = None
+    intermediate: bool | None = None
+
+
+class Fault(Event, tag="error", gc=False):
+    """The error that ended a sample."""
+
+    error: Failure | Loose = None
+
+
+class LogRecord(Event, tag="logger", gc=False):
+    """A message of Python's ``logging``."""
+
+    message: Any = None
+
+
+class Info(Event, tag="info", gc=False):
+    """Anything that a program wants to note."""
+
+    data: Any = None
+    source: str | None = None
+
+
+class Input(Event, tag="input", gc=False):
+    """What a person typed."""
+
+    input: Any = None
+
+
+class Sandbox(Event, tag="sandbox", gc=False):
+    """A command run in a sandbox, or a file read or written there."""
+
+    action: str | None = None
+    cmd: str | None = None
+    file: str | None = None
+    result: Any = None
+
+
+class Approval(Event, tag="approval", gc=False):
+    """The decision whether a call of a tool may run."""
+
+    decision: str | None = None
+    approver: str | None = None
+    explanation: str | None = None
+    message: str | None = None
+
+
+class SampleLimit(Event, tag="sample_limit", gc=False):
+    """A limit that cut the sample off."""
+
+    type: str | None = None
+    message: str | None = None
+
+
+class Compaction(Event, tag="compaction", gc=False):
+    """The conversation made shorter."""
+
+    type: str | None = None
+    tokens_before: Whole | None = None
+    tokens_after: Whole | None = None
+
+
+class Interrupt(Event, tag="interrupt", gc=False):
+    """A person stopped the agent."""
+
+    source: str | None = None
+
+
+class ScoreEdit(Event, tag="score_edit", gc=False):
+    """A later change of a score."""
+
+    name: str | None = None
+    source: str | None = None
+
+
+class Branch(ScoreEdit, tag="branch", gc=False):
+    """A branch of the conversation; not among the kinds of which all fields are known."""
+
+    known: ClassVar[str | None] = None
+
+
+class Anchor(Branch, tag="anchor", gc=False):
+    """A place to which branches go back."""
+
+
+class Checkpoint(Branch, tag="checkpoint", gc=False):
+    """A saved state."""
+
+
+class Other(msgspec.Struct, gc=False):
+    """An event of a kind that is not known here, or no event at all."""
+
+    event: str | Loose = None
+    span_id: str | None = None
+    timestamp: str | None = None
     size: int | None = None
-    """Bytes of the event, where they were counted; no field of it."""
-    names: tuple[str, ...] = ()
-    """Of all its fields, where some are not known; no field of it."""
-
-    def value(self, name: str) -> Any:
-        """The value of a field that stays undecoded."""
-        return value_of(getattr(self, name))
+    """Bytes of the event; no field of it."""
 
 
-_decoder: Final = msgspec.json.Decoder(Light)
-_closely: Final[msgspec.json.Decoder[Any]] = msgspec.json.Decoder(closed(Light, KNOWN))
-_changes: Final = msgspec.json.Decoder(list[Change])
-_RAW: Final = ("input", "result", "data", "changes", "events")
-_FIELDS: Final = tuple(name for name in Light.__struct_fields__ if name not in ("size", "names"))
+_KINDS: Final[Any] = tagged(
+    *(Model, Tool, Subtask, SpanBegin, SpanEnd, Step, State, Store, SampleInit, Score, Fault, LogRecord, Info, Input),
+    *(Sandbox, Approval, SampleLimit, Compaction, Interrupt, ScoreEdit, Branch, Anchor, Checkpoint),
+    other=Other,
+)
 
 
-def light_of(item: Any) -> Light:
-    """What spans need of an event; one without a kind if it is no event at all."""
-    if isinstance(item, msgspec.Raw):
-        view = memoryview(item)
-        try:
-            light = _decoded(view)
-        except (ValueError, RecursionError):
-            light = _from_value(value_of(item))
-        light.size = len(view)
-        return light
-    return _from_value(item)
+_EVENT: Final[Schema[Any]] = Schema(_KINDS, Other)
+_OPEN: Final[Callable[[msgspec.Raw], Any]] = msgspec.json.Decoder(get_args(_KINDS)[0]).decode
+_KNOWN: Final = frozenset(_FIELDS.split())
+_EVENTS: Final[Field[list[Any]]] = Field(list.__class_getitem__(_KINDS))
+_TABLE: Final[Field[dict[str, TokenUsage]]] = Field(dict[str, TokenUsage])
 
 
-def _decoded(view: memoryview) -> Light:
-    try:
-        found: Light = _closely.decode(view)
-        found.names = ()
-    except msgspec.ValidationError:
-        found = _decoder.decode(view)
-        found.names = tuple(keys_of(view))
+def decode_events(lists: Sequence[Any], unknown: Unknown) -> list[Any]:
+    """All events of these lists, each as its Struct. Raises `FormatError`."""
+    found: list[Any] = []
+    for item in lists:
+        if isinstance(item, msgspec.Raw):
+            try:
+                found += _EVENTS.strict(item)
+                continue
+            except (ValueError, RecursionError):
+                pass
+        found += [_decode_event(one, unknown) for one in items_of(item) or ()]
     return found
 
 
-def _from_value(value: Any) -> Light:
-    given = mapping(value)
-    light = Light(**{name: given[name] for name in _FIELDS if name in given and name not in _RAW})
-    light.names = () if given.keys() <= KNOWN else tuple(given)
-    for name in _RAW:
-        if name in given:
-            setattr(light, name, given[name])
-    return light
-
-
-def lights(items: Items) -> list[Light]:
-    """The same of all of them."""
-    return [light_of(item) for item in items]
-
-
-def changed(light: Light) -> list[str]:
-    """What a change of the state is about: the paths in it."""
+def _decode_event(item: Any, unknown: Unknown) -> Any:
+    if not isinstance(item, msgspec.Raw):
+        return _EVENT.convert(item, unknown)
     try:
-        found = [change.path for change in _changes.decode(light.changes)]
-    except (ValueError, TypeError, RecursionError):
-        value = light.value("changes")
-        found = [mapping(change).get("path") for change in value] if isinstance(value, list) else []
-    return [path for path in found if isinstance(path, str)]
+        event = _OPEN(item)
+        for name in keys_of(item) if event.known else ():
+            if name not in _KNOWN:
+                count(unknown, f"{tag_of(event)}.{name}")
+    except (ValueError, RecursionError):  # mistyped fields, or a kind that is not known
+        event = _EVENT.decode(bytes(item), unknown)[0] or Other()
+        if isinstance(event, Other):
+            event.size = len(memoryview(item))
+    return event
+
+
+# ---- spans
+
+EXCLUSIVE: Final = (0, 3, 184)
+"""The version of Inspect since which input never includes what came from a cache."""
+MAX_DEPTH: Final = 16
+"""Events within events are shown to this depth."""
+Version = tuple[int, ...] | None
+Resolve = Callable[[str], str]
+"""Returns the text that a reference to an attachment stands for."""
+Outcome = tuple[Status, StatusSource, Error | None]
+_OK: Final = Status.OK
+_ERROR: Final = Status.ERROR
+_RUNNING: Final = Status.RUNNING
+_EXPLICIT: Final = StatusSource.EXPLICIT
+_DERIVED: Final = StatusSource.DERIVED
+_CHAT: Final = Operation.CHAT
+_META: Final = Operation.META
+_OTHER: Final = Operation.OTHER
+_WORK: Final = {
+    "agent": Operation.INVOKE_AGENT,
+    "handoff": Operation.INVOKE_AGENT,
+    "tool": Operation.EXECUTE_TOOL,
+    **dict.fromkeys(("init", "solvers", "solver", "scorers", "scorer", "subtask", "fork"), Operation.INVOKE_WORKFLOW),
+}
+"""Operations by the type of a span."""
+_FINE: Final[Outcome] = (_OK, _DERIVED, None)
+_CALLS: Final = ("tool", "subtask")
+_CUT: Final = ("max_tokens", "model_length", "content_filter", "unknown")
+"""Reasons for which an answer ended that belong beside its name."""
+
+
+class EventRef(msgspec.Struct, frozen=True, gc=False):
+    """The events of its sample that a span is made of. Each has a path: its index, and its index in that event …"""
+
+    check: int
+    """Checksum of the sample."""
+    event: tuple[int, ...] | None
+    """None where only a span is recorded, or (with neither beginning nor end) only the failure of an attempt."""
+    begin: tuple[int, ...] | None = None
+    end: tuple[int, ...] | None = None
+    size: int | None = None
+    """Bytes of an event of an unknown kind."""
+
+
+class Slot(NamedTuple):
+    """Where a span belongs, and when it started."""
+
+    id: str
+    parent_id: str | None
+    started_at: float | None
+    at: EventRef
+
+
+class SpanWriter:
+    """Makes the spans of one sample."""
+
+    def __init__(self, check: int, resolve: Resolve, version: Version, path: str) -> None:
+        self.spans: list[Span] = []
+        self.problems: list[Problem] = []
+        self.calls = 0
+        """Calls of the model, which are the steps of a sample."""
+        self.unknown: Unknown = {}
+        self.check, self.resolve, self.version, self._path = check, resolve, version, path
+
+    def write(self, lists: Sequence[Any], parent: str | None = None, path: tuple[int, ...] = ()) -> None:
+        """Add the spans of all events in `lists`, below span `parent`; `path` is that of the event they are in."""
+        EventTree(self, decode_events(lists, self.unknown), parent, path).write()
+
+    def add(self, event: Any, slot: Slot) -> None:
+        """Add the span of one event, and of those within it: earlier logs have those of a call there."""
+        tag = tag_of(event)
+        if tag == "model":
+            self.calls += 1
+            self.spans.append(_model(event, slot, self.resolve, self.version, self.calls))
+        elif tag in _CALLS:
+            self.spans.append(_call(event, slot, self.resolve))
+            if len(memoryview(event.events)) > 4:
+                self._add_inner(event.events, slot)
+        else:
+            self.spans.append(_MAKERS[tag](event, slot, self.resolve))
+
+    def add_failure(self, error: Error | None) -> None:
+        """Add a span for what ended an attempt, where no event says it."""
+        at = EventRef(self.check, None)
+        self.spans.append(Span(id="error", name="error", status=_ERROR, status_source=_EXPLICIT, error=error, at=at))
+
+    def _add_inner(self, events: msgspec.Raw, slot: Slot) -> None:
+        path = slot.at.event or ()
+        try:
+            items = items_of(events)
+        except FormatError:
+            return
+        if not items:
+            return
+        if len(path) >= MAX_DEPTH:
+            where = "events" + "".join(f"[{place}]" for place in path)
+            self.problems.append(Problem(self._path, where, "events within its events are shown no deeper"))
+            return
+        self.write([events], slot.id, path)
+
+
+class EventTree:
+    """Finds the parents of the events of one list, and which of them are one span together.
+
+    Everything goes by the index of an event in the list. Spans come in the order in which they begin.
+    """
+
+    def __init__(self, writer: SpanWriter, events: list[Any], parent: str | None, path: tuple[int, ...]) -> None:
+        self._writer, self._events, self._parent, self._path = writer, events, parent, path
+        self._tags = [tag_of(event) for event in events]
+        self._prefix = "".join(f"{index + 1}." for index in path)
+        self._begins: dict[str, int] = {}
+        """By Inspect's id of a span: the event that begins it."""
+        self._ends: dict[int, int] = {}
+        """By the event that begins a span: the one that ends it."""
+        self._calls: dict[int, int] = {}
+        """By the event that begins the span of a call: the event of that call."""
+        self._steps: dict[int, str] = {}
+        """By event: the step that it is in."""
+
+    def write(self) -> None:
+        """Add the spans of all events."""
+        self._find_ends()
+        self._find_calls()
+        begin_of = {call: begin for begin, call in self._calls.items()}
+        ends = set(self._ends.values())
+        written: set[int] = set()
+        for index, event in enumerate(self._events):
+            begin = begin_of.get(index, index)
+            if index in ends or begin < index or begin in written:
+                continue
+            call = self._calls.get(begin)
+            if call is not None:
+                written.update((begin, call))
+                at = self._ref(call, begin, self._ends.get(begin))
+                self._writer.add(self._events[call], self._slot(begin, self._events[call], at))
+            elif index not in written and not self._write_span(index, event):
+                self._writer.add(event, self._slot(index, event, EventRef(self._writer.check, (*self._path, index))))
+
+    def _find_ends(self) -> None:
+        open_steps: list[int] = []
+        for index, (tag, event) in enumerate(zip(self._tags, self._events, strict=True)):
+            if open_steps:
+                self._steps[index] = self._id(open_steps[-1])
+            if tag == "span_begin":
+                if event.id is not None:
+                    self._begins.setdefault(event.id, index)
+            elif tag == "span_end":
+                if event.id in self._begins:
+                    self._ends.setdefault(self._begins[event.id], index)
+            elif tag == "step" and event.action == "begin":
+                open_steps.append(index)
+            elif tag == "step" and event.action == "end" and open_steps:
+                self._ends[open_steps.pop()] = index
+
+    def _find_calls(self) -> None:
+        """Find the event of the call that a span is: mostly the next one, else one of the same span and name."""
+        events, waiting = self._events, defaultdict[tuple[str | None, str], deque[int]](deque)
+        apart: list[int] = []
+        for index, tag in enumerate(self._tags):
+            event = events[index]
+            if tag == "span_begin" and event.type == "tool":
+                after = events[index + 1] if index + 1 < len(events) else None
+                if isinstance(after, Tool) and after.function == event.name:
+                    self._calls[index] = index + 1
+                elif event.name is not None:
+                    waiting[event.parent_id, event.name].append(index)
+            elif tag == "tool" and index - 1 not in self._calls:
+                apart.append(index)
+        for index in apart:
+            queue = waiting.get((events[index].span_id, events[index].function))
+            if queue:
+                self._calls[queue.popleft()] = index
+
+    def _write_span(self, begin: int, event: Any) -> bool:
+        """Add the span that an event begins; False if it begins none."""
+        tag = self._tags[begin]
+        if not (tag == "span_begin" or (tag == "step" and event.action == "begin")):
+            return False
+        end = self._ends.get(begin)
+        slot = self._slot(begin, event, self._ref(None, begin, end))
+        operation = _WORK.get(event.type, _OTHER)
+        label = event.type if event.type and event.type != event.name and operation is _OTHER else ""
+        self._writer.spans.append(
+            Span(
+                id=slot.id,
+                name=(event.name or event.type or "span")[:PREVIEW],
+                operation=operation,
+                parent_id=slot.parent_id,
+                status=Status.UNKNOWN if end is None else _OK,
+                status_source=_DERIVED,
+                started_at=slot.started_at,
+                duration_ms=None if end is None else between(slot.started_at, moment(self._events[end].timestamp)),
+                note=label[:PREVIEW],
+                at=slot.at,
+            )
+        )
+        return True
+
+    def _slot(self, index: int, event: Any, at: EventRef) -> Slot:
+        """The slot of the span that begins with the event `index`: in the span that this names, else in its step."""
+        first = self._events[index]
+        named = self._begins.get((first.parent_id if self._tags[index] == "span_begin" else first.span_id) or "")
+        parent = self._steps.get(index, self._parent) if named is None or named == index else self._id(named)
+        return Slot(self._id(index), parent, moment(event.timestamp), at)
+
+    def _ref(self, call: int | None, begin: int, end: int | None) -> EventRef:
+        path = self._path
+        return EventRef(
+            self._writer.check,
+            None if call is None else (*path, call),
+            (*path, begin),
+            None if end is None else (*path, end),
+        )
+
+    def _id(self, index: int) -> str:
+        return f"{self._prefix}{index + 1}"
+
+
+# ---- calls
+
+
+def _model(event: Model, slot: Slot, resolve: Resolve, version: Version, step: int) -> Span:
+    output = event.output if isinstance(event.output, Output) else _NO_OUTPUT
+    choice = output.choices[0] if output.choices else _NO_CHOICE
+    stop, failure = choice.stop_reason or None, event.error if event.error is not None else output.error
+    status, source, error = _FINE if failure is None else _failure(failure, resolve)
+    cached, retries = event.cache == "read", event.retries
+    notes = (
+        "cached" if cached else "",
+        stop if stop in _CUT else "",
+        f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "",
+        event.role or "",
+    )
+    name = word(event.model or output.model)
+    usage = output.usage
+    return Span(
+        id=slot.id,
+        name=(name or "model")[:PREVIEW],
+        operation=_CHAT,
+        parent_id=slot.parent_id,
+        step=step,
+        is_step=True,
+        status=_RUNNING if event.pending else status,
+        status_word=stop[:PREVIEW] if stop else None,
+        status_source=source,
+        started_at=slot.started_at,
+        duration_ms=_duration(event, slot),
+        usage=None if cached or not isinstance(usage, TokenUsage) else convert_usage(usage, version),
+        error=error,
+        model=name[:PREVIEW] if name else None,
+        preview=_said(choice.message, resolve) if isinstance(choice.message, Answer) else "",
+        note=joined(notes) if any(notes) else "",
+        at=slot.at,
+    )
+
+
+_NO_OUTPUT: Final = Output()
+_NO_CHOICE: Final = Choice()
+
+
+def _said(message: Answer, resolve: Resolve) -> str:
+    """The text of the model, else the calls that it asks for."""
+    content = message.content
+    if isinstance(content, str):
+        text = resolve(content)
+    else:
+        parts = (part for part in sequence(content) if mapping(part).get("type") == "text")
+        text = text_in([{**part, "text": resolve(part["text"])} for part in parts if isinstance(part.get("text"), str)])
+    if text and (text := text.strip()):
+        return text[:PREVIEW]
+    return joined((f"{call.function}()" for call in message.tool_calls or () if call.function), " ")
+
+
+def _call(event: Tool | Subtask, slot: Slot, resolve: Resolve) -> Span:
+    if isinstance(event, Tool):
+        operation, name, given = Operation.EXECUTE_TOOL, word(event.function) or "tool", event.arguments
+        failed, note = event.failed, f"→ {event.agent}" if event.agent else ""
+    else:
+        operation, name, given = Operation.INVOKE_WORKFLOW, word(event.name) or "subtask", event.input
+        failed, note = None, ""
+    status, source, error = _FINE if event.error is None else _failure(event.error, resolve)
+    if failed and error is None:
+        status, source = _ERROR, _EXPLICIT
+    return Span(
+        id=slot.id,
+        name=name[:PREVIEW],
+        operation=operation,
+        parent_id=slot.parent_id,
+        status=_RUNNING if event.pending else status,
+        status_source=source,
+        started_at=slot.started_at,
+        duration_ms=_duration(event, slot),
+        error=error,
+        preview=_arguments(given, resolve),
+        note=note[:PREVIEW],
+        at=slot.at,
+    )
+
+
+def _arguments(given: Any, resolve: Resolve) -> str:
+    """The argument that distinguishes this call from the next: the most telling one, or the only one."""
+    if isinstance(given, dict):
+        if len(given) == 1 and isinstance(value := next(iter(given.values())), str):
+            return resolve(value)[:PREVIEW].strip()
+        given = {key: resolve(value) if isinstance(value, str) else value for key, value in given.items()}
+    return argument(resolve(given) if isinstance(given, str) else given).strip()[:PREVIEW]
+
+
+def _duration(event: Event, slot: Slot) -> float | None:
+    """Milliseconds from the beginning to the end, else the time worked on it."""
+    found = between(slot.started_at, moment(event.completed)) if event.completed is not None else None
+    worked = event.working_time
+    return found if found is not None or worked is None else max(0.0, worked * 1000)
+
+
+def _failure(error: Any, resolve: Resolve) -> Outcome:
+    """The outcome that an error says: a text, or a type and a message."""
+    if error in ("", [], False) or error == _NO_FAILURE:
+        return _FINE
+    message = error if isinstance(error, str) else error.message if isinstance(error, Failure) else None
+    message = resolve(message) if message is not None else ""
+    kind = (error.type if isinstance(error, Failure) else None) or error_type(message)
+    return _ERROR, _EXPLICIT, Error(message[:MESSAGE_LIMIT], kind[:PREVIEW] if kind else None)
+
+
+_NO_FAILURE: Final = Failure()
+
+
+def limit_outcome(kind: str | None, message: str) -> Outcome:
+    """The outcome of a sample that a limit cut off: by the operator's hand, or by a policy."""
+    if kind == "operator":
+        return Status.CANCELLED, _EXPLICIT, None
+    return _ERROR, StatusSource.POLICY, Error(message[:MESSAGE_LIMIT], f"{kind or 'unknown'} limit"[:PREVIEW])
+
+
+def convert_usage(used: TokenUsage, version: Version) -> Usage | None:
+    """The tokens of one call or a whole sample, as `version` of Inspect counts.
+
+    `Usage` counts cached input in, Inspect does not; before `EXCLUSIVE` it did for some providers: those whose total is
+    then input and output alone.
+    """
+    given, read, written = used.input_tokens, used.input_tokens_cache_read, used.input_tokens_cache_write
+    if given is not None and (read or written):
+        old = version is not None and version < EXCLUSIVE and used.total_tokens == given + (used.output_tokens or 0)
+        given += 0 if old else (read or 0) + (written or 0)
+    made, total = used.output_tokens, used.total_tokens
+    return Usage(given, made, total, read, written, used.reasoning_tokens, used.total_cost) or None
+
+
+def sum_usage(table: Any, version: Version) -> Usage | None:
+    """The tokens of all models together, of a table by model, decoded or not."""
+    try:
+        used = list(_TABLE.strict(table).values()) if isinstance(table, msgspec.Raw) else []
+    except (ValueError, RecursionError):
+        table, used = plain(table), []
+    used = used or [loosen(one, TokenUsage, {}) for one in mapping(table).values()]
+    found = [usage for one in used if (usage := convert_usage(one, version))]
+    return sum(found[1:], found[0]) if found else None
+
+
+# ---- all other events
+
+
+def _plain(
+    event: Any,
+    slot: Slot,
+    preview: str = "",
+    *,
+    operation: Operation = _META,
+    name: str | None = None,
+    outcome: Outcome = _FINE,
+    note: str | None = "",
+    status_word: str | None = None,
+) -> Span:
+    """An event that is neither a call of a model nor of a tool."""
+    status, source, error = outcome
+    return Span(
+        id=slot.id,
+        name=(name or tag_of(event))[:PREVIEW],
+        operation=operation,
+        parent_id=slot.parent_id,
+        status=status,
+        status_word=status_word[:PREVIEW] if status_word else None,
+        status_source=source,
+        started_at=slot.started_at,
+        duration_ms=_duration(event, slot) if event.completed is not None else None,
+        error=error,
+        preview=preview.strip()[:PREVIEW],
+        note=(note or "")[:PREVIEW],
+        at=slot.at,
+    )
+
+
+def _unknown(event: Other, slot: Slot, resolve: Resolve) -> Span:
+    name = word(event.event) or "?"
+    return Span(
+        id=slot.id,
+        name=name[:PREVIEW],
+        operation=Operation.UNKNOWN,
+        parent_id=slot.parent_id,
+        status=_OK,
+        status_source=_DERIVED,
+        started_at=slot.started_at,
+        at=EventRef(slot.at.check, slot.at.event, slot.at.begin, slot.at.end, event.size),
+    )
+
+
+def _sample_init(event: SampleInit, slot: Slot, resolve: Resolve) -> Span:
+    given = mapping(event.sample).get("input")
+    prompt = prompt_in(resolve(given) if isinstance(given, str) else given)
+    return _plain(event, slot, resolve(prompt), operation=Operation.MESSAGE)
+
+
+def _state(event: State, slot: Slot, resolve: Resolve) -> Span:
+    paths = [change.path for change in event.changes or () if change.path is not None]
+    note = f"{len(paths)}" if len(paths) > 1 else ""
+    return _plain(event, slot, joined((path[:PREVIEW] for path in paths[:8]), " "), note=note)
+
+
+def _score(event: Score, slot: Slot, resolve: Resolve) -> Span:
+    value = score_text(mapping(event.score).get("value"))
+    name = f"score {event.scorer}" if event.scorer else "score"
+    note = "intermediate" if event.intermediate else ""
+    return _plain(event, slot, value, operation=_OTHER, name=name, note=note)
+
+
+def _fault(event: Fault, slot: Slot, resolve: Resolve) -> Span:
+    outcome = _FINE if event.error is None else _failure(event.error, resolve)
+    return _plain(event, slot, operation=_OTHER, outcome=outcome)
+
+
+def _log_record(event: LogRecord, slot: Slot, resolve: Resolve) -> Span:
+    record = mapping(event.message)
+    text = record.get("message")
+    return _plain(event, slot, resolve(text) if isinstance(text, str) else "", note=word(record.get("level")))
+
+
+def _info(event: Info, slot: Slot, resolve: Resolve) -> Span:
+    data = event.data
+    return _plain(event, slot, resolve(data) if isinstance(data, str) else argument(data), note=event.source)
+
+
+def _input(event: Input, slot: Slot, resolve: Resolve) -> Span:
+    text = resolve(event.input) if isinstance(event.input, str) else ""
+    return _plain(event, slot, text, operation=Operation.MESSAGE)
+
+
+def _sandbox(event: Sandbox, slot: Slot, resolve: Resolve) -> Span:
+    """The exit code of a command says how it went."""
+    code = whole(event.result)
+    outcome: Outcome = _FINE
+    if code is not None:
+        failed = (_ERROR, StatusSource.EXIT, Error("", f"exit {code}"))
+        outcome = failed if code else (_OK, StatusSource.EXIT, None)
+    text = resolve(event.cmd or event.file or "")
+    return _plain(event, slot, text, operation=_OTHER, name=event.action, outcome=outcome, note="sandbox")
+
+
+def _approval(event: Approval, slot: Slot, resolve: Resolve) -> Span:
+    decision, reason = event.decision, resolve(event.explanation or event.message or "")
+    outcome: Outcome = (_OK, _EXPLICIT, None)
+    if decision in ("reject", "terminate"):
+        outcome = _ERROR, StatusSource.POLICY, Error(reason[:MESSAGE_LIMIT], f"approval: {decision}")
+    policy = Operation.POLICY
+    return _plain(event, slot, reason, operation=policy, outcome=outcome, note=event.approver, status_word=decision)
+
+
+def _sample_limit(event: SampleLimit, slot: Slot, resolve: Resolve) -> Span:
+    message, kind = resolve(event.message or ""), event.type or None
+    name, outcome = f"{kind or 'sample'} limit", limit_outcome(kind, message)
+    return _plain(event, slot, message, operation=Operation.POLICY, name=name, outcome=outcome)
+
+
+def _compaction(event: Compaction, slot: Slot, resolve: Resolve) -> Span:
+    before, after = event.tokens_before, event.tokens_after
+    counts = f"{before} → {after} tokens" if before is not None and after is not None else ""
+    return _plain(event, slot, counts, note=event.type)
+
+
+def _interrupt(event: Interrupt, slot: Slot, resolve: Resolve) -> Span:
+    outcome: Outcome = (Status.CANCELLED, _EXPLICIT, None)
+    return _plain(event, slot, operation=_OTHER, outcome=outcome, note=event.source)
+
+
+def _note(event: Any, slot: Slot, resolve: Resolve) -> Span:
+    return _plain(event, slot, event.name or event.source or "")
+
+
+_MAKERS: Final[dict[str, Callable[[Any, Slot, Resolve], Span]]] = {
+    "": _unknown,
+    "sample_init": _sample_init,
+    "state": _state,
+    "store": _state,
+    "score": _score,
+    "error": _fault,
+    "logger": _log_record,
+    "info": _info,
+    "input": _input,
+    "sandbox": _sandbox,
+    "approval": _approval,
+    "sample_limit": _sample_limit,
+    "compaction": _compaction,
+    "interrupt": _interrupt,
+    **dict.fromkeys(("score_edit", "branch", "anchor", "checkpoint", "span_end", "step"), _note),
+}

@@ -1,30 +1,34 @@
-"""A sample as a run, a failed attempt at one as a run of its own, and the eval where no sample tells how it stands."""
+"""A sample as a run, a failed attempt at one as a run of its own, and the eval where no sample says how it stands."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Iterator
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from tracetui.errors import FormatError
+from tracetui.formats.base import Chunk
 from tracetui.formats.fields import unknown_fields
-from tracetui.formats.inspect_ai.fields import (
-    Record,
+from tracetui.formats.inspect_ai.events import SpanWriter, limit_outcome, sum_usage
+from tracetui.formats.inspect_ai.log import (
+    Entry,
+    Log,
+    Sample,
+    SampleRecord,
+    attempt_suffix,
     error_type,
     field,
     joined,
     prompt_in,
+    record_of,
+    score_text,
     text_in,
-    used_by,
-    version_of,
 )
-from tracetui.formats.inspect_ai.kinds import outcome_of_limit
-from tracetui.formats.inspect_ai.log import Entry, Log, attempt_suffix, entries_of
-from tracetui.formats.inspect_ai.samples import Sample
-from tracetui.formats.inspect_ai.scores import metrics_of, outcome_of, results_of, scores_of
-from tracetui.formats.inspect_ai.spans import Weaver
 from tracetui.formats.labels import folder_of, tags_in, task_key
-from tracetui.formats.scalars import between, mapping, moment, number, sequence, whole, word
+from tracetui.formats.scalars import between, mapping, moment, number, sequence, whole, without, word
+from tracetui.formats.schema import NULL, plain
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -32,6 +36,7 @@ from tracetui.model import (
     FirstError,
     Header,
     Limit,
+    Metric,
     Operation,
     Problem,
     RunBody,
@@ -45,114 +50,100 @@ from tracetui.model import (
 
 RETRY: Final = "retry"
 EVAL: Final = "eval"
-"""Key of the run of an eval itself, and how it is called beside those of its samples."""
+"""Key of the run of an eval itself, and its name beside those of its samples."""
 _GIVEN: Final = 1_000
-"""Characters of what went in that tell one task from another: summaries have 5,120 of them."""
-_NAMED: Final = frozenset({"id", "epoch"})
+"""Characters of the input that distinguish one task from another: summaries have 5,120 of them."""
 _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
+_LETTERS: Final = {"C": (1.0, True), "I": (0.0, False), "P": (0.5, None), "N": (0.0, False)}
+"""Correct, incorrect, partial, no answer: Inspect's letters and what it counts them as."""
+_NAME_LENGTH: Final = 24
+"""Characters of the name of a scorer in a phrase."""
 
 
 class Task:
     """What all runs of a log have in common."""
 
     def __init__(self, log: Log) -> None:
-        told = mapping(field(log.header, "eval"))
-        self.name = (word(told.get("task")) or word(told.get("task_display_name")) or "eval")[:PREVIEW]
-        idents = (word(told.get(name)) for name in ("eval_id", "run_id", "task_id"))
-        stem = folder_of(log.path) or "log"
-        self.ident = next(filter(None, idents), stem)[:PREVIEW]
-        self.writer, self.version = version_of(told.get("packages"))
-        self.model = (word(told.get("model")) or "")[:PREVIEW] or None
-        self.agent = (word(told.get("solver")) or "")[:PREVIEW] or None
-        dataset = mapping(told.get("dataset"))
-        self.source = (word(dataset.get("name")) or word(dataset.get("location")) or "")[:PREVIEW] or None
-        self.tags = tags_in({"tags": field(log.header, "tags") or None}, told)
-        self.epochs = whole(mapping(told.get("config")).get("epochs")) or 1
-        self.limits = mapping(told.get("config"))
-
-    def ident_of(self, key: str) -> str:
-        """The id of the run of that key, the same in whatever folder its log is."""
-        return f"{self.ident}/{key}"
-
-    def common(self) -> dict[str, Any]:
-        """Fields that the headers of all its runs share."""
-        return {
+        spec = mapping(field(log.header, "eval"))
+        self.name = (word(spec.get("task")) or word(spec.get("task_display_name")) or "eval")[:PREVIEW]
+        ids = (word(spec.get(name)) for name in ("eval_id", "run_id", "task_id"))
+        self.id = next(filter(None, ids), folder_of(log.path) or "log")[:PREVIEW]
+        writer = word(mapping(spec.get("packages")).get("inspect_ai"))
+        numbers = re.match(r"(\d{1,6})\.(\d{1,6})(?:\.(\d{1,6}))?", writer or "")
+        self.version = tuple(int(part or 0) for part in numbers.groups()) if numbers else None
+        """The version of Inspect that wrote the log: ``0.3.95.dev16+g6527d`` is (0, 3, 95)."""
+        self.config = mapping(spec.get("config"))
+        self.epochs = whole(self.config.get("epochs")) or 1
+        self.dataset = mapping(spec.get("dataset"))
+        source = word(self.dataset.get("name")) or word(self.dataset.get("location")) or ""
+        self.created = moment(spec.get("created"))
+        self.common: dict[str, Any] = {
             "name": self.name,
-            "agent": self.agent,
-            "model": self.model,
-            "tags": self.tags,
-            "source": self.source,
-            "writer": self.writer,
+            "agent": (word(spec.get("solver")) or "")[:PREVIEW] or None,
+            "model": (word(spec.get("model")) or "")[:PREVIEW] or None,
+            "tags": tags_in({"tags": field(log.header, "tags") or None}, spec),
+            "source": source[:PREVIEW] or None,
+            "writer": writer[:PREVIEW] if writer else None,
         }
+        """Fields that the headers of all its runs share."""
+
+    def run_id(self, key: str) -> str:
+        """The id of the run of that key, the same in whatever folder its log is."""
+        return f"{self.id}/{key}"
 
 
 # ---- samples
 
 
-def header_of(task: Task, entry: Entry, told: Record) -> Header:
-    """The header of a sample or an attempt, of its summary or its own fields, which tell the same but for texts."""
-    given = prompt_in(field(told, "input"))
-    ident, epoch = field(told, "id"), whole(field(told, "epoch"))
-    label = f"{ident!s}"[: PREVIEW // 2] + (f" #{epoch}" if task.epochs > 1 or (epoch or 1) > 1 else "")
+def header_of(task: Task, entry: Entry, record: SampleRecord) -> Header:
+    """The header of a sample or an attempt: of its summary, or of the sample, whose texts are longer."""
+    given = prompt_in(plain(record.input))
+    epoch = whole(record.epoch)
+    label = f"{record.id!s}"[: PREVIEW // 2] + (f" #{epoch}" if task.epochs > 1 or (epoch or 1) > 1 else "")
     previous = entry.attempts if entry.attempt is None else entry.attempt - 1
+    identity = None
+    if record.uuid and record.started_at:  # a log that continues another one copies its samples
+        identity = task_key(task.name, "\n".join((record.uuid, record.started_at, entry.key)))
     header = Header(
-        id=task.ident_of(entry.key),
-        **task.common(),
+        id=task.run_id(entry.key),
+        **task.common,
         prompt=" ".join(given[:_GIVEN].split())[:PREVIEW],
         label=label,
-        replay_of=task.ident_of(entry.sample + attempt_suffix(previous)) if previous else None,
+        replay_of=task.run_id(entry.sample + attempt_suffix(previous)) if previous else None,
         relation=RETRY if previous else None,
-        repeats=task_key(task.name, f"{ident!s}\n{given[:_GIVEN]}"),
-        identity=_identity(task, entry, told),
+        repeats=task_key(task.name, f"{record.id!s}\n{given[:_GIVEN]}"),
+        identity=identity,
         size=entry.size,
     )
-    return _attempted(header, entry) if entry.attempt is not None else _completed(header, task, told)
-
-
-def _identity(task: Task, entry: Entry, told: Record) -> str | None:
-    """What tells a sample from all others; a log that goes on with another one copies those that it need not repeat."""
-    uuid, started = word(field(told, "uuid")), word(field(told, "started_at"))
-    if uuid is None or started is None:
-        return None
-    return task_key(task.name, "\n".join((uuid, started, entry.key)))
-
-
-def _attempted(header: Header, entry: Entry) -> Header:
-    label = f"{header.label} try {entry.attempt}"
+    if entry.attempt is None:
+        return _completed(header, task, record)
+    label = f"{label} try {entry.attempt}"
     return replace(header, label=label, status=Status.ERROR, status_source=StatusSource.EXPLICIT, size=None)
 
 
-def _completed(header: Header, task: Task, told: Record) -> Header:
+def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
     """A log holds samples that are complete: they went well unless a field says something else."""
-    if told.keys() <= _NAMED:  # nobody says how it went: it cannot be read, and its summary is not there
+    if record == SampleRecord(record.id, record.epoch):  # it cannot be read, and has no summary
         return replace(header, status=Status.UNKNOWN, status_source=StatusSource.DERIVED)
-    error, limit = field(told, "error"), field(told, "limit")
-    fields = {name: field(told, name) for name in ("scores", "score")}
-    started, took = moment(field(told, "started_at")), number(field(told, "total_time"))
-    outcome = outcome_of(scores_of(fields))
+    error, limit = plain(record.error), plain(record.limit)
+    started, took = moment(record.started_at), record.total_time
+    outcome = outcome_of(scores_of(plain(record.scores), plain(record.score)))
     header = replace(
         header,
         started_at=started,
-        duration_ms=max(0.0, took * 1000)
-        if took is not None
-        else between(started, moment(field(told, "completed_at"))),
-        usage=used_by(field(told, "model_usage"), task.version),
+        duration_ms=between(started, moment(record.completed_at)) if took is None else max(0.0, took * 1000),
+        usage=sum_usage(record.model_usage, task.version) if record.model_usage is not NULL else None,
         status=Status.OK,
         status_source=StatusSource.DERIVED,
         outcome=outcome,
     )
     if error not in (None, "", {}):
-        return replace(
-            header,
-            status=Status.ERROR,
-            status_source=StatusSource.EXPLICIT,
-            error=first_error(error),
-            outcome="",
-        )
+        explicit = StatusSource.EXPLICIT
+        return replace(header, status=Status.ERROR, status_source=explicit, error=first_error(error), outcome="")
     kind = word(limit) or word(mapping(limit).get("type"))
     if kind is None:
         return header
-    status, source, cause = outcome_of_limit(kind, "")
+    status, source, cause = limit_outcome(kind, "")
     cut = f"{kind} limit"
     return replace(
         header,
@@ -171,85 +162,76 @@ def first_error(error: Any) -> FirstError:
     return FirstError(message[:MESSAGE_LIMIT], error_type(message))
 
 
-class Told:
-    """One run: everything that `Format.read` gives of it."""
+class SampleRun:
+    """One run of a log, read as a whole."""
 
-    def __init__(self, log: Log, entry: Entry) -> None:
-        self.task = Task(log)
+    def __init__(self, log: Log, entry: Entry, task: Task) -> None:
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
-        self.sample: Sample | None = None
-        self.entry = entry
-        self._log = log
-        self.header = header_of(self.task, entry, entry.told)
+        self._log, self._entry, self._task = log, entry, task
+        self._sample: Sample | None = None
+        self.header: Header
         try:
-            self.sample = log.sample(entry.sample)
-            self._weave(self.sample)
+            self._sample = log.sample(entry.sample)
+            self._read(self._sample)
         except FormatError as fault:
-            self._problem(fault.reason, fault.where, torn=True)
+            self.header = header_of(task, entry, entry.record)
+            self._add_problem(fault.reason, fault.where, torn=True)
 
-    def _weave(self, sample: Sample) -> None:
-        entry = self.entry
-        weaver = Weaver(sample.check, sample.attached, self.task.version, self._log.path)
-        weaver.weave(sample.events(entry.attempt))
-        self.header = _stated(header_of(self.task, entry, {**entry.told, **sample.record}), sample, entry)
-        self.spans = weaver.spans
-        self.problems += weaver.problems
-        if entry.attempt is not None and not any(_is_cause(one.error, self.header.error) for one in self.spans):
-            self.spans.append(weaver.failure(self.header.error))
-        self.header = replace(self._located(self.header), fields=unknown_fields(weaver.strange))
+    def chunk(self) -> Chunk:
+        """Everything about the run."""
+        return Chunk(spans=self.spans, header=self.header, body=self._body(), problems=self.problems)
+
+    def _read(self, sample: Sample) -> None:
+        entry, writer = self._entry, SpanWriter(sample.check, sample.resolve, self._task.version, self._log.path)
+        writer.write(sample.events(entry.attempt))
+        header = header_of(self._task, entry, sample.record.or_else(entry.record))
+        self.spans, self.problems = writer.spans, writer.problems
+        error = header.error
+        if entry.attempt is not None:
+            error = first_error(field(sample.attempt(entry.attempt), "message"))
+            if not any(_is_cause(span.error, error) for span in self.spans):
+                writer.add_failure(Error(error.message, error.type))
+        if error is not None:  # the last span: errors that were caught came before
+            span = next((span for span in reversed(self.spans) if _is_cause(span.error, error)), None)
+            if span is not None:
+                error = FirstError(error.message, error.type, span.id, span.name, span.operation)
+        self.header = replace(header, error=error, fields=unknown_fields(writer.unknown))
         missed = len(sample.attempts) - entry.attempts
         if entry.attempt is None and missed > 0:
-            self._problem(f"{missed} failed attempts are not listed: the summary of the sample does not count them")
+            self._add_problem(f"{missed} failed attempts are not listed: the summary of the sample does not count them")
         elif entry.attempt is not None and entry.attempt > len(sample.attempts):
-            self._problem("the summary of the sample counts more failed attempts than it has")
+            self._add_problem("the summary of the sample counts more failed attempts than it has")
 
-    def _located(self, header: Header) -> Header:
-        """The header with the span that tells its cause: the last one, where errors that were caught came before."""
-        error = header.error
-        if error is None:
-            return header
-        same = (span for span in reversed(self.spans) if _is_cause(span.error, error))
-        span = next(same, None)
-        if span is None:
-            return header
-        return replace(header, error=FirstError(error.message, error.type, span.id, span.name, span.operation))
+    def _add_problem(self, reason: str, where: str = "", *, torn: bool = False) -> None:
+        lost = self._entry.size if torn else None
+        self.problems.append(Problem(self._log.path, where or self._entry.key, reason, lost=lost, torn=torn))
 
-    def _problem(self, reason: str, where: str = "", *, torn: bool = False) -> None:
-        lost = self.entry.size if torn else None
-        self.problems.append(Problem(self._log.path, where or self.entry.key, reason, lost=lost, torn=torn))
-
-    def body(self) -> RunBody:
-        """What is said about the run as a whole, and about the eval that it is of."""
-        sample, entry = self.sample, self.entry
-        about = {"eval": eval_fields(self._log)}
+    def _body(self) -> RunBody:
+        """What the log says about the run as a whole, and about the eval that it is of."""
+        sample, entry, about = self._sample, self._entry, {"eval": self._log.fields}
         if sample is None:
-            return RunBody(attributes={**{name: field(entry.told, name) for name in entry.told}, **about})
+            record = record_of(entry.item) or {"id": entry.record.id, "epoch": entry.record.epoch}
+            return RunBody(attributes={**{name: field(record, name) for name in record}, **about})
         fields = sample.fields
         given = fields.pop("input", None)
-        metrics, conversation = metrics_of(scores_of(fields)), sequence(fields.get("messages"))
         if entry.attempt is not None:
-            failed = _attempt_fields(sample, entry.attempt)
-            return RunBody(input=given, error=_error(failed), attributes={**failed, **about})
+            record = sample.attempt(entry.attempt)
+            failed = {name: field(record, name) for name in record if name != "events"}
+            return RunBody(input=given, error=error_of(failed), attributes={**failed, **about})
+        conversation = sequence(fields.get("messages"))
         return RunBody(
             input=given,
             output=_completion(fields.get("output")),
-            error=_error(fields.get("error")),
-            metrics=metrics,
-            limits=tuple(_limits(self.task.limits, fields.get("limit"))),
+            error=error_of(fields.get("error")),
+            metrics=metrics_of(scores_of(fields.get("scores"), fields.get("score"))),
+            limits=tuple(_limits(self._task.config, fields.get("limit"))),
             totals=_totals(self.header.usage, self.spans),
             system_prompt=_last(conversation[:1], "system"),
             last_user=_last(conversation, "user"),
             last_assistant=_last(conversation, "assistant"),
             attributes={**fields, **about},
         )
-
-
-def _stated(header: Header, sample: Sample, entry: Entry) -> Header:
-    """The header of an attempt with what only the sample says: why it failed."""
-    if entry.attempt is None:
-        return header
-    return replace(header, error=first_error(field(sample.attempt(entry.attempt), "message")))
 
 
 def _is_cause(error: Error | None, stated: FirstError | None) -> bool:
@@ -260,12 +242,7 @@ def _is_cause(error: Error | None, stated: FirstError | None) -> bool:
     return error.message == stated.message
 
 
-def _attempt_fields(sample: Sample, attempt: int) -> dict[str, Any]:
-    record = sample.attempt(attempt)
-    return {name: field(record, name) for name in record if name != "events"}
-
-
-def _error(said: Any) -> Error | None:
+def error_of(said: Any) -> Error | None:
     if said in (None, "", {}):
         return None
     cause = first_error(said)
@@ -318,35 +295,32 @@ def is_shown(log: Log) -> bool:
     if not log.samples or not log.ended:
         return True
     status = status_of(word(field(log.header, "status")) or "")
-    return status in _FAILED and all(not field(entry.told, "error") for entry in log.samples.values())
+    return status in _FAILED and not any(plain(entry.record.error) for entry in log.samples.values())
 
 
-def eval_header(log: Log) -> Header:
+def eval_header(log: Log, task: Task) -> Header:
     """The header of the eval itself. What its samples used is theirs, where the log has them."""
-    task, stats = Task(log), mapping(field(log.header, "stats"))
-    results = mapping(field(log.header, "results"))
-    said = word(field(log.header, "status"))
-    started = moment(stats.get("started_at")) or moment(mapping(field(log.header, "eval")).get("created"))
-    error = field(log.header, "error")
-    known = status_of(said or "")
-    wanted = _wanted(log)
+    stats, results = mapping(field(log.header, "stats")), mapping(field(log.header, "results"))
+    said, error = word(field(log.header, "status")), field(log.header, "error")
+    started = moment(stats.get("started_at")) or task.created
+    status = status_of(said or "")
+    known = log.ended and status is not Status.UNKNOWN
+    wanted = _wanted(task)
     done = f"{len(log.samples)}/{wanted} samples" if wanted else f"{len(log.samples)} samples"
     if log.ended:
         done = "" if log.samples else "no samples in the log"
-    scored = joined(
-        f"{metric.name} {metric.score:.4g}" for metric in results_of(results)[:3] if metric.score is not None
-    )
+    scored = joined(f"{one.name} {one.score:.4g}" for one in results_of(results)[:3] if one.score is not None)
     return Header(
-        id=task.ident,
-        **task.common(),
+        id=task.id,
+        **task.common,
         label=EVAL,
-        status=known if log.ended and known is not Status.UNKNOWN else None,
+        status=status if known else None,
         status_word=said[:PREVIEW] if said else None,
-        status_source=StatusSource.EXPLICIT if log.ended and known is not Status.UNKNOWN else None,
+        status_source=StatusSource.EXPLICIT if known else None,
         ended=log.ended,
         started_at=started,
         duration_ms=between(started, moment(stats.get("completed_at"))),
-        usage=used_by(stats.get("model_usage"), task.version) if log.ended and not log.samples else None,
+        usage=sum_usage(stats.get("model_usage"), task.version) if log.ended and not log.samples else None,
         error=first_error(error) if error not in (None, "", {}) else None,
         outcome="" if error else joined((done, scored)),
         tells_calls=False,
@@ -355,24 +329,70 @@ def eval_header(log: Log) -> Header:
 
 def eval_body(log: Log) -> RunBody:
     """Everything that a log says of the eval."""
-    fields = eval_fields(log)
-    listed = [entry.key for entry in entries_of(log)]
+    listed = [entry.key for entry in log.runs()]
     return RunBody(
-        error=_error(fields.get("error")),
-        metrics=results_of(fields.get("results")),
-        attributes={**fields, **({"runs": listed} if listed else {})},
+        error=error_of(log.fields.get("error")),
+        metrics=results_of(log.fields.get("results")),
+        attributes={**log.fields, **({"runs": listed} if listed else {})},
     )
 
 
-def eval_fields(log: Log) -> dict[str, Any]:
-    """All that a log says of the eval, under its own names."""
-    return {**{name: field(log.header, name) for name in log.header}, **log.more()}
-
-
-def _wanted(log: Log) -> int | None:
+def _wanted(task: Task) -> int | None:
     """How many samples there are to be: those of the data set that are wanted, in each epoch."""
-    told = mapping(field(log.header, "eval"))
-    dataset, config = mapping(told.get("dataset")), mapping(told.get("config"))
-    listed = sequence(dataset.get("sample_ids"))
-    count = len(listed) if listed else whole(dataset.get("samples"))
-    return None if count is None else count * max(1, whole(config.get("epochs")) or 1)
+    listed = sequence(task.dataset.get("sample_ids"))
+    count = len(listed) if listed else whole(task.dataset.get("samples"))
+    return None if count is None else count * max(1, task.epochs)
+
+
+# ---- scores
+
+
+def scores_of(scores: Any, single: Any) -> dict[str, Any]:
+    """The scores of a sample by scorer; early logs have one, without a name."""
+    return mapping(scores) or ({"score": single} if isinstance(single, dict) else {})
+
+
+def outcome_of(scores: dict[str, Any]) -> str:
+    """``includes C · f1 0.75``."""
+    found = ((name, score_text(mapping(score).get("value"))) for name, score in list(scores.items())[:8])
+    return joined(f"{name[:_NAME_LENGTH]} {value}" for name, value in found if value)
+
+
+def metrics_of(scores: dict[str, Any]) -> tuple[Metric, ...]:
+    """Every score as a number where it is one; a score of several values is several."""
+    return tuple(metric for name, score in scores.items() for metric in _metrics(name, score))
+
+
+def _metrics(name: str, score: Any) -> Iterator[Metric]:
+    said = mapping(score)
+    if not said:
+        yield Metric(name, details=score)
+        return
+    value, reason = said.get("value"), word(said.get("explanation")) or ""
+    details = without(said, "explanation") if reason else said
+    if isinstance(value, dict) and value:
+        for number_, (key, item) in enumerate(value.items()):
+            found, passed = _graded(item)
+            first = number_ == 0
+            yield Metric(f"{name} {key}", found, None, passed, reason if first else "", details if first else item)
+        return
+    found, passed = _graded(value)
+    yield Metric(name, found, None, passed, reason, details)
+
+
+def _graded(value: Any) -> tuple[float | None, bool | None]:
+    if isinstance(value, str):
+        return _LETTERS.get(value, (None, None))
+    if isinstance(value, bool):
+        return float(value), value
+    return number(value), None
+
+
+def results_of(results: Any) -> tuple[Metric, ...]:
+    """The metrics of an eval as a whole: ``includes accuracy``."""
+    found = []
+    for score in sequence(mapping(results).get("scores")):
+        name = word(mapping(score).get("name")) or word(mapping(score).get("scorer")) or "score"
+        for key, metric in mapping(mapping(score).get("metrics")).items():
+            found.append(Metric(f"{name} {key}", number(mapping(metric).get("value")), details=metric))
+    return tuple(found)

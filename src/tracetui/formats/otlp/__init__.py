@@ -15,12 +15,11 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
+from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.decode import top_names
 from tracetui.formats.otlp.body import body_of
-from tracetui.formats.otlp.counting import Count, counted
+from tracetui.formats.otlp.files import Count, TraceReader, counted
 from tracetui.formats.otlp.header import header_of
-from tracetui.formats.otlp.reading import read_trace
 from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.tail import parse
@@ -62,12 +61,8 @@ class Otlp:
             yield self._listed(file, count, key)
         yield from problems
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
-        return read_trace(file, ref.key or NO_TRACE, cursor)
+    def open(self, file: File, ref: RunRef) -> TraceReader:
+        return TraceReader(file.path, ref.key or NO_TRACE)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the line that the span is on; `raw` is the span's own part of that."""

@@ -11,11 +11,22 @@ import orjson
 
 from tracetui.formats.kept import once
 from tracetui.formats.otlp import messages
-from tracetui.formats.otlp.logs import events_at
-from tracetui.formats.otlp.messages import Event, Side, events_of
-from tracetui.formats.otlp.records import At, attributes, keep, named, span_id, told_in, trace_id, without
-from tracetui.formats.otlp.spans import thrown_last
-from tracetui.formats.otlp.words import given_to, made_by
+from tracetui.formats.otlp.messages import Side
+from tracetui.formats.otlp.records import (
+    Event,
+    RecordRef,
+    attributes,
+    events_at,
+    events_of,
+    keep,
+    named,
+    objects_in,
+    span_id,
+    trace_id,
+    without,
+)
+from tracetui.formats.otlp.trace import thrown_last
+from tracetui.formats.otlp.vocabulary import given_to, made_by
 from tracetui.formats.places import changed
 from tracetui.formats.scalars import sequence
 from tracetui.formats.tail import parse
@@ -47,7 +58,7 @@ _requests: Final = msgspec.json.Decoder(_Request)
 def body_of(file: File, span: Span) -> Body:
     """The body of a span. Raises `FormatError` if something else is there now."""
     at = span.at
-    if not isinstance(at, At):
+    if not isinstance(at, RecordRef):
         raise changed()
     told = once(file, (at.offset, at.size, at.check), lambda: _decoded(file, at))
     found = told.get((at.resource, at.scope, at.span))
@@ -58,7 +69,7 @@ def body_of(file: File, span: Span) -> Body:
     return _body(record, raw, span, events_at(file, at.logs))
 
 
-def _decoded(file: File, at: At) -> dict[tuple[int, int, int], Any]:
+def _decoded(file: File, at: RecordRef) -> dict[tuple[int, int, int], Any]:
     """The spans of a line or document: their bytes, or their values where these cannot be told."""
     data = file.read(at.offset, at.size)
     if len(data) != at.size or crc32(data) != at.check:
@@ -70,7 +81,7 @@ def _spans(data: bytes) -> dict[tuple[int, int, int], Any]:
     try:
         request = _requests.decode(data)
     except (ValueError, RecursionError):  # snake_case, or what JSON or OTLP does not allow
-        return {told.place: told.span for told in told_in(parse(data)[0])}
+        return {place: span for place, span, _, _ in objects_in(parse(data)[0])}
     return {
         (i, j, k): span
         for i, resource in enumerate(request.resources)
@@ -87,7 +98,7 @@ def _encoded(record: Any) -> bytes:
 
 
 def _body(record: dict[str, Any], raw: bytes, span: Span, logged: list[Event]) -> Body:
-    kept, events = attributes(record), [*events_of(record), *logged]
+    kept, events = attributes(record), [*events_of(named(record, "events")), *logged]
     given, made = messages.given(kept, events), messages.made(kept, events)
     fields = {key: value for key, value in kept.items() if key not in given.taken and key not in made.taken}
     asked, answered = _values(fields, span.operation, given, made)

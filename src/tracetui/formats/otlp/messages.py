@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.otlp.parts import message_of, part_of
-from tracetui.formats.otlp.records import attributes, keep, named, nanoseconds, whole, without
-from tracetui.formats.otlp.words import OUTPUTS, Attributes, decoded
-from tracetui.formats.scalars import sequence
-from tracetui.model import Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
+from tracetui.formats.otlp.records import Event, keep, whole, without
+from tracetui.formats.otlp.vocabulary import OUTPUTS, Attributes, decoded
+from tracetui.formats.scalars import word
+from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
+Fields = dict[str, Any]
+
+_TEXT_KINDS: Final = frozenset({"text", "input_text", "output_text", "refusal"})
+_THOUGHT: Final = frozenset({"reasoning", "thinking", "thought"})
+_CALL: Final = frozenset({"tool_call", "tool_use", "tool-call", "function_call", "function"})
+_RESULT: Final = frozenset(
+    {"tool_call_response", "tool_result", "tool-result", "tool_response", "function_call_output"}
+)
+_BLOCKS: Final = {
+    "text": "text",
+    "toolUse": "tool_use",
+    "toolResult": "tool_result",
+    "reasoningContent": "reasoning",
+}
+"""Parts as Bedrock has them: an object of one field, which is their kind."""
+_WRAPPERS: Final = ("message_content", "tool_call")
 SYSTEM: Final = "gen_ai.system_instructions"
 _GIVEN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
 _MADE: Final = ("gen_ai.output.messages",)
@@ -38,17 +54,6 @@ _RETRY: Final = "Fix the errors and try again."
 """How Pydantic AI ends what it says to a model in the user's place."""
 _MOST: Final = 100_000
 """Messages of a span."""
-
-
-class Event(NamedTuple):
-    """An event of a span."""
-
-    name: str
-    time: int | None
-    """Nanoseconds since the epoch."""
-    kept: Attributes
-    rest: dict[str, Any]
-    """All else that it says."""
 
 
 class Side(msgspec.Struct, frozen=True):
@@ -86,23 +91,16 @@ class Side(msgspec.Struct, frozen=True):
         return self.text
 
 
-_NOTHING: Final = Side()
+NO_MESSAGES: Final = Side()
+_HOLDERS: Final = frozenset(
+    (*_GIVEN, *_MADE, *_EVENTS, *_CONVERSATIONS, SYSTEM, "ai.response.text", "ai.response.toolCalls")
+)
+_FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_GIVEN_FLAT, *_MADE_FLAT)))})", re.MULTILINE)
 
 
-def events_of(span: dict[str, Any]) -> list[Event]:
-    """The events of a span that are objects."""
-    if not span.get("events"):
-        return []
-    return [
-        Event(
-            name if isinstance(name := event.get("name"), str) else "",
-            nanoseconds(event, "timeUnixNano", "time_unix_nano"),
-            attributes(event),
-            without(event, "attributes", *(("name",) if isinstance(name, str) else ())),
-        )
-        for event in sequence(named(span, "events"))
-        if isinstance(event, dict)
-    ]
+def may_have_messages(kept: Attributes, events: Sequence[Event]) -> bool:
+    """Whether a span may have messages: most have none."""
+    return bool(events) or not kept.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(kept)) is not None
 
 
 def given(kept: Attributes, events: Sequence[Event]) -> Side:
@@ -114,7 +112,7 @@ def given(kept: Attributes, events: Sequence[Event]) -> Side:
         or _heard(events)
         or _exchange(kept)[0]
         or _conversation(kept)[0]
-        or _NOTHING
+        or NO_MESSAGES
     )
     return _with_system(side, kept)
 
@@ -129,7 +127,7 @@ def made(kept: Attributes, events: Sequence[Event]) -> Side:
         or _exchange(kept)[1]
         or _conversation(kept)[1]
         or _answered(kept)
-        or _NOTHING
+        or NO_MESSAGES
     )
 
 
@@ -219,10 +217,10 @@ def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool |
 
 def _exchange(kept: Attributes) -> tuple[Side, Side]:
     """Both sides of a call as events in an attribute. Without a choice among them the last messages are the answer."""
-    given = _listed(kept, _EVENTS, "user", chosen=False) or _NOTHING
+    given = _listed(kept, _EVENTS, "user", chosen=False) or NO_MESSAGES
     made = _listed(kept, _EVENTS, "assistant", chosen=True)
     if made is not None or not given:
-        return given, made or _NOTHING
+        return given, made or NO_MESSAGES
     asked = (place for place, one in enumerate(given.messages) if one.role != "assistant")
     cut = max(asked, default=-1) + 1
     return msgspec.structs.replace(given, messages=given.messages[:cut]), Side(given.messages[cut:], given.taken)
@@ -237,7 +235,7 @@ def _conversation(kept: Attributes) -> tuple[Side, Side]:
     """
     side = _listed(kept, _CONVERSATIONS, "user")
     if side is None:
-        return _NOTHING, _NOTHING
+        return NO_MESSAGES, NO_MESSAGES
     since = whole(kept.get(_NEW))
     if since is not None or "gen_ai.agent.name" in kept:
         side = msgspec.structs.replace(side, since=max(0, since or 0))
@@ -403,3 +401,191 @@ def _of_event(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message, di
     for place, value in enumerate(found if isinstance(found, list) and found else [found]):
         message, rest = message_of("" if value is None else value, role)
         yield message, rest | (others if place == 0 else {})
+
+
+# ---- messages and their parts, in the words of each convention; what has no place in them is handed back
+
+
+def message_of(value: Any, role: str) -> tuple[Message, Fields]:
+    """A message, and what of it has no place there. `role` is whose it is if it does not say."""
+    if isinstance(value, str):
+        return Message(role, (Text(value),)), {}
+    if not isinstance(value, dict):
+        return Message(role, (Blob("message", value),)), {}
+    rest = _opened(value)
+    role = _text(rest, "role") or role
+    if role == "tool" or isinstance(rest.get("tool_call_id"), str):
+        found = _answer(rest)
+        if found is not None:
+            return Message(role, (found,), id=_text(rest, "id"), name=found.name), rest
+    parts = [*_contents(rest), *_calls(rest)]
+    reason = _text(rest, "finish_reason")
+    return Message(role, tuple(parts), id=_text(rest, "id"), finish_reason=reason, name=_text(rest, "name")), rest
+
+
+def _opened(value: Fields) -> Fields:
+    """The fields of a message that may be within another object, beside what that says."""
+    inner = decoded(value.get("message"))
+    if not isinstance(inner, dict):
+        if isinstance(inner, list):
+            inner = value["message"]  # parts
+        if isinstance(inner, str | list) and "content" not in value:
+            return {"content": inner, **{key: item for key, item in value.items() if key != "message"}}
+        return dict(value)
+    fields = dict(inner)
+    for key, item in value.items():
+        if key != "message":
+            keep(fields, key, item)
+    return fields
+
+
+def _answer(rest: Fields) -> ToolResult | None:
+    """What a message of a tool answers; None where its parts say so themselves."""
+    if "content" not in rest and "contents" not in rest:
+        return None
+    name = "content" if "content" in rest else "contents"
+    content = rest[name]
+    if isinstance(content, list) and any(_kind(part) in _RESULT for part in content if isinstance(part, dict)):
+        return None
+    del rest[name]
+    ident = _text(rest, "tool_call_id") or _text(rest, "id")
+    return ToolResult(ident, decoded(content), name=_text(rest, "name"))
+
+
+def _contents(rest: Fields) -> list[Part]:
+    parts: list[Part] = []
+    for name in ("parts", "contents", "content"):
+        value = decoded(rest[name]) if name in rest and name != "content" else rest.get(name)
+        if name == "content" and isinstance(value, str) and value.lstrip()[:1] == "[":
+            value = _parts_in(value)
+        if isinstance(value, str):
+            if value and value not in [part.text for part in parts if isinstance(part, Text)]:
+                parts.append(Text(value))
+        elif isinstance(value, list):
+            for place, one in enumerate(value):
+                part, left = part_of(one)
+                parts.append(part)
+                if left:
+                    rest[f"{name}[{place}]"] = left
+        elif isinstance(value, dict):
+            part, left = part_of(value)
+            parts.append(part)
+            if left:
+                rest[f"{name}[0]"] = left
+        elif value is not None:
+            continue
+        rest.pop(name, None)
+    return parts
+
+
+def _parts_in(text: str) -> Any:
+    """Parts that are written as JSON; a text that only looks like it stays one."""
+    found = decoded(text)
+    return found if isinstance(found, list) and found and all(_is_part(one) for one in found) else text
+
+
+def _is_part(value: Any) -> bool:
+    return bool(_kind(value)) or (isinstance(value, dict) and len(value) == 1 and not value.keys().isdisjoint(_BLOCKS))
+
+
+def _calls(rest: Fields) -> list[Part]:
+    calls: list[Part] = []
+    found = decoded(rest.get("tool_calls"))
+    if isinstance(found, list):
+        del rest["tool_calls"]
+        for place, value in enumerate(found):
+            part, left = part_of({"type": "tool_call", **value} if isinstance(value, dict) else value)
+            calls.append(part)
+            if left:
+                rest[f"tool_calls[{place}]"] = left
+    single = rest.get("function_call")
+    if isinstance(single, dict) and isinstance(single.get("name"), str):
+        call, left = _call(dict(rest.pop("function_call")))
+        calls.append(call)
+        if left:
+            rest["function_call"] = left
+    if isinstance(rest.get("function_call_name"), str):
+        name = rest.pop("function_call_name")
+        calls.append(ToolCall(None, name, decoded(rest.pop("function_call_arguments_json", None))))
+    return calls
+
+
+def part_of(value: Any) -> tuple[Part, Fields]:
+    """A part of a message, and what of it has no place there."""
+    if isinstance(value, str):
+        return Text(value), {}
+    if not isinstance(value, dict):
+        return Blob("part", value), {}
+    rest = dict(value)
+    for name in _WRAPPERS:
+        inner = rest.get(name)
+        if isinstance(inner, dict):
+            del rest[name]
+            outer, rest = rest, dict(inner)
+            for key, item in outer.items():
+                if key != "type" or "type" not in rest:
+                    keep(rest, key, item)
+    kind = _kind(rest)
+    if len(rest) == 1 and (block := next(iter(rest))) in _BLOCKS:
+        kind, rest = _BLOCKS[block], _unblocked(rest, block)
+    if kind in _TEXT_KINDS or (not kind and isinstance(rest.get("text"), str)):
+        text = _one(rest, "content", "text", "refusal")
+        return (Text(text), _typeless(rest)) if text is not None else (Blob(kind or "text", value), {})
+    if kind in _THOUGHT:
+        text = _one(rest, "content", "text", "thinking", "reasoning")
+        return (Reasoning(text), _typeless(rest)) if text is not None else (Blob(kind, value), {})
+    if kind in _CALL:
+        return _call(_typeless(rest))
+    if kind in _RESULT:
+        return _result(_typeless(rest))
+    return Blob(kind or "part", value), {}
+
+
+def _unblocked(rest: Fields, block: str) -> Fields:
+    """The fields of such a part: those of the one object in it, if it is one."""
+    inner = rest[block]
+    thought = inner.get("reasoningText") if block == "reasoningContent" and isinstance(inner, dict) else None
+    if isinstance(thought, dict):
+        return {**{key: value for key, value in inner.items() if key != "reasoningText"}, **thought}
+    return dict(inner) if isinstance(inner, dict) else rest
+
+
+def _call(rest: Fields) -> tuple[Part, Fields]:
+    inner = rest.get("function")
+    if isinstance(inner, dict):
+        del rest["function"]
+        for key, item in inner.items():
+            keep(rest, key, item)
+    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "toolUseId")
+    name = _one(rest, "name", "toolName") or "call"
+    found = next((key for key in ("arguments", "args", "input") if key in rest), None)
+    given = decoded(rest.pop(found)) if found is not None else None
+    return ToolCall(ident, name, given), rest
+
+
+def _result(rest: Fields) -> tuple[Part, Fields]:
+    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "tool_use_id", "toolUseId")
+    name = _one(rest, "name", "toolName")
+    found = next((key for key in ("response", "result", "output", "content") if key in rest), None)
+    content = decoded(rest.pop(found)) if found is not None else None
+    failed = next((rest.pop(key) for key in ("is_error", "isError") if isinstance(rest.get(key), bool)), None)
+    return ToolResult(ident, content, failed, name), rest
+
+
+def _kind(value: Any) -> str:
+    found = value.get("type", value.get("kind")) if isinstance(value, dict) else None
+    return found if isinstance(found, str) else ""
+
+
+def _typeless(rest: Fields) -> Fields:
+    return {key: value for key, value in rest.items() if key != "type" or not isinstance(value, str)}
+
+
+def _text(rest: Fields, name: str) -> str | None:
+    """Take a field that is text."""
+    return word(rest.pop(name)) if isinstance(rest.get(name), str) else None
+
+
+def _one(rest: Fields, *names: str) -> str | None:
+    """Take the first of these fields that is text."""
+    return next((rest.pop(name) for name in names if isinstance(rest.get(name), str)), None)
