@@ -94,8 +94,10 @@ class Field(Generic[_T]):
             return found
 
 
-def plain(raw: msgspec.Raw) -> Any:
-    """The value of a field that was kept as it is written; None if it cannot be decoded."""
+def plain(raw: Any) -> Any:
+    """The value of a field that was kept as it is written, None if it cannot be decoded; any other value as it is."""
+    if not isinstance(raw, msgspec.Raw):
+        return raw
     try:
         return msgspec.json.decode(raw)
     except (ValueError, RecursionError):
@@ -104,6 +106,14 @@ def plain(raw: msgspec.Raw) -> Any:
         return decode(bytes(raw))[0]
     except FormatError:
         return None
+
+
+def raw_of(value: Any) -> msgspec.Raw:
+    """A rendering of decoded JSON; `NULL` for what is nested too deeply to be written."""
+    try:
+        return msgspec.Raw(json.dumps(value).encode())
+    except (RecursionError, ValueError, TypeError):
+        return NULL
 
 
 def tag_of(record: msgspec.Struct) -> str:
@@ -133,7 +143,8 @@ def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
             items = [_loose(one, item, unknown) for one in value]
             return [_default(item) if one is _MISSING else one for one in items]
     if msgspec.Raw in kinds:
-        return _raw(value)
+        found = raw_of(value)
+        return _MISSING if found is NULL and value is not None else found
     if isinstance(value, float) and not -inf < value < inf:
         return _MISSING
     for one in kinds:
@@ -250,13 +261,6 @@ def get_origin_type(kind: Any) -> Any:
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     return get_origin(kind) or kind
-
-
-def _raw(value: Any) -> Any:
-    try:
-        return msgspec.Raw(json.dumps(value).encode())
-    except (RecursionError, ValueError, TypeError):
-        return _MISSING
 
 
 # ---- closed Structs
