@@ -227,7 +227,7 @@ def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift:
     [
         ("penelope/failure", "result"),
         ("atif/agents", None),
-        ("paprika/violation", None),
+        ("paprika/violation", "executionrecord"),
         ("latticeflow/failed", None),
     ],
 )

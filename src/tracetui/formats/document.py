@@ -27,7 +27,7 @@ class Record(msgspec.Struct, frozen=True):
 
     place: int
     value: Any
-    raw: bytes
+    raw: msgspec.Raw
 
 
 class Outline:
@@ -92,14 +92,22 @@ class Outline:
 
     def records(self, name: str, schema: Schema[Any]) -> Iterator[Record]:
         """The objects of a list as Structs of `schema`."""
-        for place, raw in enumerate(map(bytes, self.items(name))):
+        items, value = self.items(name), self.fields.get(name)
+        try:
+            found = schema.many(bytes(value)) if isinstance(value, msgspec.Raw) else None
+        except (ValueError, RecursionError):
+            found = None
+        if found is not None and len(found) == len(items):
+            yield from map(Record, range(len(items)), found, items)
+            return
+        for place, raw in enumerate(items):
             try:
-                found, value, note = schema.decode(raw, self.unknown)
+                one, other, note = schema.decode(bytes(raw), self.unknown)
                 self._note = self._note or note
-                if found is not None:
-                    yield Record(place, found, raw)
+                if one is not None:
+                    yield Record(place, one, raw)
                 else:
-                    self._leave(f"{name}[{place}]", value, "not an object")
+                    self._leave(f"{name}[{place}]", other, "not an object")
             except FormatError as error:
                 self._leave(f"{name}[{place}]", None, error.reason)
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import cache, cached_property
 from math import inf
 from sys import float_info
 from types import UnionType
@@ -55,7 +55,8 @@ class Schema(Generic[_T]):
     def __init__(self, kinds: Any, other: type[_T] | None = None) -> None:
         """`kinds` is a Struct or a union of tagged ones."""
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
-        self._strict: Callable[[bytes], _T] = msgspec.json.Decoder(_closed(kinds)).decode
+        self._closed = _closed(kinds)
+        self._strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
@@ -71,6 +72,21 @@ class Schema(Generic[_T]):
         if not isinstance(value, dict):
             return None, value, note
         return loosen(value, self._type, unknown), None, note
+
+    @cached_property
+    def many(self) -> Callable[[bytes], list[_T]]:
+        """Decodes a list of records, of which all fields are known and typed as declared.
+
+        Raises `ValueError` or `RecursionError` for anything else.
+        """
+        decoder = msgspec.json.Decoder(list[self._closed])  # type: ignore[name-defined]
+
+        def strict(data: bytes) -> list[_T]:
+            skippable(data)
+            found: list[_T] = decoder.decode(data)
+            return found
+
+        return strict
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """The record that `value`, decoded JSON, is. The default one for what is not an object."""

@@ -31,7 +31,7 @@ def body_of(at: At) -> Body:
 
 
 def _fields(record: Record | None) -> dict[str, Any]:
-    return {} if record is None else mapping(plain(msgspec.Raw(record.raw)))
+    return {} if record is None else mapping(plain(record.raw))
 
 
 def _turn_body(turn: Turn) -> Body:
@@ -56,7 +56,7 @@ def _turn_body(turn: Turn) -> Body:
         input_messages=(Message("user", tuple(parts), name="penelope"),) if parts else (),
         output_messages=(Message("assistant", (Text(heard),), name="target"),) if heard else (),
         attributes=attributes,
-        raw=b"" if record is None else record.raw,
+        raw=b"" if record is None else bytes(record.raw),
     )
 
 
@@ -156,7 +156,7 @@ def _tool(message: Any, call: Call, attributes: dict[str, Any]) -> tuple[Message
 
 def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> bytes:
     """The bytes at `path` in a record, exactly as they are there; a rendering of `value` where that cannot be."""
-    raw: Any = record.raw if record else b""
+    raw: Any = record.raw if record else msgspec.Raw(b"")
     try:
         for step in path:
             kind: Any = dict[str, msgspec.Raw] if isinstance(step, str) else list[msgspec.Raw]
