@@ -69,8 +69,11 @@ class Outline:
         """The object as one of the Structs of `schema`, those fields left out."""
         fields = {name: value for name, value in self.fields.items() if name not in without}
         if all(isinstance(value, msgspec.Raw) for value in fields.values()):
-            parts = (msgspec.json.encode(name) + b":" + bytes(value) for name, value in fields.items())
-            found, _, note = schema.decode(b"{" + b",".join(parts) + b"}", self.unknown)
+            data = b",".join(msgspec.json.encode(name) + b":" + bytes(value) for name, value in fields.items())
+            try:
+                return schema.strict(b"{" + data + b"}")
+            except (ValueError, RecursionError):
+                found, _, note = schema.decode(b"{" + data + b"}", self.unknown)
             self._note = self._note or note
             if found is not None:
                 return found
@@ -94,7 +97,7 @@ class Outline:
         """The objects of a list as Structs of `schema`."""
         items, value = self.items(name), self.fields.get(name)
         try:
-            found = schema.many(bytes(value)) if isinstance(value, msgspec.Raw) else None
+            found = schema.many(value) if isinstance(value, msgspec.Raw) else None
         except (ValueError, RecursionError):
             found = None
         if found is not None and len(found) == len(items):

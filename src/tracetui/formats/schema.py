@@ -56,7 +56,9 @@ class Schema(Generic[_T]):
         """`kinds` is a Struct or a union of tagged ones."""
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
         self._closed = _closed(kinds)
-        self._strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
+        self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
+        """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
+        `RecursionError`. Does not see what `tracetui.formats.decode.skippable` checks."""
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
@@ -66,7 +68,7 @@ class Schema(Generic[_T]):
         try:
             if not data.isascii() or len(data) > 4000:
                 skippable(data)
-            return self._strict(data), None, None
+            return self.strict(data), None, None
         except (ValueError, RecursionError):
             value, note = decode(data)
         if not isinstance(value, dict):
@@ -74,19 +76,9 @@ class Schema(Generic[_T]):
         return loosen(value, self._type, unknown), None, note
 
     @cached_property
-    def many(self) -> Callable[[bytes], list[_T]]:
-        """Decodes a list of records, of which all fields are known and typed as declared.
-
-        Raises `ValueError` or `RecursionError` for anything else.
-        """
-        decoder = msgspec.json.Decoder(list[self._closed])  # type: ignore[name-defined]
-
-        def strict(data: bytes) -> list[_T]:
-            skippable(data)
-            found: list[_T] = decoder.decode(data)
-            return found
-
-        return strict
+    def many(self) -> Callable[[Any], list[_T]]:
+        """The same for a list of records."""
+        return msgspec.json.Decoder(list[self._closed]).decode  # type: ignore[name-defined]
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """The record that `value`, decoded JSON, is. The default one for what is not an object."""

@@ -20,9 +20,8 @@ from tracetui.formats.decode import top_names
 from tracetui.formats.document import Outline, Whole, unchanged, whole
 from tracetui.formats.paprika.body import body_of
 from tracetui.formats.paprika.ends import Start, first_steps, quick_facts, start_of
-from tracetui.formats.paprika.records import Place, Trace, is_old, places_of, trace_of
+from tracetui.formats.paprika.records import Place, Trace, places_of, skim, trace_of
 from tracetui.formats.paprika.run import At, header_of, run_body, spans_of
-from tracetui.formats.schema import plain
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat
@@ -61,9 +60,9 @@ class Paprika:
             _refuse_newer(facts.schema_version)
             header = header_of(facts, file)
         else:
-            trace, outline = _trace(file, file.read_all())
-            header = header_of(trace.facts, file, trace.steps, outline.unknown)
-            tally = Tally(problems=len(outline.problems))
+            trace = _load(file, file.read_all(), bodies=False)
+            header = header_of(trace.facts, file, trace.steps, trace.unknown)
+            tally = Tally(problems=len(trace.problems))
             for span in spans_of(trace, (), file.stat, range(len(trace.steps)), previews=False):
                 tally.add(span)
         moving = not header.ended and file.moving
@@ -87,14 +86,17 @@ class _Reader:
 
     def __init__(self) -> None:
         self._version: Whole | None = None
-        """What was read, or is being given."""
         self._slices: Iterator[Chunk] = iter(())
+        """What is still to be given of that version."""
         self._begun: tuple[Stat, list[Place]] | None = None
+        """The first steps, where no more was read yet."""
 
     def more(self, file: File) -> Chunk:
+        if self._version is not None and self._version.stat == file.stat and (chunk := next(self._slices, None)):
+            return chunk
         if (same := unchanged(file, self._version)) is not None:
             self._version = same
-            return next(self._slices, Chunk())
+            return Chunk()
         begun, self._begun = self._begun, None
         fresh = self._version is None
         if fresh and begun is None and file.stat.size > HUGE and (first := first_steps(file)) is not None:
@@ -104,18 +106,18 @@ class _Reader:
             spans = spans_of(trace, places, file.stat, range(len(trace.steps)))
             return Chunk(spans=spans, header=header_of(trace.facts, file), done=False)
         data = file.read_all()
-        trace, outline = _trace(file, data)
+        trace = _load(file, data)
         places = places_of(data, trace.records)
         leads = begun is not None and begun == (file.stat, places[: len(begun[1])])
-        self._slices = _slices(trace, outline, places, file)
+        self._slices = _slices(trace, places, file)
         self._version = whole(file, data)
         return msgspec.structs.replace(next(self._slices), reset=not leads and (begun is not None or not fresh))
 
 
-def _slices(trace: Trace, outline: Outline, places: list[Place], file: File) -> Iterator[Chunk]:
+def _slices(trace: Trace, places: list[Place], file: File) -> Iterator[Chunk]:
     tally = Tally()
     count, version = len(trace.steps), file.stat
-    header = header_of(trace.facts, file, trace.steps, outline.unknown)
+    header = header_of(trace.facts, file, trace.steps, trace.unknown)
     for start in range(0, count or 1, SLICE):
         spans = spans_of(trace, places, version, range(start, min(count, start + SLICE)))
         for span in spans:
@@ -125,24 +127,25 @@ def _slices(trace: Trace, outline: Outline, places: list[Place], file: File) -> 
             spans=spans,
             header=header if start == 0 else None,
             body=run_body(trace, tally) if done else None,
-            problems=outline.problems if start == 0 else (),
+            problems=trace.problems if start == 0 else (),
             done=done,
         )
 
 
-def _trace(file: File, data: bytes) -> tuple[Trace, Outline]:
-    """The trace in the file, and what is wrong with it."""
-    outline = Outline(data, file.path)
-    _refuse_newer(plain(outline.fields.get("schema_version")))
-    trace = trace_of(outline)
-    where, ident = "run_id" if is_old(outline) else "record_id", trace.facts.record_id
+def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
+    """The trace in the file; what only `bodies` need may be left out."""
+    trace = (None if bodies else skim(data)) or trace_of(Outline(data, file.path))
+    _refuse_newer(trace.facts.schema_version)
+    where, ident, reason = "run_id" if trace.is_old else "record_id", trace.facts.record_id, None
     if not ident:
-        outline.note(where, "no id: the file name stands for it")
+        reason = "no id: the file name stands for it"
     elif not _ID.fullmatch(ident):  # ``InvalidRunIdError``
-        outline.note(where, f"the id {ident[:80]!r} breaks the pattern {_ID.pattern}")
+        reason = f"the id {ident[:80]!r} breaks the pattern {_ID.pattern}"
     elif ident != splitext(basename(file.path))[0]:
-        outline.note(where, f"the id {ident[:80]!r} differs from the file name")
-    return trace, outline
+        reason = f"the id {ident[:80]!r} differs from the file name"
+    if reason is not None:
+        trace.problems = [*trace.problems, Problem(file.path, where, reason)]
+    return trace
 
 
 def _refuse_newer(version: Any) -> None:

@@ -125,7 +125,7 @@ def first_steps(file: File) -> tuple[Trace, list[Place]] | None:
     data = data[begin : end + len(_STEP_END) - 1] + b"]"
     records = list(Outline(b'{"steps":' + data + b"}", file.path).records("steps", STEP))
     raws = [one.raw for one in records]
-    trace = Trace(facts, [one.value for one in records], raws, [(i,) for i in range(len(raws))], {}, {})
+    trace = Trace(facts, [one.value for one in records], records=raws, groups=[(i,) for i in range(len(raws))])
     return trace, places_of(data, raws, start.cut + begin)
 
 

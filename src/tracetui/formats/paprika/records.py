@@ -6,14 +6,15 @@ still writes), and its document "Execution Records".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, ClassVar, Final
 
 import msgspec
 
-from tracetui.formats.document import Outline, Record
-from tracetui.formats.scalars import mapping, string
-from tracetui.formats.schema import NULL, Finite, Schema, Whole, plain
-from tracetui.model import Operation
+from tracetui.formats.document import Outline
+from tracetui.formats.scalars import mapping, string, without
+from tracetui.formats.schema import NULL, Finite, Schema, Unknown, Whole, plain
+from tracetui.model import Operation, Problem
 
 Number = Whole | Finite
 
@@ -192,110 +193,149 @@ class Events(msgspec.Struct, gc=False):
     schema_version: Any = None
 
 
-STEP: Final = Schema[Step](ModelCall | ToolCall | Violated, other=OtherStep)
-FACTS: Final = Schema[ExecutionRecord](ExecutionRecord)
-_EVENT: Final = Schema[Any](Start | End | ModelStart | ModelEnd | ToolStart | ToolEnd | ViolatedEvent, other=OtherEvent)
+_Step = ModelCall | ToolCall | Violated
+_Event = Start | End | ModelStart | ModelEnd | ToolStart | ToolEnd | ViolatedEvent
+
+
+class _WholeRecord(ExecutionRecord, kw_only=True):
+    steps: list[_Step]
+
+
+class _WholeEvents(Events, gc=False, kw_only=True):
+    events: list[_Event]
+
+
+STEP: Final = Schema[Step](_Step, other=OtherStep)
+_RECORD: Final = Schema[ExecutionRecord](ExecutionRecord)
+_WHOLE_RECORD: Final = Schema[_WholeRecord](_WholeRecord)
+_EVENT: Final = Schema[Any](_Event, other=OtherEvent)
 _EVENTS: Final = Schema[Events](Events)
+_WHOLE_EVENTS: Final = Schema[_WholeEvents](_WholeEvents)
 _FROM_END: Final = ("output_data", "token_usage", "duration_ms", "error")
 
 
 class Trace(msgspec.Struct):
-    """A file of either version as a v1 record."""
+    """A file of either version as a v1 record. What is below `unknown` only bodies need."""
 
     facts: ExecutionRecord
-    steps: list[Step]
-    records: list[msgspec.Raw]
+    steps: Sequence[Step]
+    is_old: bool = False
+    """Whether the file is of v0."""
+    problems: Sequence[Problem] = ()
+    unknown: Unknown = {}
+    """Fields that are not known."""
+    records: list[msgspec.Raw] = []
     """Steps or events in the order of the file, as they are written."""
-    groups: list[tuple[int, ...]]
+    groups: list[tuple[int, ...]] = []
     """Which records each step is: one, or a start and an end event."""
-    fields: dict[str, Any]
+    fields: dict[str, Any] = {}
     """What the *Run* tab shows, by the names of v1."""
-    attributes: dict[str, Any]
+    attributes: dict[str, Any] = {}
     """What else the file says about the run, in its own names; what is among the steps and is no step."""
+
+
+def skim(data: bytes) -> Trace | None:
+    """The trace in a file in which all is known and typed as declared, by one decode; None for any other."""
+    try:
+        whole = _WHOLE_RECORD.strict(data)
+        return Trace(whole, whole.steps)
+    except (ValueError, RecursionError):
+        pass
+    try:
+        old = _WHOLE_EVENTS.strict(data)
+        return _joined(old, old.events)
+    except (ValueError, RecursionError):
+        return None
 
 
 def trace_of(outline: Outline) -> Trace:
     """The trace in a file of either version: a v0 file has events and no steps."""
-    return _events(outline) if is_old(outline) else _record(outline)
-
-
-def is_old(outline: Outline) -> bool:
-    """Whether a file is of v0."""
-    return "events" in outline.fields and "steps" not in outline.fields
-
-
-def _record(outline: Outline) -> Trace:
-    facts, records = outline.record(FACTS, "steps"), list(outline.records("steps", STEP))
+    if "events" in outline.fields and "steps" not in outline.fields:
+        return _events(outline)
+    facts, records = outline.record(_RECORD, "steps"), list(outline.records("steps", STEP))
     fields = outline.values("steps")
     attributes = {name: value for name, value in fields.items() if name not in ("input", "output", "error")}
     if isinstance(facts.error, dict | list):  # says more than the error of the run has a place for
         attributes["error"] = facts.error
-    steps, raws = [one.value for one in records], [one.raw for one in records]
-    return Trace(facts, steps, raws, [(i,) for i in range(len(raws))], fields, attributes | outline.rest)
+    return Trace(
+        facts,
+        [one.value for one in records],
+        records=[one.raw for one in records],
+        groups=[(i,) for i in range(len(records))],
+        fields=fields,
+        attributes=attributes | outline.rest,
+        problems=outline.problems,
+        unknown=outline.unknown,
+    )
 
 
-def _events(outline: Outline) -> Trace:
-    """An event file: a call is a start and an end event with the same ``step_index``; one that raises has no end.
+def _joined(root: Events, events: Sequence[Any]) -> Trace:
+    """Events as a record: a call is a start and an end event with the same ``step_index``; one that raises has no end.
 
     The run's input is in ``run_start``, its output, error and status in ``run_end``, the id of the original of a replay
     in ``metadata``.
     """
-    root = outline.record(_EVENTS, "events")
-    attributes = outline.values("events")
-    records = list(outline.records("events", _EVENT))
     steps: list[Step] = []
     groups: list[tuple[int, ...]] = []
-    frame: list[Record] = []
     waiting: dict[tuple[str, Any], int] = {}
-    for i, record in enumerate(records):
-        event = record.value
-        if isinstance(event, Start | End):
-            frame.append(record)
-            continue
-        call = event.kind, event.step_index
-        if isinstance(event, ModelEnd | ToolEnd) and call in waiting:
-            place = waiting.pop(call)
+    start, end = None, End()
+    for i, event in enumerate(events):
+        if isinstance(event, Start):
+            start = start or event
+        elif isinstance(event, End):
+            end = event
+        elif isinstance(event, ModelEnd | ToolEnd) and (event.kind, event.step_index) in waiting:
+            place = waiting.pop((event.kind, event.step_index))
             for name in _FROM_END:
                 setattr(steps[place], name, getattr(event, name))
             groups[place] += (i,)
-            continue
-        if isinstance(event, ModelStart | ToolStart):
-            waiting[call] = len(steps)
-        steps.append(event)
-        groups.append((i,))
-    begun = next((one for one in frame if isinstance(one.value, Start)), None)
-    ended = next((one for one in reversed(frame) if isinstance(one.value, End)), None)
-    start, end = begun.value if begun else Start(), ended.value if ended else End()
-    told: dict[str, Any] = {}
-    for number, record in enumerate(frame):
-        name, shown = ("run_start", "input_args") if isinstance(record.value, Start) else ("run_end", "output")
-        values = mapping(plain(record.raw))
-        if record is ended:
-            told = values
-        used = (shown,) if record in (begun, ended) else ()
-        key = name if name not in attributes else f"{name}[{number}]"
-        attributes[key] = {field: value for field, value in values.items() if field not in used}
-    broken = next((place for place, step in enumerate(steps) if isinstance(step, Violated)), None)
+        else:
+            if isinstance(event, ModelStart | ToolStart):
+                waiting[event.kind, event.step_index] = len(steps)
+            steps.append(event)
+            groups.append((i,))
+    start = start or Start()
+    broken = next((step for step in steps if isinstance(step, Violated)), None)
     facts = ExecutionRecord(
         schema_version=root.schema_version,
         record_id=root.run_id,
         replay_of=string(mapping(plain(root.metadata)).get("replay_of")),
         agent=Agent(root.agent_name or start.agent_name),
         execution=Execution(root.started_at, root.ended_at, None, end.status),
-        policy=None if broken is None else Policy(Violation(steps[broken].policy_name, steps[broken].message)),
+        policy=None if broken is None else Policy(Violation(broken.policy_name, broken.message)),
         totals=Totals(None, None, end.total_tokens),
         input=start.input_args,
         error=end.error,
         metadata=root.metadata,
     )
-    fields = {
-        "totals": {"total_tokens": told["total_tokens"]} if "total_tokens" in told else {},
-        "policy": {} if broken is None else {"violation": plain(records[groups[broken][0]].raw)},
-        "input": start.input_args,
-        "output": told.get("output"),
-        "error": end.error,
+    return Trace(facts, steps, is_old=True, groups=groups)
+
+
+def _events(outline: Outline) -> Trace:
+    root, records = outline.record(_EVENTS, "events"), list(outline.records("events", _EVENT))
+    trace = _joined(root, [one.value for one in records])
+    trace.records = [one.raw for one in records]
+    attributes = outline.values("events")
+    frame = [one for one in records if isinstance(one.value, Start | End)]
+    first = next((one for one in frame if isinstance(one.value, Start)), None)
+    last = next((one for one in reversed(frame) if isinstance(one.value, End)), None)
+    ended: dict[str, Any] = {}
+    for number, record in enumerate(frame):
+        name, shown = ("run_start", "input_args") if isinstance(record.value, Start) else ("run_end", "output")
+        values = mapping(plain(record.raw))
+        ended = values if record is last else ended
+        key = name if name not in attributes else f"{name}[{number}]"
+        attributes[key] = without(values, shown) if record in (first, last) else values
+    broken = next((i for i, step in enumerate(trace.steps) if isinstance(step, Violated)), None)
+    trace.fields = {
+        "totals": {"total_tokens": ended["total_tokens"]} if "total_tokens" in ended else {},
+        "policy": {} if broken is None else {"violation": plain(trace.records[trace.groups[broken][0]])},
+        "input": trace.facts.input,
+        "output": ended.get("output"),
     }
-    return Trace(facts, steps, [one.raw for one in records], groups, fields, attributes | outline.rest)
+    trace.attributes = attributes | outline.rest
+    trace.problems, trace.unknown = outline.problems, outline.unknown
+    return trace
 
 
 class Place(msgspec.Struct, frozen=True, gc=False):

@@ -80,12 +80,12 @@ def spans_of(
     """The spans of these steps. Without `places`, their bodies come from the records themselves."""
     broken = failing_step(trace.facts, trace.steps)
     found = []
+    at = At(version)
     for i in which:
-        group = trace.groups[i]
         if places:
-            at = At(version, tuple([places[record] for record in group]))
-        else:
-            at = At(version, (), tuple([trace.records[record] for record in group]))
+            at = At(version, tuple([places[record] for record in trace.groups[i]]))
+        elif trace.records:
+            at = At(version, (), tuple([trace.records[record] for record in trace.groups[i]]))
         cause = error_of(trace.facts.error) if i == broken else None
         found.append(_span(trace.steps[i], i, cause, at, previews))
     return found
