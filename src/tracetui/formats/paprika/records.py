@@ -56,6 +56,11 @@ class Step(msgspec.Struct, gc=False):
         """The type of the step, in the words of v1."""
         return self.kind
 
+    @property
+    def name(self) -> str:
+        """Its model, tool or policy, else its type."""
+        return self.type
+
 
 class OtherStep(Step, gc=False):
     """A step of a type that is not known (1.x promises new ones)."""
@@ -72,17 +77,29 @@ class ModelCall(Step, gc=False, tag_field="step_type", tag="llm_call"):
     kind: ClassVar[str] = "llm_call"
     operation: ClassVar[Operation] = Operation.CHAT
 
+    @property
+    def name(self) -> str:
+        return self.model or self.provider or self.kind
+
 
 class ToolCall(Step, gc=False, tag_field="step_type", tag="tool_call"):
     known: ClassVar[str] = "event_id side_effect"
     kind: ClassVar[str] = "tool_call"
     operation: ClassVar[Operation] = Operation.EXECUTE_TOOL
 
+    @property
+    def name(self) -> str:
+        return self.tool_name or self.kind
+
 
 class Violated(Step, gc=False, tag_field="step_type", tag="policy_violation"):
     known: ClassVar[str] = "details event_id"
     kind: ClassVar[str] = "policy_violation"
     operation: ClassVar[Operation] = Operation.POLICY
+
+    @property
+    def name(self) -> str:
+        return self.policy_name or self.kind
 
 
 class Agent(msgspec.Struct, gc=False):

@@ -19,11 +19,12 @@ from tracetui.formats.paprika.records import (
     ModelCall,
     Place,
     Step,
+    Tokens,
     ToolCall,
     Trace,
     Violated,
 )
-from tracetui.formats.scalars import layout, mapping, number, string, zoned
+from tracetui.formats.scalars import layout, mapping, moment, number, string, zoned
 from tracetui.formats.schema import NULL, Unknown, plain
 from tracetui.model import (
     PREVIEW,
@@ -32,6 +33,7 @@ from tracetui.model import (
     Header,
     Limit,
     Message,
+    Operation,
     RunBody,
     Span,
     Status,
@@ -52,6 +54,10 @@ _ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "messag
 _NOTHING: Final = Execution()
 _OPEN: Final = (None, Status.UNKNOWN)
 """A status that tells nothing: whether the run ended is told by ``ended_at``. Its default is the word ``unknown``."""
+_CHAT: Final = Operation.CHAT
+_POLICY: Final = Operation.POLICY
+_POLICED: Final = StatusSource.POLICY
+_UNKNOWN: Final = Status.UNKNOWN
 _OK: Final = Status.OK
 _ERROR: Final = Status.ERROR
 _EXPLICIT: Final = StatusSource.EXPLICIT
@@ -93,41 +99,45 @@ def spans_of(
 
 def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -> Span:
     """One step. `cause`: the run's error, if this is the step that it broke off in."""
-    violated = isinstance(step, Violated)
+    operation, tokens, index = step.operation, step.token_usage, step.step_index
     error = cause if step.error is None else error_of(step.error)
-    status, source = _verdict(step, cause is not None)
+    if operation is _POLICY:
+        status, source, error = _ERROR, _POLICED, Error(step.message or "", step.policy_name)
+    elif step.error is not None:
+        status, source = _ERROR, _EXPLICIT
+    elif step.status is not None:
+        status, source = status_of(step.status), _EXPLICIT
+    elif cause is not None:
+        status, source = _ERROR, _DERIVED
+    elif step.duration_ms is not None or step.output_data != NULL:
+        status, source = _OK, _DERIVED
+    else:
+        status, source = _UNKNOWN, None
     return Span(
         id=f"s{place}",
-        name=name_of(step),
-        operation=step.operation,
-        step=whole(step.step_index),
-        is_step=not violated,
+        name=step.name,
+        operation=operation,
+        step=index if type(index) is int else whole(index),
+        is_step=operation is not _POLICY,
         status=status,
         status_word=step.status,
         status_source=source,
-        started_at=zoned(step.timestamp)[0],
+        started_at=moment(step.timestamp),
         duration_ms=step.duration_ms,
-        usage=None if step.token_usage is None else _usage(step),
-        error=Error(step.message or "", step.policy_name) if violated else error,
+        usage=None if tokens is None else _usage(tokens),
+        error=error,
         input_hash=step.input_hash,
-        model=(step.model or None) if isinstance(step, ModelCall) else None,
+        model=(step.model or None) if operation is _CHAT else None,
         preview=preview(step) if previews else "",
         at=at,
     )
 
 
-def _verdict(step: Step, broken: bool) -> tuple[Status, StatusSource | None]:
-    if isinstance(step, Violated):
-        return _ERROR, StatusSource.POLICY
-    if step.error is not None:
-        return _ERROR, _EXPLICIT
-    if step.status is not None:
-        return status_of(step.status), _EXPLICIT
-    if broken:
-        return _ERROR, _DERIVED
-    if step.duration_ms is not None or step.output_data != NULL:
-        return _OK, _DERIVED
-    return Status.UNKNOWN, None
+def failed(step: Step) -> bool:
+    """Whether a step itself says that it failed."""
+    if step.operation is _POLICY or step.error is not None:
+        return True
+    return step.status is not None and status_of(step.status) is _ERROR
 
 
 def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
@@ -148,22 +158,15 @@ def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
     return place if silent or step.error is not None else None
 
 
-def name_of(step: Step) -> str:
-    """Name of a step: its model, tool or policy, else its type."""
-    if isinstance(step, ModelCall):
-        return step.model or step.provider or step.kind
-    return (
-        step.tool_name if isinstance(step, ToolCall) else step.policy_name if isinstance(step, Violated) else None
-    ) or step.type
-
-
-def _usage(step: Step) -> Usage | None:
-    tokens = step.token_usage
-    if tokens is None:
-        return None
+def _usage(tokens: Tokens) -> Usage | None:
     given = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
     made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
-    return Usage(whole(given), whole(made), whole(tokens.total_tokens)) or None
+    total = tokens.total_tokens
+    if type(given) is not int or type(made) is not int or type(total) is not int:
+        given, made, total = whole(given), whole(made), whole(total)
+        if given is None and made is None and total is None:
+            return None
+    return Usage(given, made, total)
 
 
 def whole(value: Any) -> int | None:
@@ -339,7 +342,7 @@ def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError |
         error = Error(violation.message or "", violation.policy_name)
     elif facts.error is not None:
         error = error_of(facts.error)
-    elif steps is None or any(_verdict(step, False)[0] is _ERROR for step in steps):
+    elif steps is None or any(map(failed, steps)):
         return None
     else:
         reason = facts.execution.termination_reason if facts.execution is not None else None
@@ -350,7 +353,7 @@ def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError |
         place = max(found, default=None)
     if steps is None or place is None:
         return FirstError(error.message, error.type)
-    return FirstError(error.message, error.type, f"s{place}", name_of(steps[place]), steps[place].operation)
+    return FirstError(error.message, error.type, f"s{place}", steps[place].name, steps[place].operation)
 
 
 # ---- the run as a whole
