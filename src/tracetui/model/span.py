@@ -100,8 +100,15 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     def __add__(self, other: Usage) -> Usage:
         """The sum; where only one states its total, what the other has counts as its own."""
-        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
-        added = Usage(*[b if a is None else a if b is None else a + b for a, b in pairs])
+        added = Usage(
+            _sum(self.input_tokens, other.input_tokens),
+            _sum(self.output_tokens, other.output_tokens),
+            _sum(self.total_tokens, other.total_tokens),
+            _sum(self.cache_read_tokens, other.cache_read_tokens),
+            _sum(self.cache_creation_tokens, other.cache_creation_tokens),
+            _sum(self.reasoning_tokens, other.reasoning_tokens),
+            _sum(self.cost_usd, other.cost_usd),
+        )
         if (self.total_tokens is None) is (other.total_tokens is None):
             return added
         return msgspec.structs.replace(added, total_tokens=(self.all_tokens or 0) + (other.all_tokens or 0))
@@ -113,6 +120,10 @@ class Usage(msgspec.Struct, frozen=True, gc=False):
 
     def __bool__(self) -> bool:
         return msgspec.structs.astuple(self) != _UNKNOWN
+
+
+def _sum(one: Any, other: Any) -> Any:
+    return one if other is None else other if one is None else one + other
 
 
 _UNKNOWN: Final = (None,) * len(Usage.__struct_fields__)

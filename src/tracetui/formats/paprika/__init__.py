@@ -103,7 +103,7 @@ class _Reader:
             trace, places = first
             _refuse_newer(trace.facts.schema_version)
             self._begun = file.stat, places
-            spans = spans_of(trace, places, file.stat, range(len(trace.steps)))
+            spans = [*spans_of(trace, places, file.stat, range(len(trace.steps)))]
             return Chunk(spans=spans, header=header_of(trace.facts, file), done=False)
         data = file.read_all()
         trace = _load(file, data)
@@ -119,7 +119,7 @@ def _slices(trace: Trace, places: list[Place], file: File) -> Iterator[Chunk]:
     count, version = len(trace.steps), file.stat
     header = header_of(trace.facts, file, trace.steps, trace.unknown)
     for start in range(0, count or 1, SLICE):
-        spans = spans_of(trace, places, version, range(start, min(count, start + SLICE)))
+        spans = [*spans_of(trace, places, version, range(start, min(count, start + SLICE)))]
         for span in spans:
             tally.add(span)
         done = start + SLICE >= count

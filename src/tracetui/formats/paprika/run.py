@@ -82,10 +82,9 @@ class At(msgspec.Struct, frozen=True, gc=False):
 
 def spans_of(
     trace: Trace, places: Sequence[Place], version: Stat, which: range, *, previews: bool = True
-) -> list[Span]:
+) -> Iterator[Span]:
     """The spans of these steps. Without `places`, their bodies come from the records themselves."""
     broken = failing_step(trace.facts, trace.steps)
-    found = []
     at = At(version)
     for i in which:
         if places:
@@ -93,8 +92,7 @@ def spans_of(
         elif trace.records:
             at = At(version, (), tuple([trace.records[record] for record in trace.groups[i]]))
         cause = error_of(trace.facts.error) if i == broken else None
-        found.append(_span(trace.steps[i], i, cause, at, previews))
-    return found
+        yield _span(trace.steps[i], i, cause, at, previews)
 
 
 def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -> Span:
