@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from tracetui import testing
-from tracetui.formats.base import NO, START, Chunk, Cursor, Format
+from tracetui.formats.base import NO, Chunk, Format, Reader
 from tracetui.formats.paprika import Paprika
 from tracetui.model import Body, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
@@ -48,43 +48,67 @@ class Choosy(Paprika):
         return msgspec.structs.replace(body, attributes=known)
 
 
+class Faulty(Reader):
+    """A reader that `alter` gives the chunks of another one to, and how many came before."""
+
+    def __init__(self, reader: Reader, alter: Callable[[Chunk, int], Chunk]) -> None:
+        self._reader, self._alter = reader, alter
+        self._calls = 0
+
+    def more(self, file: File) -> Chunk:
+        chunk = self._alter(self._reader.more(file), self._calls)
+        self._calls += 1
+        return chunk
+
+
 class Stuck(Paprika):
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        return super().read(file, ref) if cursor is START else Chunk(cursor=cursor)
+    def open(self, file: File, ref: RunRef) -> Reader:
+        return Faulty(super().open(file, ref), lambda chunk, calls: Chunk() if calls else chunk)
 
 
 class Trusting(Paprika):
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        chunk = super().read(file, ref, cursor)
-        return msgspec.structs.replace(
-            chunk,
-            spans=[msgspec.structs.replace(span, duration_ms=span.duration_ms + 0) for span in chunk.spans],  # type: ignore[operator]
-        )
+    def open(self, file: File, ref: RunRef) -> Reader:
+        def alter(chunk: Chunk, calls: int) -> Chunk:
+            return msgspec.structs.replace(
+                chunk,
+                spans=[msgspec.structs.replace(span, duration_ms=span.duration_ms + 0) for span in chunk.spans],  # type: ignore[operator]
+            )
+
+        return Faulty(super().open(file, ref), alter)
 
 
 class Placeless(Paprika):
     """Takes every step for one of an unknown kind, and does not say how long it is."""
 
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        chunk = super().read(file, ref, cursor)
-        spans = [msgspec.structs.replace(span, operation=Operation.UNKNOWN, at="somewhere") for span in chunk.spans]
-        return msgspec.structs.replace(chunk, spans=spans)
+    def open(self, file: File, ref: RunRef) -> Reader:
+        def alter(chunk: Chunk, calls: int) -> Chunk:
+            spans = [msgspec.structs.replace(span, operation=Operation.UNKNOWN, at="somewhere") for span in chunk.spans]
+            return msgspec.structs.replace(chunk, spans=spans)
+
+        return Faulty(super().open(file, ref), alter)
 
 
 class Eager(Stuck):
     """Reads a cut file as an empty run, and never again."""
 
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+    def open(self, file: File, ref: RunRef) -> Reader:
         whole = file.read(0, file.stat.size).rstrip().endswith(b"}\n}") or file.stat.size > 5_000
-        return super().read(file, ref, cursor) if whole else Chunk(cursor=file.stat)
+        return super().open(file, ref) if whole else Silent()
+
+
+class Silent(Reader):
+    def more(self, file: File) -> Chunk:
+        return Chunk()
 
 
 class Forgetful(Paprika):
     """Says that something came, and does not say that all before it is void."""
 
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        chunk = super().read(file, ref, cursor)
-        return chunk if cursor is START else msgspec.structs.replace(chunk, spans=[])
+    def open(self, file: File, ref: RunRef) -> Reader:
+        def alter(chunk: Chunk, calls: int) -> Chunk:
+            return msgspec.structs.replace(chunk, spans=[]) if calls else chunk
+
+        return Faulty(super().open(file, ref), alter)
 
 
 @pytest.mark.parametrize(

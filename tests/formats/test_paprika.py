@@ -17,7 +17,7 @@ from tracetui import testing
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.paprika import HUGE, SLICE, Paprika
-from tracetui.formats.paprika.hash import check, input_hash
+from tracetui.formats.paprika.body import check, input_hash
 from tracetui.model import FirstError, Limit, Operation, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.sources.local import LocalFile
 
@@ -286,7 +286,7 @@ def test_very_many_steps_come_in_slices(tmp_path: Path) -> None:
     count = 2 * SLICE + 10
     path = put(tmp_path, record([tool(i, step_type="tool_call") for i in range(count)]), indent=None)
     with LocalFile(path) as file:
-        first = FORMAT.read(file, RunRef("paprika", path))
+        first = FORMAT.open(file, RunRef("paprika", path)).more(file)
     assert (len(first.spans), first.done) == (SLICE, False)
     run = read(path)
     assert [span.step for span in run.spans] == list(range(count))
@@ -300,9 +300,10 @@ def test_a_huge_record_shows_its_first_steps_at_once(tmp_path: Path) -> None:
     assert os.stat(path).st_size > HUGE
     file = Counting(path)
     with file:
-        first = FORMAT.read(file, ref)
+        reader = FORMAT.open(file, ref)
+        first = reader.more(file)
         assert file.count < HUGE / 4
-        whole = FORMAT.read(file, ref, first.cursor)
+        whole = reader.more(file)
     assert 100 < len(first.spans) < len(steps)
     assert not first.done
     assert not whole.reset

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
-from tracetui.formats.base import START
 from tracetui.formats.penelope import Penelope
 from tracetui.live.load import read_run
 from tracetui.model import (
@@ -468,12 +467,12 @@ def test_a_rewritten_file_begins_anew_and_an_unchanged_one_says_nothing(tmp_path
     path = written(tmp_path, loaded("in_progress"))
     ref = RunRef("penelope", str(path))
     with SOURCE.open(str(path)) as file:
-        first = Penelope().read(file, ref, START)
-        again = Penelope().read(file, ref, first.cursor)
+        reader = Penelope().open(file, ref)
+        first, again = reader.more(file), reader.more(file)
     assert (len(first.spans), first.reset, again.spans, again.reset) == (3, False, (), False)
     written(tmp_path, loaded("failure"))
     with SOURCE.open(str(path)) as file:
-        new = Penelope().read(file, ref, first.cursor)
+        new = reader.more(file)
     assert (len(new.spans), new.reset, new.done) == (8, True, True)
 
 

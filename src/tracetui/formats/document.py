@@ -2,14 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Any, TypeVar
 from zlib import crc32
 
 import msgspec
 
+from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk, Cursor
+from tracetui.formats.decode import decode
+from tracetui.formats.fields import keys_of
+from tracetui.formats.schema import Schema, Unknown, plain, raw_of
+from tracetui.model import Problem
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
+
+_T = TypeVar("_T")
+
+
+class Record(msgspec.Struct, frozen=True):
+    """One object of a list: its place there, as a Struct, and as it is written (a rendering where the document is not
+    strict JSON).
+    """
+
+    place: int
+    value: Any
+    raw: msgspec.Raw
+
+
+class Outline:
+    """The object that a document is, its fields decoded as they are asked for.
+
+    Raises `FormatError` for a document that is none.
+    """
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self.unknown: Unknown = {}
+        """Fields that were met and are not known."""
+        self.rest: dict[str, Any] = {}
+        """What was met in place of a record, by where it is."""
+        self._path, self._problems = path, list[Problem]()
+        self._note: str | None = None
+        try:
+            self.fields: dict[str, Any] = dict(keys_of(data))
+            """Decoded where the document is not strict JSON, else as they are written."""
+            return
+        except msgspec.ValidationError:
+            raise FormatError("not a JSON object") from None
+        except (ValueError, RecursionError):
+            value, self._note = decode(data)
+        if not isinstance(value, dict):
+            raise FormatError("not a JSON object")
+        self.fields = value
+
+    @property
+    def problems(self) -> list[Problem]:
+        """What is wrong with what was read until now."""
+        lenient = [Problem(self._path, "", f"read leniently: {self._note}")] if self._note else []
+        return [*lenient, *self._problems]
+
+    def values(self, *without: str) -> dict[str, Any]:
+        """The fields but for those, decoded."""
+        return {name: plain(value) for name, value in self.fields.items() if name not in without}
+
+    def record(self, schema: Schema[_T], *without: str) -> _T:
+        """The object as one of the Structs of `schema`, those fields left out."""
+        fields = {name: value for name, value in self.fields.items() if name not in without}
+        if all(isinstance(value, msgspec.Raw) for value in fields.values()):
+            data = b",".join(msgspec.json.encode(name) + b":" + bytes(value) for name, value in fields.items())
+            try:
+                return schema.strict(b"{" + data + b"}")
+            except (ValueError, RecursionError):
+                found, _, note = schema.decode(b"{" + data + b"}", self.unknown)
+            self._note = self._note or note
+            if found is not None:
+                return found
+        return schema.convert({name: plain(value) for name, value in fields.items()}, self.unknown)
+
+    def items(self, name: str) -> list[msgspec.Raw]:
+        """Each item of a list as it is written; a field that is no list has none."""
+        value = self.fields.get(name)
+        if isinstance(value, msgspec.Raw):
+            try:
+                return msgspec.json.decode(value, type=list[msgspec.Raw])
+            except (ValueError, RecursionError):
+                value = plain(value)
+        if isinstance(value, list):
+            return [raw_of(item) for item in value]
+        if value is not None:
+            self._leave(name, value, "not a list")
+        return []
+
+    def records(self, name: str, schema: Schema[Any]) -> Iterator[Record]:
+        """The objects of a list as Structs of `schema`."""
+        items, value = self.items(name), self.fields.get(name)
+        try:
+            found = schema.many(value) if isinstance(value, msgspec.Raw) else None
+        except (ValueError, RecursionError):
+            found = None
+        if found is not None and len(found) == len(items):
+            yield from map(Record, range(len(items)), found, items)
+            return
+        for place, raw in enumerate(items):
+            try:
+                one, other, note = schema.decode(bytes(raw), self.unknown)
+                self._note = self._note or note
+                if one is not None:
+                    yield Record(place, one, raw)
+                else:
+                    self._leave(f"{name}[{place}]", other, "not an object")
+            except FormatError as error:
+                self._leave(f"{name}[{place}]", None, error.reason)
+
+    def _leave(self, where: str, value: Any, reason: str) -> None:
+        self.rest[where] = value
+        self.note(where, reason)
+
+    def note(self, where: str, reason: str) -> None:
+        """Add to the problems."""
+        self._problems.append(Problem(self._path, where, reason))
 
 
 class Whole(msgspec.Struct, frozen=True):

@@ -70,7 +70,12 @@ def without(record: dict[str, Any], *names: str) -> dict[str, Any]:
     return {key: value for key, value in record.items() if key not in names}
 
 
-# ---- numbers
+# ---- numbers and flags
+
+
+def boolean(value: Any) -> bool | None:
+    """`value` if it is true or false."""
+    return value if isinstance(value, bool) else None
 
 
 def number(value: Any) -> float | None:
@@ -98,13 +103,20 @@ def natural(value: Any) -> int | None:
 
 def moment(value: Any) -> float | None:
     """An ISO 8601 time in seconds since the epoch; one without a zone is read as UTC."""
+    return zoned(value)[0]
+
+
+def zoned(value: Any) -> tuple[float | None, str | None]:
+    """The same and its zone: "UTC", for any that has one; None for one that has none."""
     if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None
+        return None, None
     try:
         found = datetime.fromisoformat(value)
-        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+        if found.tzinfo is None:
+            return found.replace(tzinfo=UTC).timestamp(), None
+        return found.timestamp(), "UTC"
     except (ValueError, OverflowError):
-        return None
+        return None, None
 
 
 def between(start: float | None, end: float | None) -> float | None:

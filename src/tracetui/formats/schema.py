@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache, reduce
+from functools import cache, cached_property, reduce
 from math import inf
 from operator import or_
 from sys import float_info
@@ -56,7 +56,8 @@ class Schema(Generic[_T]):
     def __init__(self, kinds: Any, other: type[_T] | None = None) -> None:
         """`kinds` is a Struct or a union of tagged ones."""
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
-        self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(_closed(kinds)).decode
+        self._closed = _closed(kinds)
+        self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
         """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
         `RecursionError`. Does not see what `tracetui.formats.decode.skippable` checks."""
 
@@ -74,6 +75,11 @@ class Schema(Generic[_T]):
         if not isinstance(value, dict):
             return None, value, note
         return loosen(value, self._type, unknown), None, note
+
+    @cached_property
+    def many(self) -> Callable[[Any], list[_T]]:
+        """The same for a list of records."""
+        return msgspec.json.Decoder(list[self._closed]).decode  # type: ignore[name-defined]
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """The record that `value`, decoded JSON, is. The default one for what is not an object."""
@@ -98,8 +104,10 @@ class Field(Generic[_T]):
             return found
 
 
-def plain(raw: msgspec.Raw) -> Any:
-    """The value of a field that was kept as it is written; None if it cannot be decoded."""
+def plain(raw: Any) -> Any:
+    """The value of a field that was kept as it is written, None if it cannot be decoded; any other value as it is."""
+    if not isinstance(raw, msgspec.Raw):
+        return raw
     try:
         return msgspec.json.decode(raw)
     except (ValueError, RecursionError):
@@ -108,6 +116,14 @@ def plain(raw: msgspec.Raw) -> Any:
         return decode(bytes(raw))[0]
     except FormatError:
         return None
+
+
+def raw_of(value: Any) -> msgspec.Raw:
+    """A rendering of decoded JSON; `NULL` for what is nested too deeply to be written."""
+    try:
+        return msgspec.Raw(json.dumps(value).encode())
+    except (RecursionError, ValueError, TypeError):
+        return NULL
 
 
 def tag_of(record: msgspec.Struct) -> str:
@@ -137,7 +153,8 @@ def _loose(value: Any, kind: Any, unknown: Unknown) -> Any:
             items = [_loose(one, item, unknown) for one in value]
             return [_default(item) if one is _MISSING else one for one in items]
     if msgspec.Raw in kinds:
-        return _raw(value)
+        found = raw_of(value)
+        return _MISSING if found is NULL and value is not None else found
     if isinstance(value, float) and not -inf < value < inf:
         return _MISSING
     if Any in kinds:
@@ -248,13 +265,6 @@ def get_origin_type(kind: Any) -> Any:
     while get_origin(kind) is Annotated:
         kind = get_args(kind)[0]
     return get_origin(kind) or kind
-
-
-def _raw(value: Any) -> Any:
-    try:
-        return msgspec.Raw(json.dumps(value).encode())
-    except (RecursionError, ValueError, TypeError):
-        return _MISSING
 
 
 # ---- closed Structs

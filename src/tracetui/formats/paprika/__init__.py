@@ -8,62 +8,36 @@ known are kept.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from os.path import basename, splitext
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
+from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
-from tracetui.formats.document import Whole, unchanged, whole
-from tracetui.formats.paprika import record as record_file
-from tracetui.formats.paprika import v0
-from tracetui.formats.paprika.about import id_problems, run_body
+from tracetui.formats.document import Outline, Whole, unchanged, whole
 from tracetui.formats.paprika.body import body_of
-from tracetui.formats.paprika.fields import Raw, value_of
-from tracetui.formats.paprika.quick import Start, first_steps, quick_facts, start_of
-from tracetui.formats.paprika.record import Record
-from tracetui.formats.paprika.run import first_prompt, header_of, tally_of
-from tracetui.formats.paprika.spans import At, spans_of
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
-from tracetui.model.build import summary_of
+from tracetui.formats.paprika.ends import Start, first_steps, quick_facts, start_of
+from tracetui.formats.paprika.records import Place, Trace, places_of, skim, trace_of
+from tracetui.formats.paprika.run import At, header_of, run_body, spans_of
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
+from tracetui.model.build import Tally, summary_of
 from tracetui.sources.base import HEAD_SIZE, File, Stat
 
 LIKELY: Final = 70
 HUGE: Final = 16 << 20
 """Bytes from which on the first steps are shown before the whole file is read."""
 SLICE: Final = 5_000
-"""Spans that are made in one call of `read`, about 50 ms worth."""
+"""Spans that are made in one call of `more`, about 50 ms worth."""
 _MAJOR: Final = re.compile(r"\s*v?(\d+)")
+_ID: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 _V1: Final = frozenset({b"schema_version", b"record_id"})
 _V0: Final = frozenset({b"run_id", b"agent_name", b"events"})
 _TYPICAL: Final = frozenset(
     {b"record_id", b"execution", b"policy", b"totals", b"steps", b"parent_record_id", b"replay_of"}
 )
-
-
-class _Reading(msgspec.Struct, frozen=True):
-    """Cursor while a file of very many steps is turned into spans, slice by slice."""
-
-    version: Stat
-    record: Record
-    header: Header
-    body: RunBody
-    next: int
-    whole: Whole
-    """The cursor at the end."""
-
-
-class _Begun(msgspec.Struct, frozen=True):
-    """Cursor after the first steps of a huge file."""
-
-    version: Stat
-    record: Record
-
-    def leads_to(self, record: Record, version: Stat) -> bool:
-        """True if the whole record begins with these steps."""
-        return self.version == version and record.places[: len(self.record.places)] == self.record.places
 
 
 class Paprika:
@@ -80,93 +54,98 @@ class Paprika:
         return CERTAIN
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
         start: Start | None = None if deep else file.memo.get(self.name) or start_of(file)
-        facts = None if start is None else quick_facts(file, start)
+        facts, tally = None if start is None else quick_facts(file, start), None
         if facts is not None:
             _refuse_newer(facts.schema_version)
-            header, tally = header_of(facts, file.path, None, file.stat.size), None
+            header = header_of(facts, file)
         else:
-            data = file.read_all()
-            record = _skim(data, file.path)
-            header = header_of(record.facts, file.path, record.steps, file.stat.size)
-            header = first_prompt(header, record.steps)
-            tally = tally_of(record, header)
-            if tally.unknown and not record.places:  # how many bytes they have is to be told
-                tally = tally_of(_load(data, file.path), header)
-        yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=not header.ended and file.moving)
+            trace = _load(file, file.read_all(), bodies=False)
+            header = header_of(trace.facts, file, trace.steps, trace.unknown)
+            tally = Tally(problems=len(trace.problems))
+            for span in spans_of(trace, (), file.stat, range(len(trace.steps)), previews=False):
+                tally.add(span)
+        moving = not header.ended and file.moving
+        yield summary_of(RunRef(self.name, file.path), header, tally, modified_at=file.stat.mtime, moving=moving)
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """The whole run in one chunk, in slices if it has very many steps; nothing while the file stays as it was."""
-        stat = file.stat
-        if (same := unchanged(file, cursor)) is not None:
-            return Chunk(cursor=same)
-        if isinstance(cursor, _Reading) and cursor.version == stat:
-            return _slice(cursor, first=False)
-        if cursor is START and stat.size > HUGE and (begun := first_steps(file)) is not None:
-            _refuse_newer(begun.facts.schema_version)
-            return Chunk(
-                spans=spans_of(begun, stat, 0, len(begun.steps)),
-                header=header_of(begun.facts, file.path, None),
-                cursor=_Begun(stat, begun),
-                done=False,
-            )
-        data = file.read_all()
-        record = _load(data, file.path)
-        header = first_prompt(header_of(record.facts, file.path, record.steps, len(data)), record.steps)
-        body = run_body(record, tally_of(record, msgspec.structs.replace(header, usage=None)))
-        reading = _Reading(stat, record, header, body, 0, whole(file, data))
-        again = cursor is not START and not (isinstance(cursor, _Begun) and cursor.leads_to(record, stat))
-        return msgspec.structs.replace(_slice(reading, first=True), reset=again)
+    def open(self, file: File, ref: RunRef) -> Reader:
+        return _Reader()
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the step's bytes; `raw` holds them exactly, a rendering where the file is not strict JSON."""
         at: At = span.at
-        if at.values:
-            return body_of([*at.values])
+        if at.raws:
+            return body_of([*at.raws], exact=False)
         if file.stat != at.version:
             raise FormatError("the file was changed meanwhile", f"byte {at.places[0].offset}")
-        return body_of([Raw(file.read(place.offset, place.size)) for place in at.places])
+        return body_of([msgspec.Raw(file.read(place.offset, place.size)) for place in at.places])
 
 
-def _slice(reading: _Reading, *, first: bool) -> Chunk:
-    record, start = reading.record, reading.next
-    stop = start + SLICE
-    done = stop >= len(record.steps)
-    return Chunk(
-        spans=spans_of(record, reading.version, start, stop),
-        header=reading.header,
-        body=reading.body,
-        problems=record.problems if first else (),
-        cursor=reading.whole if done else msgspec.structs.replace(reading, next=stop),
-        done=done,
-    )
+class _Reader:
+    """Reads a file as a whole and gives its spans in slices; of a huge one the first steps before that."""
+
+    def __init__(self) -> None:
+        self._version: Whole | None = None
+        self._slices: Iterator[Chunk] = iter(())
+        """What is still to be given of that version."""
+        self._begun: tuple[Stat, list[Place]] | None = None
+        """The first steps, where no more was read yet."""
+
+    def more(self, file: File) -> Chunk:
+        if self._version is not None and self._version.stat == file.stat and (chunk := next(self._slices, None)):
+            return chunk
+        if (same := unchanged(file, self._version)) is not None:
+            self._version = same
+            return Chunk()
+        begun, self._begun = self._begun, None
+        fresh = self._version is None
+        if fresh and begun is None and file.stat.size > HUGE and (first := first_steps(file)) is not None:
+            trace, places = first
+            _refuse_newer(trace.facts.schema_version)
+            self._begun = file.stat, places
+            spans = [*spans_of(trace, places, file.stat, range(len(trace.steps)))]
+            return Chunk(spans=spans, header=header_of(trace.facts, file), done=False)
+        data = file.read_all()
+        trace = _load(file, data)
+        places = places_of(data, trace.records)
+        leads = begun is not None and begun == (file.stat, places[: len(begun[1])])
+        self._slices = _slices(trace, places, file)
+        self._version = whole(file, data)
+        return msgspec.structs.replace(next(self._slices), reset=not leads and (begun is not None or not fresh))
 
 
-def _skim(data: bytes, path: str) -> Record:
-    """A record without the places of its steps."""
-    name = "record_id"
-    record = record_file.skim(data)
-    if record is None:
-        name, record = "run_id", v0.skim(data)
-    if record is None:
-        return _load(data, path)
-    _refuse_newer(record.facts.schema_version)
-    record.problems.extend(id_problems(record, path, name))
-    return record
+def _slices(trace: Trace, places: list[Place], file: File) -> Iterator[Chunk]:
+    tally = Tally()
+    count, version = len(trace.steps), file.stat
+    header = header_of(trace.facts, file, trace.steps, trace.unknown)
+    for start in range(0, count or 1, SLICE):
+        spans = [*spans_of(trace, places, version, range(start, min(count, start + SLICE)))]
+        for span in spans:
+            tally.add(span)
+        done = start + SLICE >= count
+        yield Chunk(
+            spans=spans,
+            header=header if start == 0 else None,
+            body=run_body(trace, tally) if done else None,
+            problems=trace.problems if start == 0 else (),
+            done=done,
+        )
 
 
-def _load(data: bytes, path: str) -> Record:
-    """A record with the places of its steps, of either version."""
-    root, _ = record_file.outline(data)
-    _refuse_newer(value_of(root.get("schema_version")))
-    old = "events" in root and "steps" not in root
-    record = v0.load(data, path) if old else record_file.load(data, path)
-    record.problems.extend(id_problems(record, path, "run_id" if old else "record_id"))
-    return record
+def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
+    """The trace in the file; what only `bodies` need may be left out."""
+    trace = (None if bodies else skim(data)) or trace_of(Outline(data, file.path))
+    _refuse_newer(trace.facts.schema_version)
+    where, ident, reason = "run_id" if trace.is_old else "record_id", trace.facts.record_id, None
+    if not ident:
+        reason = "no id: the file name stands for it"
+    elif not _ID.fullmatch(ident):  # ``InvalidRunIdError``
+        reason = f"the id {ident[:80]!r} breaks the pattern {_ID.pattern}"
+    elif ident != splitext(basename(file.path))[0]:
+        reason = f"the id {ident[:80]!r} differs from the file name"
+    if reason is not None:
+        trace.problems = [*trace.problems, Problem(file.path, where, reason)]
+    return trace
 
 
 def _refuse_newer(version: Any) -> None:

@@ -1,91 +1,309 @@
-"""What a Paprika record says about its run as a whole, and what its steps add up to."""
+"""A Paprika trace as a run: its header, its steps as spans, and what it says as a whole."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from datetime import UTC, datetime
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
 import msgspec
 
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import source_in, tags_in
-from tracetui.formats.paprika.fields import Raw, value_of
-from tracetui.formats.paprika.messages import messages_in
-from tracetui.formats.paprika.record import Execution, Facts, Record, Skim, Totals
-from tracetui.formats.scalars import layout, mapping, number, string
-from tracetui.model import Error, FirstError, Header, Operation, Status, StatusSource, Usage, status_of
-from tracetui.model import text_of as message_text
-from tracetui.model.build import NO_USAGE, Tally
+from tracetui.formats.paprika.body import messages_in, messages_out
+from tracetui.formats.paprika.records import (
+    Execution,
+    ExecutionRecord,
+    ModelCall,
+    Place,
+    Step,
+    Tokens,
+    ToolCall,
+    Trace,
+    Violated,
+)
+from tracetui.formats.scalars import layout, mapping, moment, number, string, zoned
+from tracetui.formats.schema import NULL, Unknown, plain
+from tracetui.model import (
+    PREVIEW,
+    Error,
+    FirstError,
+    Header,
+    Limit,
+    Message,
+    Operation,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+    status_of,
+    text_of,
+)
+from tracetui.model import ToolCall as Asked
+from tracetui.model.build import Tally
 from tracetui.model.status import WORDS
-from tracetui.model.tally import NAME_LENGTH, kept
+from tracetui.sources.base import File, Stat
 
-CALLS: Final = frozenset({"llm_call", "tool_call"})
-POLICY: Final = "policy_violation"
-_OPERATIONS: Final = {
-    "llm_call": Operation.CHAT,
-    "tool_call": Operation.EXECUTE_TOOL,
-    POLICY: Operation.POLICY,
-}
 _TYPED_ERROR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Timeout|Interrupt|Exit))(?::|$)")
 _ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "message", "text", "input", "q", "url", "path")
 """Names under which the main one of several arguments goes, the likeliest first."""
-_TEXT: Final = 120
+_NOTHING: Final = Execution()
+_OPEN: Final = (None, Status.UNKNOWN)
+"""A status that tells nothing: whether the run ended is told by ``ended_at``. Its default is the word ``unknown``."""
+_CHAT: Final = Operation.CHAT
+_POLICY: Final = Operation.POLICY
+_POLICED: Final = StatusSource.POLICY
+_UNKNOWN: Final = Status.UNKNOWN
+_OK: Final = Status.OK
+_ERROR: Final = Status.ERROR
+_EXPLICIT: Final = StatusSource.EXPLICIT
+_DERIVED: Final = StatusSource.DERIVED
 
 
-def header_of(facts: Facts, path: str, steps: list[Skim] | None, size: int | None = None) -> Header:
-    """The header; without `steps` (in the list stage) the cause of a failure names no span. `size`: of the file."""
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where the records of a step are: places in that version of the file, or as they are written."""
+
+    version: Stat
+    places: tuple[Place, ...] = ()
+    raws: tuple[msgspec.Raw, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of the records."""
+        return sum(place.size for place in self.places) + sum(memoryview(raw).nbytes for raw in self.raws)
+
+
+# ---- spans
+
+
+def spans_of(
+    trace: Trace, places: Sequence[Place], version: Stat, which: range, *, previews: bool = True
+) -> Iterator[Span]:
+    """The spans of these steps. Without `places`, their bodies come from the records themselves."""
+    broken = failing_step(trace.facts, trace.steps)
+    at = At(version)
+    for i in which:
+        if places:
+            at = At(version, tuple([places[record] for record in trace.groups[i]]))
+        elif trace.records:
+            at = At(version, (), tuple([trace.records[record] for record in trace.groups[i]]))
+        cause = error_of(trace.facts.error) if i == broken else None
+        yield _span(trace.steps[i], i, cause, at, previews)
+
+
+def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -> Span:
+    """One step. `cause`: the run's error, if this is the step that it broke off in."""
+    operation, tokens, index = step.operation, step.token_usage, step.step_index
+    error = cause if step.error is None else error_of(step.error)
+    if operation is _POLICY:
+        status, source, error = _ERROR, _POLICED, Error(step.message or "", step.policy_name)
+    elif step.error is not None:
+        status, source = _ERROR, _EXPLICIT
+    elif step.status is not None:
+        status, source = status_of(step.status), _EXPLICIT
+    elif cause is not None:
+        status, source = _ERROR, _DERIVED
+    elif step.duration_ms is not None or step.output_data != NULL:
+        status, source = _OK, _DERIVED
+    else:
+        status, source = _UNKNOWN, None
+    return Span(
+        id=f"s{place}",
+        name=step.name,
+        operation=operation,
+        step=index if type(index) is int else whole(index),
+        is_step=operation is not _POLICY,
+        status=status,
+        status_word=step.status,
+        status_source=source,
+        started_at=moment(step.timestamp),
+        duration_ms=step.duration_ms,
+        usage=None if tokens is None else _usage(tokens),
+        error=error,
+        input_hash=step.input_hash,
+        model=(step.model or None) if operation is _CHAT else None,
+        preview=preview(step) if previews else "",
+        at=at,
+    )
+
+
+def failed(step: Step) -> bool:
+    """Whether a step itself says that it failed."""
+    if step.operation is _POLICY or step.error is not None:
+        return True
+    return step.status is not None and status_of(step.status) is _ERROR
+
+
+def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
+    """Position of the step in which a failed run broke off: the last call, if it has neither output nor time.
+
+    Paprika writes no error into the step itself: a call that raises leaves no end event, and the text goes to the run.
+    """
+    if facts.error is None or (facts.policy is not None and facts.policy.violation is not None):
+        return None
+    word = facts.execution.status if facts.execution is not None else None
+    if word is not None and status_of(word) is not Status.ERROR:
+        return None
+    place = next((i for i in range(len(steps) - 1, -1, -1) if isinstance(steps[i], ModelCall | ToolCall)), None)
+    if place is None:
+        return None
+    step = steps[place]
+    silent = step.output_data == NULL and step.duration_ms is None and step.status is None
+    return place if silent or step.error is not None else None
+
+
+def _usage(tokens: Tokens) -> Usage | None:
+    given = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
+    made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
+    total = tokens.total_tokens
+    if type(given) is not int or type(made) is not int or type(total) is not int:
+        given, made, total = whole(given), whole(made), whole(total)
+        if given is None and made is None and total is None:
+            return None
+    return Usage(given, made, total)
+
+
+def whole(value: Any) -> int | None:
+    """The value if it is a whole number."""
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def error_of(value: Any) -> Error:
+    """An error as the record holds it. A type only where the text has the plain form ``TimeoutError: …``."""
+    if isinstance(value, dict):
+        stated, text = string(value.get("type")) or None, string(value.get("message"))
+        if text is not None:
+            return Error(text, stated)
+    text = as_text(value)
+    found = _TYPED_ERROR.match(text)
+    return Error(text, found.group(1) if found else None)
+
+
+def as_text(value: Any) -> str:
+    """A value as text: text as it is, everything else as JSON, nothing as an empty text."""
+    if isinstance(value, str):
+        return value
+    return "" if value is None else msgspec.json.encode(value).decode()
+
+
+# ---- previews
+
+
+def preview(step: Step) -> str:
+    """What a model replied (else the last thing that a user said to it), the main argument of a tool, the words of a
+    policy. In an agent's loop the user says the same before each call.
+    """
+    if isinstance(step, Violated):
+        return (step.message or "")[:PREVIEW]
+    if step.args != NULL:
+        return preview_of(plain(step.args))
+    if step.output_data != NULL and (said := reply(plain(step.output_data))):
+        return said[:PREVIEW]
+    return "" if step.input_data == NULL else last_user(step.input_data)[:PREVIEW]
+
+
+def preview_of(args: Any) -> str:
+    """The main argument of a call; where none is text, all of them as JSON."""
+    return main_text(args) or (as_text(args)[:PREVIEW] if args not in (None, {}, []) else "")
+
+
+def main_text(value: Any) -> str:
+    """What tells one call from the next: the argument that holds the question, else the first text."""
+    if isinstance(value, dict) and ("args" in value or "kwargs" in value):
+        value = mapping(value.get("kwargs")) or value.get("args")
+    if isinstance(value, dict):
+        value = [*(value.get(name) or None for name in _ASKED if name in value), *value.values()]
+    if isinstance(value, list):
+        value = next((item for item in value if isinstance(item, str)), "")
+    return value[:PREVIEW] if isinstance(value, str) else ""
+
+
+def reply(output: Any) -> str:
+    """The first text that a model replied, else the calls that it asked for: ``→ search {"query": …}``."""
+    messages = messages_out(output)
+    if said := next((text for one in messages if (text := text_of(one).strip())), ""):
+        return said
+    calls = (part for one in messages for part in one.parts if isinstance(part, Asked))
+    return ", ".join(f"→ {call.name} {preview_of(call.arguments)}".rstrip() for call in calls)
+
+
+class _Said(msgspec.Struct, gc=False):
+    role: str
+    content: msgspec.Raw = msgspec.Raw(b"null")
+
+
+class _Conversation(msgspec.Struct, gc=False):
+    messages: list[_Said]
+
+
+_CONVERSATION: Final = msgspec.json.Decoder(_Conversation)
+
+
+def last_user(data: msgspec.Raw) -> str:
+    """The last text that a user said in the input of a model call."""
+    try:
+        said = next((one for one in reversed(_CONVERSATION.decode(data).messages) if one.role == "user"), None)
+    except (ValueError, RecursionError):
+        said = None
+    if said is not None and isinstance(text := plain(said.content), str):
+        return text
+    return _said(reversed(messages_in(plain(data))), "user")
+
+
+def _said(messages: Iterable[Message], *roles: str) -> str:
+    return next((text for one in messages if one.role in roles and (text := text_of(one))), "")
+
+
+# ---- the header
+
+
+def header_of(
+    facts: ExecutionRecord, file: File, steps: Sequence[Step] | None = None, unknown: Unknown | None = None
+) -> Header:
+    """The header; without `steps` (in the list stage) the cause of a failure names no span."""
     execution = facts.execution or _NOTHING
-    ident = facts.record_id or PurePath(path).stem
-    name = facts.agent.name if facts.agent is not None else None
-    started, zone = _moment(execution.started_at)
-    said = _said(facts)
-    word = execution.status or None
-    status, source = _status(word, facts)
-    ended = status not in _OPEN or moment(execution.ended_at) is not None
+    ident = facts.record_id or PurePath(file.path).stem
+    name = facts.agent.name if not isinstance(facts.agent, str | None) else facts.agent
+    started, zone = zoned(execution.started_at)
+    status, source = _status(execution.status or None, facts)
+    ended = status not in _OPEN or zoned(execution.ended_at)[0] is not None
+    labels = [{"tags": facts.tags, "source": facts.source}, plain(facts.extensions), plain(facts.metadata)]
+    prompt = main_text(facts.input)
+    if not prompt and steps and (call := next((step for step in steps if isinstance(step, ModelCall)), None)):
+        prompt = _said(messages_in(plain(call.input_data)), "user")[:PREVIEW]
     return Header(
         id=ident,
         name=name or ident,
         agent=name or None,
-        model=None if steps is None else next((step.model for step in steps if step.model), None),
+        model=next((step.model for step in steps or () if step.model), None),
         status=status if ended else None,
-        status_word=word,
+        status_word=execution.status or None,
         status_source=source,
         ended=ended,
         started_at=started,
-        time_zone=zone,
+        time_zone="UTC" if started is None else zone,
         duration_ms=_duration(execution, started),
-        usage=None if facts.totals is None else _usage(facts.totals),
+        usage=_totals_usage(facts),
         replay_of=facts.replay_of or None,
         relation="replay" if facts.replay_of else None,
         parent=facts.parent_record_id or None,
         error=None if status is not Status.ERROR else _cause(facts, steps),
-        prompt=main_text(facts.input),
-        tags=tags_in(*said) if said else (),
-        source=source_in(*said) if said else None,
+        prompt=prompt,
+        tags=tags_in(*labels),
+        source=source_in(*labels),
         writer=layout(facts.schema_version),
-        size=size,
+        size=file.stat.size,
+        fields=unknown_fields(unknown or {}),
     )
 
 
-_EMPTY: Final = (Raw(b"null"), Raw(b"{}"), None)
-
-
-def _said(facts: Facts) -> list[Any]:
-    """The objects that may have tags and a source."""
-    said: list[Any] = []
-    if facts.tags is not None or facts.source is not None:
-        said.append({"tags": facts.tags, "source": facts.source})
-    return said + [value_of(raw) for raw in (facts.extensions, facts.metadata) if raw not in _EMPTY]
-
-
-_NOTHING: Final = Execution()
-_OPEN: Final = (None, Status.UNKNOWN)
-"""A status that tells nothing: whether the run ended is told by ``ended_at``. Its default is the word ``unknown``."""
-
-
-def _status(word: str | None, facts: Facts) -> tuple[Status | None, StatusSource | None]:
+def _status(word: str | None, facts: ExecutionRecord) -> tuple[Status | None, StatusSource | None]:
     violated = facts.policy is not None and facts.policy.violation is not None
     if word is not None:
         status = WORDS.get(word) or status_of(word)
@@ -95,43 +313,24 @@ def _status(word: str | None, facts: Facts) -> tuple[Status | None, StatusSource
     return (None, None) if facts.error is None else (Status.ERROR, StatusSource.EXPLICIT)
 
 
-def _moment(value: str | None) -> tuple[float | None, str | None]:
-    """Seconds since the epoch, and the zone: None for a naive time, which counts as UTC for sorting."""
-    if value is None:
-        return None, "UTC"
-    try:
-        found = datetime.fromisoformat(value)
-        if found.tzinfo is None:
-            return found.replace(tzinfo=UTC).timestamp(), None
-        return found.timestamp(), "UTC"
-    except (ValueError, OverflowError):
-        return None, "UTC"
-
-
-def moment(value: str | None) -> float | None:
-    """An ISO time as seconds since the epoch; None if it is none."""
-    return _moment(value)[0]
-
-
 def _duration(execution: Execution, started: float | None) -> float | None:
     stated = execution.duration_ms
     if stated is not None and stated >= 0:
         return stated
-    ended = moment(execution.ended_at)
+    ended = zoned(execution.ended_at)[0]
     return (ended - started) * 1000 if started is not None and ended is not None and ended >= started else None
 
 
-def _usage(totals: Totals) -> Usage | None:
+def _totals_usage(facts: ExecutionRecord) -> Usage | None:
     """The tokens that the record says it used, None if it says nothing; a negative number says nothing."""
-    given, made, total = _count(totals.prompt_tokens), _count(totals.completion_tokens), _count(totals.total_tokens)
+    if facts.totals is None:
+        return None
+    totals = facts.totals.prompt_tokens, facts.totals.completion_tokens, facts.totals.total_tokens
+    given, made, total = (count if (count := whole(value)) is not None and count >= 0 else None for value in totals)
     return None if given is None and made is None and total is None else Usage(given, made, total)
 
 
-def _count(value: int | None) -> int | None:
-    return value if value is not None and value >= 0 else None
-
-
-def _cause(facts: Facts, steps: list[Skim] | None) -> FirstError | None:
+def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError | None:
     """Why the run failed: the violated policy, or its own error, with the step that it happened in.
 
     Where there is neither, and no step failed, why it ended.
@@ -146,201 +345,82 @@ def _cause(facts: Facts, steps: list[Skim] | None) -> FirstError | None:
     else:
         reason = facts.execution.termination_reason if facts.execution is not None else None
         return FirstError(reason) if reason else None
-    if steps is None:
+    place = failing_step(facts, steps or ())
+    if place is None:
+        found = (i for i, step in enumerate(steps or ()) if isinstance(step, Violated))
+        place = max(found, default=None)
+    if steps is None or place is None:
         return FirstError(error.message, error.type)
-    place = failing_step(facts, steps)
-    return FirstError(error.message, error.type, *_named(steps, _last(steps, POLICY) if place is None else place))
+    return FirstError(error.message, error.type, f"s{place}", steps[place].name, steps[place].operation)
 
 
-def _named(steps: list[Skim], place: int | None) -> tuple[str | None, str | None, Operation | None]:
-    if place is None:
-        return None, None, None
-    return span_id(place), name_of(steps[place]), operation_of(steps[place])
+# ---- the run as a whole
 
 
-def _last(steps: list[Skim], kind: str) -> int | None:
-    return next((i for i in range(len(steps) - 1, -1, -1) if steps[i].step_type == kind), None)
-
-
-def failing_step(facts: Facts, steps: list[Skim]) -> int | None:
-    """Position of the step in which a failed run broke off: the last call, if it has neither output nor time.
-
-    Paprika writes no error into the step itself: a call that raises leaves no end event, and the text goes to the run.
-    """
-    if facts.error is None or (facts.policy is not None and facts.policy.violation is not None):
-        return None
-    word = facts.execution.status if facts.execution is not None else None
-    if word is not None and status_of(word) is not Status.ERROR:
-        return None
-    place = next((i for i in range(len(steps) - 1, -1, -1) if steps[i].step_type in CALLS), None)
-    if place is None:
-        return None
-    step = steps[place]
-    silent = not step.has_output and step.duration_ms is None and step.status is None
-    return place if silent or step.error is not None else None
-
-
-def span_id(place: int) -> str:
-    """Id of the span of the step at that position; event ids may repeat or be missing."""
-    return f"s{place}"
-
-
-def name_of(step: Skim) -> str:
-    """Name of a step: its model, tool or policy, else its type."""
-    kind = step.step_type or "?"
-    if kind == "llm_call":
-        return step.model or step.provider or kind
-    return (step.tool_name if kind == "tool_call" else step.policy_name if kind == POLICY else None) or kind
-
-
-def operation_of(step: Skim) -> Operation:
-    """What kind of work a step is."""
-    return _OPERATIONS.get(step.step_type or "", Operation.UNKNOWN)
-
-
-def model_of(step: Skim) -> str | None:
-    """The model that a step calls."""
-    return (step.model or None) if step.step_type == "llm_call" else None
-
-
-def error_of(value: Any) -> Error:
-    """An error as the record holds it. A type only where the text has the plain form ``TimeoutError: …``."""
-    if isinstance(value, dict):
-        stated = string(value.get("type")) or None
-        text = string(value.get("message"))
-        if text is not None:
-            return Error(text, stated)
-    text = text_of(value)
-    found = _TYPED_ERROR.match(text)
-    return Error(text, found.group(1) if found else None)
-
-
-def text_of(value: Any) -> str:
-    """A value as text: text as it is, everything else as JSON, nothing as an empty text."""
-    if isinstance(value, str):
-        return value
-    return "" if value is None else msgspec.json.encode(value).decode()
-
-
-def main_text(value: Any) -> str:
-    """What tells one call from the next: the argument that holds the question, else the first text; 120 characters."""
-    if isinstance(value, dict) and ("args" in value or "kwargs" in value):
-        value = mapping(value.get("kwargs")) or value.get("args")
-    if isinstance(value, dict):
-        for name in _ASKED:
-            if name in value and isinstance(text := value[name], str) and text:
-                return text[:_TEXT]
-        value = [*value.values()]
-    if isinstance(value, list):
-        value = next((item for item in value if isinstance(item, str)), "")
-    return value[:_TEXT] if isinstance(value, str) else ""
-
-
-def preview_of(args: Any) -> str:
-    """The main argument of a call; where none is text, all of them as JSON."""
-    return main_text(args) or (text_of(args)[:_TEXT] if args not in (None, {}, []) else "")
-
-
-def usage_of(step: Skim) -> Usage | None:
-    """Tokens of one model call."""
-    tokens = step.token_usage
-    if tokens is None:
-        return None
-    given = tokens.prompt_tokens if tokens.prompt_tokens is not None else tokens.input_tokens
-    made = tokens.completion_tokens if tokens.completion_tokens is not None else tokens.output_tokens
-    usage = Usage(given, made, tokens.total_tokens)
-    return usage or None
-
-
-def failed(step: Skim) -> bool:
-    """Whether a step itself says that it failed."""
-    if step.step_type == POLICY or step.error is not None:
-        return True
-    return step.status is not None and status_of(step.status) is Status.ERROR
-
-
-def tally_of(record: Record, header: Header) -> Tally:
-    """What the steps add up to: the same as counting their spans one by one, without making them.
-
-    How many bytes steps of unknown types have is only told of a record that knows its `places`.
-    """
-    steps = record.steps
-    violations = llm_calls = tool_calls = 0
-    tools, models = set(), set()
-    for step in steps:
-        kind = step.step_type
-        if kind == "llm_call":
-            llm_calls += 1
-            models.add(step.model)
-        elif kind == "tool_call":
-            tool_calls += 1
-            tools.add(step.tool_name or kind)
-        elif kind == POLICY:
-            violations += 1
-    errors = [place for place, step in enumerate(steps) if step.error is not None or step.status is not None]
-    if errors or violations or record.facts.error is not None:
-        broken = failing_step(record.facts, steps)
-        errors = [place for place, step in enumerate(steps) if place == broken or failed(step)]
-    tally = Tally(
-        steps=len(steps) - violations,
-        spans=len(steps),
-        llm_calls=llm_calls,
-        tool_calls=tool_calls,
-        errors=len(errors),
-        ends_in_error=bool(errors) and errors[-1] == len(steps) - 1,
-        problems=len(record.problems),
-        tools=kept(tools),
-        models=kept(filter(None, models)),
+def run_body(trace: Trace, tally: Tally) -> RunBody:
+    """What the trace says about the run as a whole: input and output, limits, totals recounted."""
+    fields, calls = trace.fields, [step for step in trace.steps if isinstance(step, ModelCall)]
+    first = messages_in(plain(calls[0].input_data)) if calls else ()
+    last = messages_in(plain(calls[-1].input_data)) if calls else ()
+    answers = messages_out(plain(calls[-1].output_data)) if calls else ()
+    return RunBody(
+        input=fields.get("input"),
+        output=fields.get("output"),
+        error=None if trace.facts.error is None else error_of(trace.facts.error),
+        limits=_limits(mapping(fields.get("policy")), trace.steps, tally),
+        totals=tuple(_totals(mapping(fields.get("totals")), tally)),
+        system_prompt=_said(first, "system", "developer") or None,
+        last_user=_said(reversed(last), "user") or None,
+        last_assistant=_said((*answers, *reversed(last)), "assistant") or None,
+        attributes=trace.attributes,
     )
-    if llm_calls + tool_calls + violations < len(steps):
-        _count_unknown(tally, record)
-    if header.error is None:
-        tally.first_error = _first_error(steps, errors)
-    stated = header.usage
-    if stated is None or None in (stated.input_tokens, stated.output_tokens, stated.total_tokens):
-        tally.usage = sum((usage for step in steps if (usage := usage_of(step))), NO_USAGE)
-    if header.started_at is None or header.duration_ms is None:
-        _time(tally, steps)
-    return tally
 
 
-def _count_unknown(tally: Tally, record: Record) -> None:
-    unknown = [place for place, step in enumerate(record.steps) if operation_of(step) is Operation.UNKNOWN]
-    tally.unknown = dict(Counter(name_of(record.steps[place])[:NAME_LENGTH] for place in unknown))
-    tally.unread = sum(one.size for place in unknown for one in record.places[place]) if record.places else 0
+def _totals(declared: dict[str, Any], tally: Tally) -> Iterator[Total]:
+    usage = tally.usage
+    counted = {
+        "step_count": tally.steps,
+        "llm_calls": tally.llm_calls,
+        "tool_calls": tally.tool_calls,
+        "total_tokens": usage.total_tokens,
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+    }
+    for name, count in counted.items():
+        if name in declared:
+            value = whole(declared[name])
+            yield Total(name, number(declared[name]) if value is None else value, count)
 
 
-def _first_error(steps: list[Skim], errors: list[int]) -> FirstError | None:
-    """The first step that failed; one without words gives way to the next that has some."""
-    found = None
-    for place in errors:
-        error = own_error(steps[place])
-        if found is None or (found.message == "" and error is not None):
-            found = FirstError(error.message if error else "", error.type if error else None, *_named(steps, place))
-    return found
+def _limits(policy: dict[str, Any], steps: Sequence[Step], tally: Tally) -> tuple[Limit, ...]:
+    """The configured limits with how far the run came, and the violated one with what the record says of it."""
+    calls = (step for step in steps if isinstance(step, ModelCall | ToolCall))
+    repeats = Counter(step.input_hash for step in calls if step.input_hash)
+    total = tally.usage.total_tokens
+    reached = {
+        "max_steps": float(tally.steps),
+        "max_tokens": None if total is None else float(total),
+        "max_repeat_hashes": float(max(repeats.values(), default=0)),
+    }
+    config = mapping(policy.get("config"))
+    limits = {n: Limit(n, number(value), reached.get(n)) for n, value in config.items() if value is not None}
+    violation = mapping(policy.get("violation"))
+    if violation:
+        name = string(violation.get("policy_name")) or "policy"
+        limits[name] = _violated(violation, limits.get(name, Limit(name, None, reached.get(name))))
+    return tuple(limits.values())
 
 
-def _time(tally: Tally, steps: list[Skim]) -> None:
-    for step in steps:
-        start = moment(step.timestamp)
-        if start is not None:
-            end = start + max(0.0, number(step.duration_ms) or 0.0) / 1000
-            tally.first_start = start if tally.first_start is None else min(start, tally.first_start)
-            tally.last_end = end if tally.last_end is None else max(end, tally.last_end)
-
-
-def own_error(step: Skim) -> Error | None:
-    """The error that a step itself holds; a violated policy is one."""
-    if step.step_type == POLICY:
-        return Error(step.message or "", step.policy_name)
-    return None if step.error is None else error_of(step.error)
-
-
-def first_prompt(header: Header, steps: list[Skim]) -> Header:
-    """The header with the first thing that a user said to a model, where the run's input holds no text."""
-    call = None if header.prompt else next((step for step in steps if step.step_type == "llm_call"), None)
-    if call is None:
-        return header
-    messages = messages_in(value_of(call.input_data))
-    text = next((text for one in messages if one.role == "user" and (text := message_text(one))), "")
-    return msgspec.structs.replace(header, prompt=text[:_TEXT]) if text else header
+def _violated(violation: dict[str, Any], known: Limit) -> Limit:
+    """A limit with the numbers that the violation states, ``{current, limit}`` or ``{hash, count, limit}``."""
+    details = mapping(violation.get("details"))
+    limit, current, count = (number(details.get(name)) for name in ("limit", "current", "count"))
+    current = count if current is None else current
+    return Limit(
+        known.name,
+        known.limit if limit is None else limit,
+        known.current if current is None else current,
+        True,
+        as_text(violation.get("message")),
+        violation.get("details"),
+    )

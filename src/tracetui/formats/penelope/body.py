@@ -1,4 +1,4 @@
-"""Everything that a Penelope result says about one turn or call."""
+"""Everything that a Penelope result says about one turn or call, from the record as it is written."""
 
 from __future__ import annotations
 
@@ -7,13 +7,16 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.penelope.fields import decoded, rendered, same
-from tracetui.formats.penelope.spans import ARGUMENTS, At, first_of, function_of
-from tracetui.formats.penelope.turns import Execution, Turn, rest_of
+from tracetui.formats.document import Record
+from tracetui.formats.penelope.records import decoded, rendered, same
+from tracetui.formats.penelope.turns import ARGUMENTS, At, Call, Turn, first_of, function_of
 from tracetui.formats.scalars import mapping, sequence, string, without
+from tracetui.formats.schema import plain
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
 
 _RESULTS: Final = ("output", "result", "response")
+_FLAT: Final = ("reasoning", "assistant_message", "tool_message")
+"""Fields of a flat turn that are one call together."""
 
 
 def body_of(at: At) -> Body:
@@ -22,45 +25,66 @@ def body_of(at: At) -> Body:
         raise FormatError("this span comes from another format")
     if at.target_tool is not None:
         return _target_body(at.turn, at.target_tool)
-    if at.execution is not None:
-        return _call_body(at.turn, at.turn.calls[at.execution])
+    if at.call is not None:
+        return _call_body(at.turn, at.turn.calls[at.call])
     return _turn_body(at.turn)
+
+
+def _fields(record: Record | None) -> dict[str, Any]:
+    return {} if record is None else mapping(plain(record.raw))
 
 
 def _turn_body(turn: Turn) -> Body:
     """The turn as a conversation: Penelope is its user, the target its assistant, as its own metrics have it."""
-    thought, said, heard = string(turn.line.get("penelope_reasoning")), turn.said, turn.heard
+    line, said, heard = _fields(turn.summary), turn.said, turn.heard
+    thought = string(line.get("penelope_reasoning"))
     parts: list[Part] = [Reasoning(thought)] if thought else []
     parts += [Text(said)] if said else []
-    attributes = rest_of(turn)
-    consumed = [
-        key for key in ("penelope_message", "penelope_reasoning", "target_response") if string(turn.line.get(key))
-    ]
-    if sequence(turn.line.get("tool_calls")):
+    attributes = _rest(turn, _fields(turn.history))
+    consumed = [key for key in ("penelope_message", "penelope_reasoning", "target_response") if string(line.get(key))]
+    if sequence(line.get("tool_calls")):
         consumed.append("tool_calls")
-    if same(turn.line.get("turn"), attributes.get("turn_number")):
+    if same(line.get("turn"), attributes.get("turn_number")):
         consumed.append("turn")
-    for key, value in without(turn.line, *consumed).items():
+    for key, value in without(line, *consumed).items():
         known = key in attributes and not same(attributes[key], value)
         attributes[f"conversation_summary.{key}" if known else key] = value
+    record = turn.history or turn.summary
     return Body(
         input=said,
         output=heard,
         input_messages=(Message("user", tuple(parts), name="penelope"),) if parts else (),
         output_messages=(Message("assistant", (Text(heard),), name="target"),) if heard else (),
         attributes=attributes,
-        raw=_turn_raw(turn),
+        raw=b"" if record is None else bytes(record.raw),
     )
 
 
-def _turn_raw(turn: Turn) -> bytes:
-    """The record in the history, else the one in the summary."""
-    record = turn.history or turn.summary
-    return b"" if record is None else record.raw or rendered(record.value)
+def _rest(turn: Turn, record: dict[str, Any]) -> dict[str, Any]:
+    """Everything that the history says about a turn itself, its calls left out."""
+    if turn.calls and not turn.calls[0].path:
+        record = without(record, *_FLAT)
+    rest = without(record, "executions", "target_interaction")
+    executions, target = record.get("executions"), record.get("target_interaction")
+    if "executions" in record and not isinstance(executions, list):
+        rest["executions"] = executions
+    rest.update((f"executions[{i}]", item) for i, item in enumerate(sequence(executions)) if not isinstance(item, dict))
+    if "target_interaction" in record and not any(same(target, _at(record, call.path)) for call in turn.calls):
+        rest["target_interaction"] = target
+    return rest
 
 
-def _call_body(turn: Turn, call: Execution) -> Body:
-    record, attributes = call.record, without(call.record, "reasoning", "assistant_message", "tool_message")
+def _at(value: Any, path: tuple[str | int, ...]) -> Any:
+    for step in path:
+        value = value[step]
+    return value
+
+
+def _call_body(turn: Turn, call: Call) -> Body:
+    record: dict[str, Any] = _at(_fields(turn.history), call.path)
+    if not call.path:
+        record = {name: record[name] for name in _FLAT if name in record}
+    attributes = without(record, *_FLAT)
     parts: list[Part] = []
     thought = string(record.get("reasoning"))
     if thought is not None:
@@ -70,14 +94,13 @@ def _call_body(turn: Turn, call: Execution) -> Body:
     asked = _assistant(record.get("assistant_message"), parts, thought, attributes)
     if any(isinstance(part, ToolCall) and part.name == attributes.get("tool_name") for part in parts):
         del attributes["tool_name"]  # the call says it
-    answered = _tool(record.get("tool_message"), call, attributes)
     return Body(
         input=call.arguments,
         output=call.output,
         input_messages=asked,
-        output_messages=answered,
+        output_messages=_tool(record.get("tool_message"), call, attributes),
         attributes=attributes,
-        raw=_call_raw(turn, call),
+        raw=_slice(turn.history, call.path, record),
     )
 
 
@@ -117,42 +140,36 @@ def _call_part(item: Any, parts: list[Part]) -> dict[str, Any]:
     return {**rest, "function": more} if more else rest
 
 
-def _tool(message: Any, call: Execution, attributes: dict[str, Any]) -> tuple[Message, ...]:
+def _tool(message: Any, call: Call, attributes: dict[str, Any]) -> tuple[Message, ...]:
     """The tool's answer as a message; what fits no part goes to `attributes`."""
     if message is None:
         return ()
     fields = mapping(message)
     kept = {key: string(fields.get(key)) for key in ("role", "tool_call_id", "name")}
     rest = without(fields, "content", *(key for key, value in kept.items() if value is not None))
-    if rest:
-        attributes["tool_message"] = rest
+    if rest or not call.answered:
+        attributes["tool_message"] = rest or message
     failed = None if call.success is None else not call.success
     result = ToolResult(kept["tool_call_id"], call.answer, failed, kept["name"])
     return (Message(kept["role"] or "tool", (result,)),)
 
 
-def _call_raw(turn: Turn, call: Execution) -> bytes:
-    """The bytes of the execution within those of its turn; of a flat turn all of it."""
-    return _slice(turn.history.raw if turn.history else b"", call.path, call.record)
-
-
-def _slice(raw: bytes, path: tuple[str | int, ...], value: Any) -> bytes:
-    """The bytes at `path` in a JSON value, exactly as they stand there; a rendering of `value` where that cannot be."""
+def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> bytes:
+    """The bytes at `path` in a record, exactly as they are there; a rendering of `value` where that cannot be."""
+    raw: Any = record.raw if record else msgspec.Raw(b"")
     try:
-        for step in path if raw else ():
-            if isinstance(step, str):
-                raw = bytes(msgspec.json.decode(raw, type=dict[str, msgspec.Raw])[step])
-            else:
-                raw = bytes(msgspec.json.decode(raw, type=list[msgspec.Raw])[step])
+        for step in path:
+            kind: Any = dict[str, msgspec.Raw] if isinstance(step, str) else list[msgspec.Raw]
+            raw = msgspec.json.decode(raw, type=kind)[step]
     except (ValueError, RecursionError):  # nested too deeply
-        raw = b""
-    return raw or rendered(value)
+        return rendered(value)
+    return bytes(raw) or rendered(value)
 
 
 def _target_body(turn: Turn, place: int) -> Body:
-    """A call that the target made."""
+    """A call that the target made; its bytes are in the summary, unless only the text of an answer holds it."""
     item = turn.target_tools[place]
-    call = function_of(mapping(item))
+    call = function_of(item)
     shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
     attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
     function = mapping(item).get("function")
@@ -163,12 +180,5 @@ def _target_body(turn: Turn, place: int) -> Body:
         input=first_of(call, ARGUMENTS),
         output=first_of(call, _RESULTS),
         attributes=attributes,
-        raw=_target_raw(turn, place),
+        raw=_slice(turn.summary, ("tool_calls", place), item) if turn.line.tool_calls else rendered(item),
     )
-
-
-def _target_raw(turn: Turn, place: int) -> bytes:
-    """The bytes in the summary; a rendering where the call is known only from the text of an answer."""
-    listed = turn.summary is not None and bool(sequence(turn.line.get("tool_calls")))
-    raw = turn.summary.raw if turn.summary and listed else b""
-    return _slice(raw, ("tool_calls", place), turn.target_tools[place])

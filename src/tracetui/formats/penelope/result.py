@@ -1,55 +1,83 @@
-"""A Penelope result's fields under one name each, and the header of its run. Nothing here needs the turns."""
+"""A Penelope result as a run: its header, what it says as a whole, and its totals recounted."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import PurePath
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+import msgspec
+
+from tracetui.formats.document import Outline
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import source_in, tags_in
-from tracetui.formats.penelope.fields import boolean, merged, milliseconds, moment, number, whole
-from tracetui.formats.scalars import mapping, sequence, string
-from tracetui.model import PREVIEW, FirstError, Header, Status, StatusSource, Usage, status_of
+from tracetui.formats.penelope.records import (
+    RESULT,
+    TURNS,
+    Configuration,
+    Evaluation,
+    Findings,
+    Judged,
+    Model,
+    Spent,
+    Stats,
+    Target,
+    milliseconds,
+    same,
+)
+from tracetui.formats.penelope.turns import Turn
+from tracetui.formats.scalars import boolean, mapping, number, sequence, string, without, zoned
+from tracetui.model import (
+    PREVIEW,
+    Criterion,
+    Error,
+    FirstError,
+    Header,
+    Limit,
+    Metric,
+    RunBody,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+    status_of,
+)
 from tracetui.model.status import plain_word
 
-TURNS: Final = ("history", "conversation_summary")
 GENERIC: Final = ("test_result", "trace", "execution_trace")
 """File stems that name no run: the folder does."""
 TURN_LIMIT: Final = ("max_turns", "max_iterations")
 """Words of a test that used all its turns, today's and the early one."""
 _HOLLOW: Final = re.compile(r"[✓✗] Test \w+$|(Test c|C)ompleted in \d+ turn\(s\)$|Confidence: |Failed criteria: ")
 """Findings of Penelope's own making that only repeat other fields: the status, the number of turns …"""
-_USAGE: Final = (
-    ("input_tokens", ("input_tokens", "prompt_tokens")),
-    ("output_tokens", ("output_tokens", "completion_tokens")),
-    ("total_tokens", ("total_tokens",)),
-)
+_DIGITS: Final = re.compile(r"\d{1,9}")
+_T = TypeVar("_T", bound=msgspec.Struct)
+_LABELS: Final = ("tags", "source", "source_uri", "source_type", "origin", "framework")
 
 
-class Result:
-    """The fields of a result under one name each, whichever dialect wrote it."""
+class Test:
+    """A result's fields under one name each, whichever dialect wrote it. `turns` is None while they were not read."""
 
-    def __init__(self, root: dict[str, Any]) -> None:
-        self.root = root
-        self.config = merged(root.get("config"), root.get("test_configuration"))
-        self.stats = merged(root.get("stats"), root.get("execution_stats"))
-        evaluation = mapping(root.get("goal_evaluation"))
-        self.evaluation = merged(evaluation.get("details"), evaluation)
-        """The goal evaluation; early ones keep most of it under ``details``."""
-        self.word = string(root.get("status")) or None
-        self.criteria = [item for item in sequence(self.evaluation.get("criteria_evaluations")) if is_criterion(item)]
-        self.achieved = next(
-            (
-                found
-                for found in (
-                    boolean(root.get("goal_achieved")),
-                    boolean(self.evaluation.get("is_successful")),
-                    boolean(self.evaluation.get("all_criteria_met")),
-                )
-                if found is not None
-            ),
-            None,
-        )
+    def __init__(self, outline: Outline) -> None:
+        self.outline = outline
+        self.turns: Sequence[Turn] | None = None
+        self.result = result = outline.record(RESULT, *TURNS)
+        self.config = merged(Configuration, result.test_configuration, result.config)
+        self.stats = merged(Stats, result.execution_stats, result.stats)
+        self.model = (result.model_info or Model()).model_name or self.config.model_name or None
+        self.word = result.status or None
+        evaluation = result.goal_evaluation or Evaluation()
+        self.evaluation = merged(Findings, evaluation, evaluation.details)  # early ones keep most of it there
+        self.criteria: list[Judged] = []
+        for i, item in enumerate(self.evaluation.criteria_evaluations or ()):
+            if item is None or item.criterion is None:
+                outline.note(f"goal_evaluation.criteria_evaluations[{i}]", "not a criterion")
+            else:
+                self.criteria.append(item)
+        verdicts = (result.goal_achieved, self.evaluation.is_successful, self.evaluation.all_criteria_met)
+        self.achieved = next((verdict for verdict in verdicts if verdict is not None), None)
 
     @property
     def status(self) -> Status | None:
@@ -69,138 +97,230 @@ class Result:
         """False for a test that broke down before anything was judged: that its goal is not met is no finding then."""
         if plain_word(self.word or "") != "error":
             return True
-        return bool(self.evaluation) and self.has_turns
+        return self.evaluation != Findings() and self.has_turns
 
     @property
     def has_turns(self) -> bool:
         """Whether there is any turn, readable or not."""
-        return any(sequence(self.root.get(name)) for name in TURNS)
+        return any(self.outline.items(name) for name in TURNS)
+
+    @property
+    def met(self) -> tuple[int | float | None, int | float | None]:
+        """Criteria met and in all: counted, else as the evaluation declares them."""
+        if self.criteria:
+            return sum(item.met is True for item in self.criteria), len(self.criteria)
+        return self.evaluation.criteria_met, self.evaluation.criteria_total
 
     @property
     def times(self) -> tuple[float | None, str | None, float | None]:
-        """Start, zone and milliseconds."""
-        start, zone = moment(self.root.get("start_time"))
-        end, _ = moment(self.root.get("end_time"))
+        """Start, zone and milliseconds. The documented dialect has no start: it is that of the first turn."""
+        start, zone = zoned(self.result.start_time)
+        end, _ = zoned(self.result.end_time)
         if start is not None and end is not None and end >= start:
             return start, zone, round((end - start) * 1000, 3)  # microseconds are what is written
-        return start, zone, milliseconds(self.stats.get("execution_time_seconds"))
+        if start is None:
+            found = [one for one in (turn.started_at for turn in self.turns or ()) if one[0] is not None]
+            start, zone = min(found, key=lambda one: one[0] or 0.0, default=(None, None))
+        return start, zone, milliseconds(self.stats.execution_time_seconds)
 
 
-def is_criterion(item: Any) -> bool:
-    """Whether this can be shown as a criterion."""
-    return isinstance(item, dict) and isinstance(item.get("criterion"), str)
+def merged(kind: type[_T], *records: msgspec.Struct | None) -> _T:
+    """Records as one: each field as the first of them says it."""
+    found = kind()
+    for record in reversed(records):
+        for name in kind.__struct_fields__ if record is not None else ():
+            if (value := getattr(record, name)) is not None:
+                setattr(found, name, value)
+    return found
 
 
-def header_of(result: Result, path: str, *, call_failed: bool | None, last_failed: bool | None) -> Header:
-    """The header; `call_failed` and `last_failed` are None while the turns were not read."""
-    started, zone, duration = result.times
-    model = _model(result)
+# ---- the header
+
+
+def header_of(test: Test, path: str) -> Header:
+    """The header, as far as the turns were read."""
+    result, status = test.result, test.status
+    started, zone, duration = test.times
+    labels = {name: getattr(result, name) for name in _LABELS}
     return Header(
-        id=_id(result, path),
-        name=string(mapping(result.root.get("target_info")).get("target_id")) or model or "penelope",
+        id=_id(result.test_id, PurePath(path)),
+        name=(result.target_info or Target()).target_id or test.model or "penelope",
         agent="penelope",
-        model=model,
-        status=result.status,
-        status_word=result.word,
-        status_source=None if result.status is None else _source(result),
-        ended=result.ended,
+        model=test.model,
+        status=status,
+        status_word=test.word,
+        status_source=None if status is None else StatusSource.DERIVED if test.word is None else StatusSource.EXPLICIT,
+        ended=test.ended,
         started_at=started,
         time_zone=zone,
         duration_ms=duration,
-        usage=_usage(result),
-        error=_cause(result, call_failed, last_failed),
-        prompt=(string(result.config.get("goal")) or "")[:PREVIEW],
-        outcome=_outcome(result),
-        tags=tags_in(result.root, result.root.get("metadata")),
-        source=source_in(result.root, result.root.get("metadata")),
+        usage=_usage(test),
+        error=_cause(test),
+        prompt=(test.config.goal or "")[:PREVIEW],
+        outcome=_outcome(test),
+        tags=tags_in(labels, result.metadata),
+        source=source_in(labels, result.metadata),
+        fields=() if test.turns is None else unknown_fields(test.outline.unknown),
     )
 
 
-def _source(result: Result) -> StatusSource:
-    return StatusSource.DERIVED if result.word is None else StatusSource.EXPLICIT
-
-
-def _model(result: Result) -> str | None:
-    info = mapping(result.root.get("model_info"))
-    return string(info.get("model_name")) or string(result.config.get("model_name")) or None
-
-
-def _id(result: Result, path: str) -> str:
+def _id(own: Any, path: PurePath) -> str:
     """``test_id``; today's results have none: the file's stem, or its folder where the stem is a generic one."""
-    own = result.root.get("test_id")
-    if isinstance(own, str) and own:
-        return own
-    if number(own) is not None:
+    if (isinstance(own, str) and own) or number(own) is not None:
         return str(own)
-    place = PurePath(path)
-    return (place.parent.name if place.stem in GENERIC else "") or place.stem
+    return (path.parent.name if path.stem in GENERIC else "") or path.stem
 
 
-def _usage(result: Result) -> Usage | None:
-    """Tokens of ``stats``, or of ``token_usage`` (today a note that says there are none)."""
-    spent = merged(result.stats.get("token_usage"), result.stats)
-    found = {
-        name: next((n for n in (whole(spent.get(key)) for key in keys) if n is not None), None) for name, keys in _USAGE
-    }
-    usage = Usage(**found)
-    return usage if usage else None
+def _usage(test: Test) -> Usage | None:
+    spent = merged(Spent, test.stats, test.stats.token_usage)
+    given = spent.prompt_tokens if spent.input_tokens is None else spent.input_tokens
+    made = spent.completion_tokens if spent.output_tokens is None else spent.output_tokens
+    return Usage(given, made, spent.total_tokens) or None
 
 
-def counts_of(result: Result) -> tuple[int | None, int | None]:
-    """Criteria met and in all: counted, else as the evaluation declares them."""
-    if result.criteria:
-        return sum(item.get("met") is True for item in result.criteria), len(result.criteria)
-    return whole(result.evaluation.get("criteria_met")), whole(result.evaluation.get("criteria_total"))
-
-
-def _outcome(result: Result) -> str:
-    if result.achieved is None or not result.ended or not result.is_judged:
+def _outcome(test: Test) -> str:
+    if test.achieved is None or not test.ended or not test.is_judged:
         return ""
-    met, total = counts_of(result)
-    score = number(result.evaluation.get("score"))
-    words = "goal met" if result.achieved else "goal not met"
-    counts = f" {met}/{total}" if met is not None and total is not None else ""
+    (met, total), score = test.met, test.evaluation.score
+    words = "goal met" if test.achieved else "goal not met"
+    counts = f" {met}/{total}" if isinstance(met, int) and isinstance(total, int) else ""
     return words + counts + (f" · {score:.2f}" if score is not None and abs(score) < 1e6 else "")
 
 
-def _cause(result: Result, call_failed: bool | None, last_failed: bool | None) -> FirstError | None:
+def _cause(test: Test) -> FirstError | None:
     """Why the run failed, where the result itself says so; None leaves it to the first failed call.
 
     A judged failure is the criterion that was not met, whatever calls failed on the way. An error is the call that
     failed. A timeout or a turn limit is the call only if the run ended on it.
     """
-    if result.status is not Status.ERROR:
+    if test.status is not Status.ERROR:
         return None
-    word = plain_word(result.word or "failure")
-    if word == "failure" and (unmet := _unmet(result)):
+    word, unmet = plain_word(test.word or "failure"), _unmet(test)
+    if word == "failure" and unmet is not None:
         return unmet
-    if not result.is_judged and (call_failed is False or not result.has_turns):
-        return _end(result)
-    blamed = last_failed if word in ("timeout", *TURN_LIMIT) else call_failed
-    return (_unmet(result) or _end(result)) if blamed is False else None
+    failures = None if test.turns is None else [failed for turn in test.turns for failed in turn.failures]
+    failed = failures is None or any(failures)
+    if not test.is_judged and (not failed or not test.has_turns):
+        return _end(test)
+    if word in ("timeout", *TURN_LIMIT):
+        failed = failures is None or (bool(failures) and failures[-1])
+    return None if failed else unmet or _end(test)
 
 
-def _unmet(result: Result) -> FirstError | None:
-    for item in result.criteria:
-        if item.get("met") is False:
-            evidence = string(item.get("evidence"))
-            return FirstError(f"{item['criterion']}: {evidence}" if evidence else item["criterion"], "goal not met")
-    return None
+def _unmet(test: Test) -> FirstError | None:
+    item = next((item for item in test.criteria if item.met is False), None)
+    if item is None:
+        return None
+    return FirstError(f"{item.criterion}: {item.evidence}" if item.evidence else str(item.criterion), "goal not met")
 
 
-def _end(result: Result) -> FirstError:
+def _end(test: Test) -> FirstError:
     """The end reason: that of the evaluation, else what was found, else how far it came."""
-    reason = string(result.evaluation.get("reason"))
-    if reason and result.is_judged:
-        return FirstError(reason, "goal not met")
-    findings = [item for item in sequence(result.root.get("findings")) if isinstance(item, str) and item]
+    if test.evaluation.reason and test.is_judged:
+        return FirstError(test.evaluation.reason, "goal not met")
+    findings = [item for item in test.result.findings or () if isinstance(item, str) and item]
     telling = [item for item in findings if not _HOLLOW.match(item)]
-    word = (result.word or "goal not met") if result.is_judged else None  # that it is an error goes without saying
-    used, limit = whole(result.root.get("turns_used")), whole(result.config.get("max_turns"))
+    word = (test.word or "goal not met") if test.is_judged else None  # that it is an error goes without saying
+    used, limit = test.result.turns_used, test.config.max_turns
     if telling:
         return FirstError("; ".join(telling), word)
-    if reason:
-        return FirstError(reason, word)
-    if used is not None and limit is not None:
+    if test.evaluation.reason:
+        return FirstError(test.evaluation.reason, word)
+    if isinstance(used, int) and isinstance(limit, int):
         return FirstError(f"ended after {used} of {limit} turns", word)
-    return FirstError(findings[0] if findings else result.word or "goal not met", word)
+    return FirstError(findings[0] if findings else test.word or "goal not met", word)
+
+
+# ---- the run as a whole
+
+
+def run_body(test: Test, error: FirstError | None) -> RunBody:
+    """Everything about the run, and what could not be read as turns."""
+    fields = test.outline.values(*TURNS) | test.outline.rest
+    turns, findings, metrics = test.turns or (), fields.get("findings"), fields.get("metrics")
+    texts = isinstance(findings, list) and all(isinstance(item, str) for item in findings)
+    attributes = without(fields, *(["findings"] if texts else []), *(["metrics"] if isinstance(metrics, dict) else []))
+    criteria = tuple(map(_criterion, test.criteria))
+    evaluation = attributes.pop("goal_evaluation", {})
+    if isinstance(evaluation, dict):  # what has no place below
+        shown = ["reason"] if isinstance(evaluation.get("reason"), str) else []
+        listed = evaluation.get("criteria_evaluations")
+        if isinstance(listed, list) and len(listed) == len(criteria) and all(map(_says_all, criteria, listed)):
+            shown.append("criteria_evaluations")
+        evaluation = without(evaluation, *shown)
+    if evaluation != {}:
+        attributes["goal_evaluation"] = evaluation
+    used = len(turns) if test.result.turns_used is None else test.result.turns_used
+    limit = Limit("turns", test.config.max_turns, used, plain_word(test.word or "") in TURN_LIMIT)
+    return RunBody(
+        error=None if error is None else Error(error.message, error.type),
+        goal=test.config.goal,
+        reason=test.evaluation.reason,
+        criteria=criteria,
+        metrics=tuple(_metric(name, value) for name, value in mapping(metrics).items()),
+        findings=tuple(item for item in sequence(findings) if isinstance(item, str)),
+        limits=() if test.config.max_turns is None else (limit,),
+        totals=tuple(_totals(test, turns, mapping(metrics))),
+        last_user=next((turn.said for turn in reversed(turns) if turn.said), None),
+        last_assistant=next((turn.heard for turn in reversed(turns) if turn.heard), None),
+        attributes=attributes,
+    )
+
+
+def _criterion(item: Judged) -> Criterion:
+    turns = (int(one) if isinstance(one, str) and _DIGITS.fullmatch(one) else one for one in item.relevant_turns or ())
+    steps = tuple(turn for turn in turns if isinstance(turn, int) and not isinstance(turn, bool))
+    return Criterion(item.criterion or "", item.met, item.evidence or "", steps)
+
+
+def _says_all(one: Criterion, item: Any) -> bool:
+    """Whether the criterion holds everything that `item` says."""
+    shown = {"criterion": one.text, "met": one.met, "evidence": one.evidence, "relevant_turns": [*one.steps]}
+    return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
+
+
+def _metric(name: str, value: Any) -> Metric:
+    if not isinstance(value, dict):
+        score = _number(value)
+        return Metric(name, score, details=value if score is None else None)
+    score, threshold = _number(value.get("score")), _number(value.get("threshold"))
+    passed, reason = boolean(value.get("is_successful")), string(value.get("reason"))
+    typed = {"score": score, "threshold": threshold, "is_successful": passed, "reason": reason}
+    details = without(value, *(key for key, found in typed.items() if found is not None))
+    return Metric(name, score, threshold, passed, reason or "", details or None)
+
+
+def _number(value: Any) -> Any:
+    """`value` if it is a finite number, whole if it was."""
+    return value if number(value) is not None else None
+
+
+def _totals(test: Test, turns: Sequence[Turn], metrics: dict[str, Any]) -> Iterator[Total]:
+    """What the result declares, recounted: turns, criteria, interactions and the calls of each tool."""
+    yield from _total("turns_used", test.result.turns_used, len(turns))
+    yield from _total("total_turns", test.stats.total_turns, len(turns))
+    yield from _total("successful_interactions", test.stats.successful_interactions, sum(map(_good, turns)))
+    if test.criteria:
+        met = dict(zip(("criteria_met", "criteria_total"), test.met, strict=True))
+        for name, counted in met.items():
+            yield from _total(name, getattr(test.evaluation, name), counted)
+        for metric, value in metrics.items():
+            for name, counted in met.items():
+                yield from _total(f"{metric} {name}", mapping(value).get(name), counted)
+    calls = Counter((call.name, call.success) for turn in turns for call in turn.calls)
+    for tool, declared in mapping(test.stats.tool_usage).items():
+        good, bad, open_ = (calls[tool, success] for success in (True, False, None))
+        counts = {"total_calls": good + bad + open_, "successful_calls": good, "failed_calls": bad}
+        for name, counted in counts.items():
+            yield from _total(f"{tool} {name}", mapping(declared).get(name), counted)
+
+
+def _total(name: str, declared: Any, counted: Any) -> Iterator[Total]:
+    if _number(declared) is not None:
+        yield Total(name, declared, counted)
+
+
+def _good(turn: Turn) -> bool:
+    if turn.target_call is not None and turn.target_call.success is not None:
+        return turn.target_call.success
+    return turn.line.success is True

@@ -1,9 +1,9 @@
-"""The list stage: what a v1 record says of its run, from its head and tail.
+"""A v1 record from its two ends: what it says of its run, and its first steps.
 
 Upstream writes the header, then ``steps``, then input, output, error and extensions; its document shows those before
 the steps. Only where exactly that is found is it used; everything else (other orders, names that are not known) is left
-to the typed decode of the whole file. One thing is not seen here, and corrected by the deep pass: a key that stands
-there twice, the second time between the steps and another array that ends far from the end of the file.
+to reading the whole file. One thing is not seen here, and corrected by the deep pass: a key that is there twice, the
+second time between the steps and another array that ends far from the end of the file.
 """
 
 from __future__ import annotations
@@ -14,7 +14,19 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.formats.paprika.record import Agent, Execution, Facts, Place, Policy, Record, Skim, Totals, places_of
+from tracetui.formats.document import Outline
+from tracetui.formats.fields import keys_of
+from tracetui.formats.paprika.records import (
+    STEP,
+    Agent,
+    Execution,
+    ExecutionRecord,
+    Place,
+    Policy,
+    Totals,
+    Trace,
+    places_of,
+)
 from tracetui.sources.base import File
 
 _STEPS: Final = b'"steps":'
@@ -28,14 +40,14 @@ _TRIES: Final = 8
 _UNSET: Final = msgspec.UNSET
 
 
-class _Head(Facts, kw_only=True):
+class _Head(ExecutionRecord, kw_only=True):
     """The object up to its steps. All of these must be in it: a name that is not might come later."""
 
     schema_version: Any
     record_id: str | None
     parent_record_id: str | None
     replay_of: str | None
-    agent: Agent | None
+    agent: Agent | str | None
     execution: Execution | None
     policy: Policy | None
     totals: Totals | None
@@ -54,16 +66,13 @@ class _Tail(msgspec.Struct, forbid_unknown_fields=True):
 
 
 _HEAD: Final = msgspec.json.Decoder(_Head)
-_SKIMS: Final = msgspec.json.Decoder(list[Skim])
-_RAWS: Final = msgspec.json.Decoder(list[msgspec.Raw])
 _TAIL: Final = msgspec.json.Decoder(_Tail)
-_OBJECT: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
 
 
 class Start(NamedTuple):
     """What stands before the steps, and the byte at which they begin."""
 
-    facts: Facts
+    facts: ExecutionRecord
     cut: int
 
 
@@ -81,7 +90,7 @@ def start_of(file: File) -> Start | None:
         return None
 
 
-def quick_facts(file: File, start: Start) -> Facts | None:
+def quick_facts(file: File, start: Start) -> ExecutionRecord | None:
     """What a v1 record says of its run, from both ends of the file; None where they do not tell."""
     tail = _tail(file, start.cut)
     if tail is None:
@@ -100,8 +109,8 @@ def quick_facts(file: File, start: Start) -> Facts | None:
     return facts
 
 
-def first_steps(file: File) -> Record | None:
-    """A huge record as far as its first steps tell, and its two ends; None where they do not.
+def first_steps(file: File) -> tuple[Trace, list[Place]] | None:
+    """A huge record as far as its first steps tell, and where they are; None where its two ends do not.
 
     Only for records written with an indent of two, as upstream does: there the end of a step shows.
     """
@@ -110,16 +119,14 @@ def first_steps(file: File) -> Record | None:
     if start is None or facts is None:
         return None
     data = file.read(start.cut, _FIRST)
-    begin, end = data.find(b"[") + 1, data.rfind(_STEP_END)
-    steps = b"[" + data[begin : end + len(_STEP_END) - 1] + b"]"
-    try:
-        record = Record(facts, _SKIMS.decode(steps))
-        places = places_of(steps, _RAWS.decode(steps))
-    except (ValueError, RecursionError):
+    begin, end = data.find(b"["), data.rfind(_STEP_END)
+    if begin < 0 or end < begin:
         return None
-    before = start.cut + begin - 1
-    record.places = [(Place(place.offset + before, place.size),) for place in places]
-    return record
+    data = data[begin : end + len(_STEP_END) - 1] + b"]"
+    records = list(Outline(b'{"steps":' + data + b"}", file.path).records("steps", STEP))
+    raws = [one.raw for one in records]
+    trace = Trace(facts, [one.value for one in records], records=raws, groups=[(i,) for i in range(len(raws))])
+    return trace, places_of(data, raws, start.cut + begin)
 
 
 def _tail(file: File, cut: int) -> _Tail | None:
@@ -154,7 +161,7 @@ def _last(data: bytes) -> _Tail | None:
 
 def _is_object(data: bytes) -> bool:
     try:
-        _OBJECT.decode(data)
+        keys_of(data)
     except (ValueError, RecursionError):
         return False
     return True
