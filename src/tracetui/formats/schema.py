@@ -29,7 +29,7 @@ from tracetui.model.tally import NAME_LENGTH
 NULL: Final = msgspec.Raw(b"null")
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number that can count something: not negative, and exact in JavaScript (below 2⁵³)."""
-Whole = Annotated[int, msgspec.Meta(gt=-(1 << 63), lt=1 << 63)]
+Whole = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """A whole number of at most 64 bits."""
 Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
 """A number that is neither infinite nor NaN."""
