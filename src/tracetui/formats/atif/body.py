@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from typing import Any
 from zlib import crc32
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.document import root_of
-from tracetui.formats.atif.fields import At, is_copied, rendered, text_in
-from tracetui.formats.atif.spans import AGENT, answers_of, arguments_of, calls_of
-from tracetui.formats.decode import strict
+from tracetui.formats.atif.records import AGENT, At, answers_of, arguments_in, document, step_in, text_in
+from tracetui.formats.decode import decode
 from tracetui.formats.kept import once, opened
 from tracetui.formats.places import changed
 from tracetui.formats.scalars import mapping, sequence, without, word
@@ -30,17 +29,13 @@ def body_of(file: File, span: Span) -> Body:
     else:
         with opened(file, at.path) as other:
             told = _told_at(other, at)
-    raw, value = told.raw, told.value
     if at.whole:
-        return Body(attributes=({"file": at.path} if at.path else {}) | mapping(value), raw=raw)
-    step = mapping(value)
-    if not step:
-        return Body(output=value, raw=raw)
+        return Body(attributes=({"file": at.path} if at.path else {}) | mapping(told.value), raw=told.raw)
+    if not told.step:
+        return Body(output=told.value, raw=told.raw)
     if at.call is not None:
         return _call(told, at.call)
-    if step.get("source") != AGENT or is_copied(step):
-        return _heard(step, raw)
-    return _agent(step, raw)
+    return _heard(told) if told.copied or told.step.get("source") != AGENT else _agent(told)
 
 
 class _Told:
@@ -48,11 +43,31 @@ class _Told:
 
     def __init__(self, raw: bytes, value: Any) -> None:
         self.raw, self.value = raw, value
+        self.step = mapping(value)
+        self.copied = self.step.get("is_copied_context") is True
+
+    @property
+    def calls(self) -> list[Any]:
+        """The calls that a step of the agent asked for."""
+        return sequence(self.step.get("tool_calls")) if self.step.get("source") == AGENT else []
+
+    def answers(self, place: int) -> list[Any]:
+        """The results of the call at that place."""
+        return [self._results[number] for number in self._paired[0].get(place, ())]
+
+    @property
+    def loose(self) -> list[Any]:
+        """The results of no call."""
+        return [self._results[number] for number in self._paired[1]]
+
+    @property
+    def _results(self) -> list[Any]:
+        return sequence(mapping(self.step.get("observation")).get("results"))
 
     @cached_property
-    def answers(self) -> dict[int, list[Any]]:
-        """The results of each call of a step."""
-        return answers_of(self.value)[0]
+    def _paired(self) -> tuple[dict[int, list[int]], list[int]]:
+        step = step_in(self.step)
+        return answers_of(step, () if self.copied else step.calls)
 
 
 def _told_at(file: File, at: At) -> _Told:
@@ -64,34 +79,42 @@ def _told_at(file: File, at: At) -> _Told:
 
 def _record(file: File, at: At) -> _Told:
     if at.place is None:
-        return _Told(rendered(at.value), at.value)
+        return _Told(_rendered(at.value), at.value)
     offset, size, check = at.place
     raw = file.read(offset, size)
     if crc32(raw) != check:
         raise changed(f"byte {offset}")
-    return _Told(raw, root_of(raw) if at.whole else strict(raw))
+    return _Told(raw, document(raw, {}).root if at.whole else decode(raw)[0])
 
 
-def _heard(step: dict[str, Any], raw: bytes) -> Body:
+def _rendered(value: Any) -> bytes:
+    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except RecursionError:
+        return b""
+
+
+def _heard(told: _Told) -> Body:
     """A message; all that is told besides stays under its own name."""
+    step, loose = told.step, told.loose
     parts, rest = _parts(step.get("message"))
     attributes = without(step, "message") | ({} if rest is None else {"message": rest})
-    copied = is_copied(step)
-    if copied:
-        parts = [*_thought(step), *parts, *_asked(step)]
+    if told.copied:
+        parts = [*_thought(step), *parts, *_asked(told)]
     message = (Message(_role(step), tuple(parts)),) if parts else ()
-    _, loose = answers_of(without(step, "tool_calls") if copied else step)
     return Body(
         input=step.get("message"),
-        output=_told(loose),
+        output=_contents(loose),
         input_messages=(*message, *_answers(loose)),
         attributes=attributes,
-        raw=raw,
+        raw=told.raw,
     )
 
 
-def _agent(step: dict[str, Any], raw: bytes) -> Body:
+def _agent(told: _Told) -> Body:
     """What the agent thought, said and called; results are told with their calls, those of no call here."""
+    step, loose = told.step, told.loose
     parts, rest = _parts(step.get("message"))
     attributes = without(step, "message", "tool_calls", "observation")
     thoughts = list(_thought(step))
@@ -103,23 +126,21 @@ def _agent(step: dict[str, Any], raw: bytes) -> Body:
     if calls is not None and not isinstance(calls, list):
         attributes["tool_calls"] = calls
     odd = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
-    loose = answers_of(step)[1]
     observed = _observed(step.get("observation"), loose)
-    said = (Message(_role(step), (*thoughts, *parts, *_asked(step))),)
+    said = (Message(_role(step), (*thoughts, *parts, *_asked(told))),)
     return Body(
-        output=text_in(step.get("message")) or _told(loose),
+        output=text_in(step.get("message")) or _contents(loose),
         output_messages=(*said, *_answers(loose)),
         attributes=attributes | odd | observed,
-        raw=raw,
+        raw=told.raw,
     )
 
 
 def _call(told: _Told, place: int) -> Body:
     """A call with its results; where a name is taken, a result's is ``result.FIELD``."""
-    calls = calls_of(told.value)
-    call = mapping(calls[place]) if place < len(calls) else {}
+    call = mapping(told.calls[place]) if place < len(told.calls) else {}
     attributes = without(call, "arguments")
-    answers = told.answers.get(place, [])
+    answers = told.answers(place)
     for number, answer in enumerate(answers):
         prefix = f"result {number + 1}." if number else "result."
         for key, value in mapping(answer).items():
@@ -127,7 +148,7 @@ def _call(told: _Told, place: int) -> Body:
                 continue
             attributes[f"{prefix}{key}" if number or key in attributes else key] = value
     output = mapping(answers[0]).get("content") if answers else None
-    return Body(input=arguments_of(call), output=output, attributes=attributes, raw=told.raw)
+    return Body(input=arguments_in(call.get("arguments")), output=output, attributes=attributes, raw=told.raw)
 
 
 def _observed(observation: Any, loose: list[Any]) -> dict[str, Any]:
@@ -151,16 +172,16 @@ def _thought(step: dict[str, Any]) -> tuple[Part, ...]:
     return (Reasoning(thought),) if isinstance(thought, str) and thought else ()
 
 
-def _asked(step: dict[str, Any]) -> list[Part]:
+def _asked(told: _Told) -> list[Part]:
     found: list[Part] = []
-    for call in calls_of(step):
-        name = word(mapping(call).get("function_name"))
+    for call in map(mapping, told.calls):
+        name = word(call.get("function_name"))
         if name is not None:
-            found.append(ToolCall(word(call.get("tool_call_id")), name, arguments_of(call)))
+            found.append(ToolCall(word(call.get("tool_call_id")), name, arguments_in(call.get("arguments"))))
     return found
 
 
-def _told(results: list[Any]) -> Any:
+def _contents(results: list[Any]) -> Any:
     """The contents of results: the one, or their texts."""
     contents = [mapping(result).get("content") for result in results]
     return contents[0] if len(contents) == 1 else "\n".join(filter(None, map(text_in, contents))) or None
