@@ -6,7 +6,6 @@ from typing import Any
 
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.messages import as_message, decoded
-from tracetui.formats.latticeflow.outline import as_item
 from tracetui.formats.latticeflow.spans import At
 from tracetui.model import Body, Message
 from tracetui.sources.base import File
@@ -53,7 +52,7 @@ def _event(found: Any, role: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         return {"output": found}
     rest = dict(found)
-    kind = records.event_kind(records.event(found))
+    kind = records.event_kind(records.EVENTS.convert(found, {}))
     if kind == "message_event":
         return _message_event(rest, role)
     if kind == "function_call_event":
@@ -83,7 +82,7 @@ def _item(found: Any, role: str, also: dict[str, Any]) -> dict[str, Any]:
     """An item by itself; the output that answers a call is taken out of `also`."""
     if not isinstance(found, dict):
         return {"output": found}
-    kind = records.item_kind(as_item(found))
+    kind = records.item_kind(records.as_item(found))
     rest = dict(found)
     if kind == "message":
         message, rest = as_message(found, role)
@@ -106,7 +105,7 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
     found = rest.get(name)
     if not isinstance(found, list):
         return ()
-    named = records.roles([as_item(one) for one in found])
+    named = records.roles([records.as_item(one) for one in found])
     messages, left = [], []
     for one, role in zip(found, named, strict=True):
         if isinstance(one, dict):

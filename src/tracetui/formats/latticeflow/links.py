@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import Any, Final
 
-from tracetui.formats.latticeflow.outline import EventAt, ItemAt, Outline, as_item, outputs
+from tracetui.formats.latticeflow.outline import EventAt, ItemAt, Outline
 from tracetui.formats.latticeflow.records import ident
 from tracetui.model import Link
 
@@ -63,7 +63,7 @@ def link_up(outline: Outline, ids: list[str], handed: dict[str, EventAt]) -> dic
     for event in outline.events:
         record, own = event.record, ids[event.index]
         if event.kind == "message_event":
-            produced, label = as_item(record.item).id, "message"
+            produced, label = record.said.id, "message"
         elif event.kind == "function_call_event":
             produced, label = record.call_id, f"tool call {record.function}"
         else:
@@ -89,7 +89,7 @@ def _model_calls(outline: Outline, ids: list[str]) -> tuple[dict[str, str], dict
         own = ids[event.index]
         if (name := ident(event.record.id)) is not None:
             models.setdefault(name, own)
-        for item in outputs(event):
+        for item in event.record.outputs:
             if (name := ident(item.call_id) or ident(item.id)) is not None:
                 by_output.setdefault(name, own)
     return models, by_output

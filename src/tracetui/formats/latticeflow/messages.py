@@ -13,7 +13,7 @@ from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolR
 def as_message(source: Mapping[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
     """An item as a `Message`, and the rest of it: what the message does not show."""
     rest = dict(source)
-    known = records.item(rest)
+    known = records.as_item(rest)
     kind = records.item_kind(known)
     name = known.id if isinstance(known.id, str) and known.id else None
     if kind == "function_call":

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from tracetui.formats.latticeflow import facts, links, records
-from tracetui.formats.latticeflow.outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
+from tracetui.formats.latticeflow.outline import LAST, EventAt, ItemAt, Order, Outline
 from tracetui.formats.latticeflow.records import Place, ident, milliseconds, seconds
 from tracetui.formats.scalars import word
 from tracetui.model import PREVIEW, Error, Link, Operation, Problem, Span, Status, StatusSource
@@ -179,7 +179,7 @@ class _Weaver:
 
     @staticmethod
     def _said(one: EventAt | ItemAt) -> records.Item:
-        return as_item(one.record.item) if isinstance(one, EventAt) else one.record
+        return one.record.said if isinstance(one, EventAt) else one.record
 
     def _message(self, event: EventAt) -> dict[str, Any]:
         return facts.of_message(self._said(event), event.role)
@@ -205,7 +205,7 @@ class _Weaver:
 
     def _model(self, event: EventAt) -> dict[str, Any]:
         record = event.record
-        produced = outputs(event)
+        produced = record.outputs
         self.asks = any(one.call_id is not None for one in produced)
         cut = next((word(one.status) for one in produced if word(one.status) not in (None, "completed")), None)
         made = facts.outcome(record.error, cut)
