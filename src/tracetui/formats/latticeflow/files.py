@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
@@ -78,7 +79,7 @@ class Document(msgspec.Struct, frozen=True):
         base, data = self.place.offset, self.data
         position = _find(data, within, around.offset - base) if data and isinstance(within, msgspec.Raw) else -1
         if position < 0:  # it was decoded leniently
-            return [(piece, around._replace(path=(*around.path, name, i))) for i, piece in enumerate(found)]
+            return [(piece, replace(around, path=(*around.path, name, i))) for i, piece in enumerate(found)]
         position += 1
         placed = []
         for piece in found:
@@ -327,7 +328,7 @@ def _lenient_array(file: File, data: bytes) -> Iterator[Document | Problem]:
             yield Problem(file.path, f"row {i + 1}", "there is no trace in it")
         else:
             fields, columns, path = inside
-            own = place._replace(path=(i, *path))
+            own = replace(place, path=(i, *path))
             yield Document(fields, columns, b"", own, _metadata(fields), where=f"row {i + 1}", note=note)
 
 

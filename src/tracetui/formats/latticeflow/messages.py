@@ -21,8 +21,8 @@ def as_message(source: Mapping[str, Any], role: str) -> tuple[Message, dict[str,
         rest.pop("arguments", None)
         return Message("assistant", (call,), id=name), rest
     if kind == "function_call_output":
-        rest.pop("output", None)
-        return Message("tool", (ToolResult(_text(known.call_id), decoded(known.output)),), id=name), rest
+        answer = ToolResult(_text(known.call_id), decoded(rest.pop("output", None)))
+        return Message("tool", (answer,), id=name), rest
     if kind != "message":
         word = kind.removesuffix("_message").replace("_", " ") or "item"
         rest.pop("content", None)

@@ -19,7 +19,7 @@ Order = tuple[int, int, int]
 LAST: Final = 1 << 60
 
 
-class EventAt(msgspec.Struct):
+class EventAt(msgspec.Struct, gc=False):
     """One event with its number in the file, from 0, and its place."""
 
     index: int
@@ -36,7 +36,7 @@ class EventAt(msgspec.Struct):
         self.level = ident(self.record.span_id)
 
 
-class ItemAt(msgspec.Struct):
+class ItemAt(msgspec.Struct, gc=False):
     """One item of the root conversation."""
 
     kind: str
@@ -255,7 +255,8 @@ class _Known:
         if item.kind in ("function_call", "function_call_output"):
             call_id = str(item.record.call_id)
             call, asked = self._calls.get(call_id), self._asked.get(call_id)
-            return call, min((event.index for event in (call, asked) if event is not None), default=None)
+            anchor = asked if call is None or (asked is not None and asked.index < call.index) else call
+            return call, None if anchor is None else anchor.index
         for key in _marks(item.record, item.role):
             for number, event in self._said.get(key, ()):
                 if number not in self._used:

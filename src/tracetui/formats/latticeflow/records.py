@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 import orjson
@@ -58,7 +58,7 @@ class Item(msgspec.Struct, gc=False):
     call_id: Any = None
     name: Any = None
     arguments: Any = None
-    output: Any = None
+    output: msgspec.Raw = NULL
 
 
 class Event(msgspec.Struct, gc=False):
@@ -154,12 +154,17 @@ def value(piece: Piece) -> Any:
     return decode(bytes(piece))[0] if isinstance(piece, msgspec.Raw) else piece
 
 
+def missing(raw: msgspec.Raw) -> bool:
+    """True for a value that is not there, or null."""
+    return raw is NULL or (memoryview(raw).nbytes == 4 and bytes(raw) == b"null")
+
+
 def item_kind(found: Item) -> str:
     """One of `ITEM_KINDS`, the unknown word of a `type`, ``custom_task_message`` without one, or "" for neither."""
     if isinstance(found.type, str):
         return found.type
     if found.call_id is not None:
-        if found.output is not None:
+        if not missing(found.output):
             return "function_call_output"
         if found.name is not None or found.arguments is not None:
             return "function_call"
@@ -231,7 +236,7 @@ def text_of(message: Item) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a record is in the file: its bytes and a checksum of their ends.
 
     With a `path` it is a part of what these bytes hold: a document that strict JSON refuses has no finer places.
