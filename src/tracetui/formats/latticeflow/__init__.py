@@ -13,7 +13,8 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
-from tracetui.formats.latticeflow import bodies, files, runs
+from tracetui.formats.latticeflow import files, runs
+from tracetui.formats.latticeflow.body import body_of
 from tracetui.formats.latticeflow.files import Document
 from tracetui.formats.latticeflow.outline import outline
 from tracetui.formats.latticeflow.records import Place
@@ -42,7 +43,7 @@ class LatticeFlow:
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         at: At = span.at
-        return bodies.body(file, at)
+        return body_of(file, at)
 
 
 class Mark(msgspec.Struct, frozen=True):

@@ -7,8 +7,18 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.latticeflow import links, records
-from tracetui.formats.latticeflow.outline import LAST, EventAt, ItemAt, Order, Outline
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.outline import (
+    LAST,
+    EventAt,
+    ItemAt,
+    Names,
+    Order,
+    Outline,
+    answers,
+    hand_offs,
+    link_up,
+)
 from tracetui.formats.latticeflow.records import Place, ident, milliseconds, seconds
 from tracetui.formats.scalars import word
 from tracetui.model import PREVIEW, Error, Link, Operation, Problem, Span, Status, StatusSource, Usage, status_of
@@ -101,11 +111,11 @@ class _Weaver:
         self._containers: set[str] = set()
         self._unended: set[str] = set()
         self._lost: set[str] = set()
-        self._names = links.Names(outline)
+        self._names = Names(outline)
         self._ids = self._names.events
-        self._results = links.answers(outline)
-        self._handed = links.hand_offs(outline)
-        self._links = links.link_up(outline, self._ids, self._handed)
+        self._results = answers(outline)
+        self._handed = hand_offs(outline)
+        self._links = link_up(outline, self._ids, self._handed)
         self._wrapped = {event.level for event in outline.events if event.kind == "function_call_event"}
 
         self._made: dict[str, Callable[[EventAt], dict[str, Any]]] = {
