@@ -1,7 +1,7 @@
 """Agent Trajectory Interchange Format (ATIF): what an agent did as one JSON document, of versions 1.0 to 1.8.
 
-Facts: Harbor's specification and files of its own models; NeMo and others write it too. A file is written anew as a
-whole, if more than once. A run may go on in another file, and those of its sub-agents are within it or beside it.
+Facts: Harbor's specification and files of its own models; NeMo and others write it too. A file is written as a
+whole each time. A run may go on in another file, and those of its sub-agents are within it or beside it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Atif:
         return AtifReader()
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """From the step, or the trajectory, that tells the span; a call's `raw` is its step."""
+        """From the step, or the trajectory, that holds the span; a call's `raw` is its step."""
         return body_of(file, span)
 
     def whole_of(self, file: File) -> str | None:

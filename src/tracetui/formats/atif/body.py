@@ -1,4 +1,4 @@
-"""Everything that a trajectory says about one span, read again from where it is told."""
+"""Everything that a trajectory says about one span, read again from its place."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ def body_of(file: File, span: Span) -> Body:
     if at.place is None and at.value is None:
         return Body()  # no record tells it
     if at.path is None:
-        told = _told_at(file, at)
+        source = _source_at(file, at)
     else:
         with opened(file, at.path) as other:
-            told = _told_at(other, at)
+            source = _source_at(other, at)
     if at.whole:
-        return Body(attributes=({"file": at.path} if at.path else {}) | mapping(told.value), raw=told.raw)
-    if not told.step:
-        return Body(output=told.value, raw=told.raw)
+        return Body(attributes=({"file": at.path} if at.path else {}) | mapping(source.value), raw=source.raw)
+    if not source.step:
+        return Body(output=source.value, raw=source.raw)
     if at.call is not None:
-        return _call(told, at.call)
-    return _heard(told) if told.copied or told.step.get("source") != AGENT else _agent(told)
+        return _call(source, at.call)
+    return _heard(source) if source.copied or source.step.get("source") != AGENT else _agent(source)
 
 
-class _Told:
+class _Source:
     """The bytes that tell a span, and what they say."""
 
     def __init__(self, raw: bytes, value: Any) -> None:
@@ -70,21 +70,21 @@ class _Told:
         return answers_of(step, () if self.copied else step.calls)
 
 
-def _told_at(file: File, at: At) -> _Told:
+def _source_at(file: File, at: At) -> _Source:
     """What tells a span. A step of several calls is kept for the next of them."""
     if not at.call:
         return _record(file, at)
     return once(file, at.place or (id(at.value),), lambda: _record(file, at))
 
 
-def _record(file: File, at: At) -> _Told:
+def _record(file: File, at: At) -> _Source:
     if at.place is None:
-        return _Told(_rendered(at.value), at.value)
+        return _Source(_rendered(at.value), at.value)
     offset, size, check = at.place
     raw = file.read(offset, size)
     if crc32(raw) != check:
         raise changed(f"byte {offset}")
-    return _Told(raw, document(raw, {}).root if at.whole else decode(raw)[0])
+    return _Source(raw, document(raw, {}).root if at.whole else decode(raw)[0])
 
 
 def _rendered(value: Any) -> bytes:
@@ -95,26 +95,26 @@ def _rendered(value: Any) -> bytes:
         return b""
 
 
-def _heard(told: _Told) -> Body:
-    """A message; all that is told besides stays under its own name."""
-    step, loose = told.step, told.loose
+def _heard(source: _Source) -> Body:
+    """A message; everything else stays under its own name."""
+    step, loose = source.step, source.loose
     parts, rest = _parts(step.get("message"))
     attributes = without(step, "message") | ({} if rest is None else {"message": rest})
-    if told.copied:
-        parts = [*_thought(step), *parts, *_asked(told)]
+    if source.copied:
+        parts = [*_thought(step), *parts, *_asked(source)]
     message = (Message(_role(step), tuple(parts)),) if parts else ()
     return Body(
         input=step.get("message"),
         output=_contents(loose),
         input_messages=(*message, *_answers(loose)),
         attributes=attributes,
-        raw=told.raw,
+        raw=source.raw,
     )
 
 
-def _agent(told: _Told) -> Body:
-    """What the agent thought, said and called; results are told with their calls, those of no call here."""
-    step, loose = told.step, told.loose
+def _agent(source: _Source) -> Body:
+    """What the agent thought, said and called; results are shown with their calls, those of no call here."""
+    step, loose = source.step, source.loose
     parts, rest = _parts(step.get("message"))
     attributes = without(step, "message", "tool_calls", "observation")
     thoughts = list(_thought(step))
@@ -127,20 +127,20 @@ def _agent(told: _Told) -> Body:
         attributes["tool_calls"] = calls
     odd = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
     observed = _observed(step.get("observation"), loose)
-    said = (Message(_role(step), (*thoughts, *parts, *_asked(told))),)
+    said = (Message(_role(step), (*thoughts, *parts, *_asked(source))),)
     return Body(
         output=text_in(step.get("message")) or _contents(loose),
         output_messages=(*said, *_answers(loose)),
         attributes=attributes | odd | observed,
-        raw=told.raw,
+        raw=source.raw,
     )
 
 
-def _call(told: _Told, place: int) -> Body:
+def _call(source: _Source, place: int) -> Body:
     """A call with its results; where a name is taken, a result's is ``result.FIELD``."""
-    call = mapping(told.calls[place]) if place < len(told.calls) else {}
+    call = mapping(source.calls[place]) if place < len(source.calls) else {}
     attributes = without(call, "arguments")
-    answers = told.answers(place)
+    answers = source.answers(place)
     for number, answer in enumerate(answers):
         prefix = f"result {number + 1}." if number else "result."
         for key, value in mapping(answer).items():
@@ -148,7 +148,7 @@ def _call(told: _Told, place: int) -> Body:
                 continue
             attributes[f"{prefix}{key}" if number or key in attributes else key] = value
     output = mapping(answers[0]).get("content") if answers else None
-    return Body(input=arguments_in(call.get("arguments")), output=output, attributes=attributes, raw=told.raw)
+    return Body(input=arguments_in(call.get("arguments")), output=output, attributes=attributes, raw=source.raw)
 
 
 def _observed(observation: Any, loose: list[Any]) -> dict[str, Any]:
@@ -172,9 +172,9 @@ def _thought(step: dict[str, Any]) -> tuple[Part, ...]:
     return (Reasoning(thought),) if isinstance(thought, str) and thought else ()
 
 
-def _asked(told: _Told) -> list[Part]:
+def _asked(source: _Source) -> list[Part]:
     found: list[Part] = []
-    for call in map(mapping, told.calls):
+    for call in map(mapping, source.calls):
         name = word(call.get("function_name"))
         if name is not None:
             found.append(ToolCall(word(call.get("tool_call_id")), name, arguments_in(call.get("arguments"))))

@@ -174,9 +174,9 @@ def result_of(file: File) -> tuple[dict[str, Any], Whole | None]:
 def outcome_of(result: dict[str, Any]) -> str:
     """How a trial went: what ended it, and its rewards (``reward 0.5``)."""
     rewards = mapping(mapping(result.get("verifier_result")).get("rewards"))
-    told = [f"{name} {value:g}" for name, found in rewards.items() if (value := number(found)) is not None]
+    scores = [f"{name} {value:g}" for name, found in rewards.items() if (value := number(found)) is not None]
     ended = word(mapping(result.get("exception_info")).get("exception_type"))
-    return " · ".join([*([ended] if ended else ()), *told])[:PREVIEW]
+    return " · ".join([*([ended] if ended else ()), *scores])[:PREVIEW]
 
 
 # ---- versions

@@ -114,7 +114,7 @@ def opening_of(doc: Document) -> Opening:
     return opening
 
 
-class Told:
+class Segment:
     """One trajectory, and what was read of it."""
 
     def __init__(
@@ -168,9 +168,9 @@ class Reading:
         self._system: str | None = None
         self._last_user: str | None = None
         self._last_assistant: str | None = None
-        self._segments: list[Told] = []
+        self._segments: list[Segment] = []
         """The trajectory and those in which it goes on."""
-        self._usage = self._trajectory(Told(document(data, self._unknown)))
+        self._usage = self._trajectory(Segment(document(data, self._unknown)))
 
     @property
     def mark(self) -> Mark:
@@ -179,7 +179,7 @@ class Reading:
 
     @property
     def header(self) -> Header:
-        """The header: how long it took, and what it used where not every step says, too."""
+        """The header, with how long it took, and what it used where not every step says."""
         first = self._segments[0]
         header = header_of(first.doc, first.opening, self._file, self._result)
         duration = None
@@ -201,45 +201,45 @@ class Reading:
 
     # ---- trajectories
 
-    def _trajectory(self, told: Told) -> Usage:
+    def _trajectory(self, segment: Segment) -> Usage:
         """Read a trajectory and all in which it goes on; what they used, their sub-agents included."""
         used, steps = Usage(), 0
         while True:
-            if told.depth == 0:
-                self._segments.append(told)
-            self._steps(told)
-            used += self._used(told, used, steps)
-            steps += len(told.doc)
-            ref = word(told.doc.said.continued_trajectory_ref)
-            found = None if ref is None else self._open(ref, told.path, CONTINUED)
+            if segment.depth == 0:
+                self._segments.append(segment)
+            self._steps(segment)
+            used += self._used(segment, used, steps)
+            steps += len(segment.doc)
+            ref = word(segment.doc.said.continued_trajectory_ref)
+            found = None if ref is None else self._open(ref, segment.path, CONTINUED)
             if found is None:
                 return used
             self._continued += 1
-            ident, (doc, path), model = f"cont-{self._continued}", found, told.model
-            self.spans.append(_row(ident, "continuation", told.parent, doc.at(path), preview=path[:PREVIEW]))
-            told = Told(doc, path, f"{ident}/", told.parent, told.depth)
-            told.model = told.model or model
+            ident, (doc, path), model = f"cont-{self._continued}", found, segment.model
+            self.spans.append(_row(ident, "continuation", segment.parent, doc.at(path), preview=path[:PREVIEW]))
+            segment = Segment(doc, path, f"{ident}/", segment.parent, segment.depth)
+            segment.model = segment.model or model
 
-    def _used(self, told: Told, before: Usage, steps: int) -> Usage:
+    def _used(self, segment: Segment, before: Usage, steps: int) -> Usage:
         """What a trajectory used: the sum of its steps; where they do not say, what it declares.
 
         That may be of all files so far, which used `before` in so many `steps`.
         """
-        if (final := told.doc.said.final_metrics) is None:
-            return told.around
-        on = steps > 0 and final.total_steps == steps + len(told.doc)
+        if (final := segment.doc.said.final_metrics) is None:
+            return segment.around
+        on = steps > 0 and final.total_steps == steps + len(segment.doc)
         missing = {}
         for name, field in _TOTALS.items():
             declared = getattr(final, name)
-            if declared is not None and getattr(told.own, field) is None:
+            if declared is not None and getattr(segment.own, field) is None:
                 missing[field] = max(0, declared - ((getattr(before, field) if on else None) or 0))
         self._declared = self._declared or bool(missing)
-        cost = missing.get("cost_usd", told.around.cost_usd)
-        return replace(Usage(**missing) + told.around, cost_usd=cost)
+        cost = missing.get("cost_usd", segment.around.cost_usd)
+        return replace(Usage(**missing) + segment.around, cost_usd=cost)
 
-    def _steps(self, told: Told) -> None:
+    def _steps(self, segment: Segment) -> None:
         """Each step of a trajectory, and the sub-agents that no step refers to."""
-        doc, path, opening, settled = told.doc, told.path, told.opening, False
+        doc, path, opening, settled = segment.doc, segment.path, segment.opening, False
         for name in (STEPS, AGENTS):
             if doc.root.get(name) is not None:
                 self._problem(path, name, "not read: not a list, or not of objects, or nested too deeply")
@@ -247,44 +247,44 @@ class Reading:
         odd = False
         copies = 0
         for place, (step, at) in enumerate(doc.steps(path)):
-            ident = f"{told.prefix}{place + 1}"
+            ident = f"{segment.prefix}{place + 1}"
             if step is None:
                 if not odd:
                     self._problem(path, f"steps[{place}]", "not an object, shown as it is")
                 odd, step = True, Step()
             if step.is_copied_context:
-                if not told.copied:
+                if not segment.copied:
                     copies = len(self.spans)
-                    self.spans.append(_row(f"{told.prefix}copied", "copied context", told.parent, At()))
-                told.copied += 1
+                    self.spans.append(_row(f"{segment.prefix}copied", "copied context", segment.parent, At()))
+                segment.copied += 1
                 self.spans.append(_copy(step, ident, self.spans[copies].id, at))
                 continue
             if not settled:
                 opening.take(step)
                 settled = opening.settled
-            self.spans.append(top := _step(step, ident, at, told))
+            self.spans.append(top := _step(step, ident, at, segment))
             if (when := top.started_at) is not None and (self._last is None or when > self._last):
                 self._last = when
             if top.usage is not None:
                 used.append(top.usage)
-            if told.depth == 0 and (said := text_in(step.message)):
+            if segment.depth == 0 and (said := text_in(step.message)):
                 self._system = self._system or (said if step.source == "system" else None)
                 self._last_user = said if step.source == "user" else self._last_user
                 self._last_assistant = said if step.source == AGENT else self._last_assistant
             if step.observation is not None or step.tool_calls:
-                self._calls(step, top, told)
-        if told.copied:
-            note = f"{told.copied} step{'s' if told.copied > 1 else ''}"
+                self._calls(step, top, segment)
+        if segment.copied:
+            note = f"{segment.copied} step{'s' if segment.copied > 1 else ''}"
             self.spans[copies] = replace(self.spans[copies], note=note)
         if doc.note:
             self._problem(path, "", f"read leniently: {doc.note}")
         for place, agent in enumerate(doc.agents or ()):
-            if place not in told.placed:
-                told.around += self._agent(agent, path, told.parent, told.depth, "no call refers to it")
-        told.own = _sum(used)
-        told.around += told.own
+            if place not in segment.placed:
+                segment.around += self._agent(agent, path, segment.parent, segment.depth, "no call refers to it")
+        segment.own = _sum(used)
+        segment.around += segment.own
 
-    def _calls(self, step: Step, top: Span, told: Told) -> None:
+    def _calls(self, step: Step, top: Span, segment: Segment) -> None:
         """The calls of a step, each with the sub-agents that its results refer to."""
         calls, results = step.calls, step.results
         answers, loose = answers_of(step, calls)
@@ -293,15 +293,15 @@ class Reading:
             if isinstance(call, Call):
                 found = [results[number] for number in answers.get(place, ())]
                 self.spans.append(one := _call(call, place, found, top, alone))
-                self._refs(found, one.id, told)
-        self._refs([results[number] for number in loose], top.id, told)
+                self._refs(found, one.id, segment)
+        self._refs([results[number] for number in loose], top.id, segment)
 
     # ---- sub-agents
 
-    def _refs(self, results: Sequence[Any], parent: str, told: Told) -> None:
+    def _refs(self, results: Sequence[Any], parent: str, segment: Segment) -> None:
         """The sub-agents that results refer to, below the span `parent`."""
         refs = [ref for result in results for ref in refs_in(result)]
-        path, depth, agents = told.path, told.depth, told.doc.agents or ()
+        path, depth, agents = segment.path, segment.depth, segment.doc.agents or ()
         if not refs:
             return
         where = f"step {parent}"
@@ -309,13 +309,13 @@ class Reading:
             self._problem(path, where, "sub-agents of sub-agents are read no deeper")
             return
         for ref in refs:
-            place = told.find(ref)
-            if place is not None and place not in told.placed:
-                told.placed.add(place)
-                told.around += self._agent(agents[place], path, parent, depth)
+            place = segment.find(ref)
+            if place is not None and place not in segment.placed:
+                segment.placed.add(place)
+                segment.around += self._agent(agents[place], path, parent, depth)
             elif place is None and ref.trajectory_path:
                 found = self._open(ref.trajectory_path, path, where)
-                told.around += Usage() if found is None else self._agent(found[0], found[1], parent, depth)
+                segment.around += Usage() if found is None else self._agent(found[0], found[1], parent, depth)
             elif place is None and ref.trajectory_id:
                 self._problem(path, where, f"there is no trajectory {ref.trajectory_id[:PREVIEW]!r} within it")
 
@@ -325,15 +325,15 @@ class Reading:
         ident, place = f"agent-{self._agents}", len(self.spans)
         name = (word(doc.agent.name) or AGENT)[:PREVIEW]
         self.spans.append(row := _row(ident, name, parent, doc.at(path), note=note))
-        told = Told(doc, path, f"{ident}/", ident, depth + 1)
-        used = self._trajectory(told)
+        segment = Segment(doc, path, f"{ident}/", ident, depth + 1)
+        used = self._trajectory(segment)
         self.spans[place] = replace(
             row,
             operation=Operation.INVOKE_AGENT,
             status=_OK if len(doc) else Status.UNKNOWN,
-            started_at=told.opening.started_at,
+            started_at=segment.opening.started_at,
             usage=used or None,
-            preview=told.opening.prompt[:PREVIEW],
+            preview=segment.opening.prompt[:PREVIEW],
         )
         return used
 
@@ -393,8 +393,8 @@ def _copy(step: Step, ident: str, parent: str, at: At) -> Span:
     return replace(row, operation=Operation.MESSAGE, started_at=moment(step.timestamp)[0])
 
 
-def _step(step: Step, ident: str, at: At, told: Told) -> Span:
-    """What the agent did: a call of its model, several told as one, or none; or a message of the user or the system.
+def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
+    """What the agent did: a call of its model, several segment as one, or none; or a message of the user or the system.
 
     Anything that is neither of the three known sources is a row of its own.
     """
@@ -407,7 +407,7 @@ def _step(step: Step, ident: str, at: At, told: Told) -> Span:
         usage, count = _usage(step.metrics), step.llm_call_count
         operation, note = (Operation.OTHER, "no model call") if count == 0 else (_CHAT, "")
         if count != 0:
-            model = word(step.model_name) or told.model
+            model = word(step.model_name) or segment.model
             name = model or "model"
             note = f"{count} model calls" if count is not None and count > 1 else ""
     elif name in _HEARD:
@@ -418,9 +418,9 @@ def _step(step: Step, ident: str, at: At, told: Told) -> Span:
         id=ident,
         name=name[:PREVIEW],
         operation=operation,
-        parent_id=told.parent,
-        step=None if told.depth else step.step_id,
-        is_step=not told.depth,
+        parent_id=segment.parent,
+        step=None if segment.depth else step.step_id,
+        is_step=not segment.depth,
         status=status or _OK,
         status_source=source or _DERIVED,
         started_at=moment(step.timestamp)[0],
@@ -451,7 +451,7 @@ def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any)
         status_source=source or _DERIVED,
         started_at=top.started_at,
         error=error,
-        preview=_telling(arguments_in(plain(call.arguments))),
+        preview=_distinct(arguments_in(plain(call.arguments))),
         at=At(top.at.place, top.at.value, top.at.path, place),
     )
 
@@ -488,8 +488,8 @@ def _preview(step: Step) -> str:
     return (text_in(step.message).strip() or (step.reasoning_content or "").strip())[:PREVIEW]
 
 
-def _telling(arguments: Any) -> str:
-    """What tells this call from the next: its first text."""
+def _distinct(arguments: Any) -> str:
+    """What distinguishes this call from the next: its first text."""
     if isinstance(arguments, str):
         return arguments[:PREVIEW]
     return next((value for value in mapping(arguments).values() if isinstance(value, str) and value), "")[:PREVIEW]
@@ -540,7 +540,7 @@ def _sum(used: Sequence[Usage]) -> Usage:
     return Usage(*(sum(values) if values else None for values in known))
 
 
-def _totals(segments: Sequence[Told]) -> Iterator[Total]:
+def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
     """What the trajectory and those in which it goes on declare, recounted.
 
     Some writers count sub-agents in, and some count on where a trajectory goes on: a number that is right in one of
@@ -548,14 +548,14 @@ def _totals(segments: Sequence[Told]) -> Iterator[Total]:
     """
     own = around = Usage()
     steps = 0
-    for number, told in enumerate(segments):
-        own, around, steps = own + told.own, around + told.around, steps + len(told.doc)
+    for number, segment in enumerate(segments):
+        own, around, steps = own + segment.own, around + segment.around, steps + len(segment.doc)
         prefix = f"cont-{number} " if number else ""
-        readings = (told.own, told.around, own, around)
+        readings = (segment.own, segment.around, own, around)
         counts = {name: [getattr(one, field) for one in readings] for name, field in _TOTALS.items()}
-        counts["total_steps"] = [len(told.doc), len(told.doc) - told.copied, steps]
+        counts["total_steps"] = [len(segment.doc), len(segment.doc) - segment.copied, steps]
         for name, found in counts.items():
-            declared = getattr(told.doc.said.final_metrics, name, None)
+            declared = getattr(segment.doc.said.final_metrics, name, None)
             if declared is not None:
                 yield Total(f"{prefix}{name}", declared, _agreeing(declared, found))
 

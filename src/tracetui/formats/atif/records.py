@@ -215,10 +215,10 @@ def answers_of(step: Step, calls: Sequence[Call | Loose]) -> tuple[dict[int, lis
 
 
 class At(Struct, frozen=True, gc=False):
-    """Where a span is told: by a step, one call in it, or a whole trajectory."""
+    """Where a span is recorded: in a step, one call in it, or a whole trajectory."""
 
     place: tuple[int, int, int] | None = None
-    """Offset, size and checksum of its bytes; None where the file is not strict JSON, or no record tells it."""
+    """Offset, size and checksum of its bytes; None where the file is not strict JSON, or no record holds it."""
     value: Any = None
     """The record itself where there is no `place`."""
     path: str | None = None
@@ -226,7 +226,7 @@ class At(Struct, frozen=True, gc=False):
     call: int | None = None
     """Which of the step's calls."""
     whole: bool = False
-    """It is told by a trajectory, not by a step."""
+    """It is that of a trajectory, not of a step."""
 
     @property
     def size(self) -> int:
@@ -281,14 +281,14 @@ class Document:
         }
 
     def at(self, path: str | None) -> At:
-        """Where all of it is told."""
+        """Where all of it is."""
         if not isinstance(self._item, Raw):
             return At(None, self.root, path, whole=True)
         view = memoryview(self._item)
         return At((self._start, len(view), crc32(view)), None, path, whole=True)
 
     def steps(self, path: str | None = None) -> Iterator[tuple[Step | None, At]]:
-        """Each step, None for what is no object, and where it is told; `path` is that of `At`."""
+        """Each step, None for what is no object, and where it is; `path` is that of `At`."""
         start = _find(self._data, self._fields.get(STEPS), self._start)
         for item in self._steps or ():
             if isinstance(item, Raw):
