@@ -342,6 +342,17 @@ def test_a_rewritten_document_is_read_anew(tmp_path: Path) -> None:
     assert (len(second.spans), second.reset) == (2, True)
 
 
+def test_the_context_of_a_mistyped_call_in_a_row_is_found_again(tmp_path: Path) -> None:
+    call = {"type": "model_call_event", "id": "c", "model": "m", "output_items": {"no": "list"}, "gale": 9}
+    row = {"target": "t", "trace": {"events": [call | {"input_context": [message("user", "hi")]}]}}
+    path = written(tmp_path, json.dumps(row) + "\n", "t.jsonl")
+    (summary,) = summaries(path, deep=True)
+    assert summary.unread is not None
+    assert summary.unread.fields == (("event.gale", 1), ("event.output_items", 1))
+    run = read_run(SOURCE, summary.ref)
+    assert [text_of(run.load(span).input_messages[0]) for span in run.spans if span.preview == "hi"] == ["hi"]
+
+
 # -- what is derived, and what wins ----------------------------------------------------------------------------------
 
 
