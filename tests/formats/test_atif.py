@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
+import random
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
+from tests.formats.changes import VALUES, somewhere
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.formats import registry
@@ -386,6 +390,43 @@ def test_trajectories_within_trajectories_end_somewhere(tmp_path: Path) -> None:
     assert [problem.where for problem in run.problems] == ["subagent_trajectories"]
     for one in run.spans:
         run.load(one)
+
+
+_CASES = sorted(CASES.rglob("input/**/*.json"))
+_TOLD = ({"error": "boom"}, {"exit_code": 2}, {"is_error": True}, [{"type": "text", "text": "said"}])
+
+
+def change(value: Any, chance: random.Random) -> None:
+    """Give some place in a document another value, or none."""
+    place, key = somewhere(value, chance)
+    kind = chance.random()
+    if kind < 0.6:
+        place[key] = copy.deepcopy(chance.choice((*VALUES, *_TOLD)))
+    elif kind < 0.8:
+        if not isinstance(place, dict) or key in place:
+            del place[key]
+    else:
+        other, name = somewhere(value, chance)
+        place[key] = copy.deepcopy(other[name])
+
+
+@pytest.mark.parametrize("path", _CASES, ids=lambda path: f"{path.parts[-3]}-{path.name}")
+def test_a_changed_trajectory_reads_the_same_where_it_must_be_read_leniently(path: Path, tmp_path: Path) -> None:
+    chance = random.Random(path.name)
+    changed = tmp_path / "trajectory.json"
+    for _ in range(40):
+        document = loaded(path)
+        for _ in range(chance.choice((0, 1, 1, 2, 4))):
+            change(document, chance)
+        if not isinstance(document, dict):
+            continue
+        runs = []
+        for notes in ("x", math.nan):
+            write(changed, document | {"notes": notes})
+            run = read(changed)
+            summary = replace(run.summary, modified_at=0.0, size=None, problems=0, unread=None)
+            runs.append((summary, [replace(one, at=None) for one in run.spans], run.body.totals))
+        assert runs[0] == runs[1]
 
 
 # -------------------------------------------------------------------------------------------------------- real files

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tracetui.formats.atif import Atif
-from tracetui.formats.base import START
+from tracetui.formats.base import Chunk
 from tracetui.model import RunRef, RunSummary
 from tracetui.sources.local import LocalSource
 
@@ -62,15 +62,17 @@ def test_a_result_beside_another_folder_is_not_a_trial_s(tmp_path: Path) -> None
 
 def test_a_result_that_comes_later_is_read_then(tmp_path: Path) -> None:
     path = trial(tmp_path)
-    ref = RunRef("atif", str(path))
-    with LocalSource().open(str(path)) as file:
-        first = FORMAT.read(file, ref, START)
-    with LocalSource().open(str(path)) as file:
-        assert not FORMAT.read(file, ref, first.cursor).spans
+    reader = FORMAT.open(LocalSource().open(str(path)), RunRef("atif", str(path)))
+
+    def more() -> Chunk:
+        with LocalSource().open(str(path)) as file:
+            return reader.more(file)
+
+    assert more().spans
+    assert not more().spans
     result = {"trial_name": "trial-1", "verifier_result": {"rewards": {"reward": 0}}}
     (path.parent.parent / "result.json").write_bytes(orjson.dumps(result))
-    with LocalSource().open(str(path)) as file:
-        again = FORMAT.read(file, ref, first.cursor)
+    again = more()
     assert again.reset
     assert again.header is not None
     assert again.header.outcome == "reward 0"

@@ -17,8 +17,8 @@ from tests.shared import settled
 from tracetui.formats import registry
 from tracetui.formats.fields import Envelope, Fields, unknown_fields
 from tracetui.live.scan import scan
-from tracetui.model import Operation, RunRef, RunSummary
-from tracetui.model.ledger import MORE_KINDS, MOST_KINDS, Unread
+from tracetui.model import Operation, RunRef, RunSummary, Unread
+from tracetui.model.ledger import MORE_KINDS, MOST_KINDS
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing, read_run
 from tracetui.testing.reading import MTIME
@@ -223,19 +223,19 @@ def test_records_of_other_kinds_in_a_document_are_counted(tmp_path: Path, drift:
 
 
 @pytest.mark.parametrize(
-    ("case", "kind"),
+    ("case", "counted"),
     [
-        ("penelope/failure", "result"),
-        ("atif/agents", None),
-        ("paprika/violation", "executionrecord"),
+        ("penelope/failure", "result.gale"),
+        ("atif/agents", "trajectory.gale"),
+        ("paprika/violation", "executionrecord.gale"),
         ("latticeflow/failed", None),
     ],
 )
-def test_other_fields_of_a_document_lose_nothing(tmp_path: Path, case: str, kind: str | None) -> None:
+def test_other_fields_of_a_document_lose_nothing(tmp_path: Path, case: str, counted: str | None) -> None:
     path = largest(copied(tmp_path, case))
     put(path, encoded({**json.loads(path.read_bytes()), "gale": {"strength": 9}}))
     found = of_file(path)
-    assert found.unread == (None if kind is None else Unread(fields=((f"{kind}.gale", 1),)))
+    assert found.unread == (None if counted is None else Unread(fields=((counted, 1),)))
     assert found.size is not None
     assert found.size >= path.stat().st_size
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from tests.shared import needs_shared, sample
 from tracetui.errors import FormatError
-from tracetui.formats.base import START
+from tracetui.formats.base import Chunk, Reader
 from tracetui.formats.latticeflow import LatticeFlow
 from tracetui.live.load import read_run
 from tracetui.live.scan import look
@@ -307,21 +307,23 @@ def test_a_half_last_line_is_live_while_the_file_moves(tmp_path: Path) -> None:
     assert [one.ref.key for one in summaries(path)] == ["L1", "L2"]
 
 
+def more(reader: Reader, path: Path) -> Chunk:
+    with SOURCE.open(str(path)) as file:
+        return reader.more(file)
+
+
 def test_a_row_is_found_again_however_the_file_grows(tmp_path: Path) -> None:
     rows = [{"trace": {"items": [message("user", f"q{i}")], "metadata": {"trace_id": f"id/{i}é"}}} for i in range(5)]
     path = written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "t.jsonl")
-    ref = summaries(path)[3].ref
-    with SOURCE.open(str(path)) as file:
-        first = FORMAT.read(file, ref)
+    reader = FORMAT.open(SOURCE.open(str(path)), summaries(path)[3].ref)
+    first = more(reader, path)
     with path.open("a") as out:
         out.write(json.dumps(rows[0]) + "\n")
-    with SOURCE.open(str(path)) as file:
-        second = FORMAT.read(file, ref, first.cursor)
+    second = more(reader, path)
     assert [span.preview for span in first.spans] == ["q3"]
     assert (list(second.spans), second.reset) == ([], False)
     path.write_text(json.dumps(rows[3]) + "\n" + json.dumps(rows[1]) + "\n")
-    with SOURCE.open(str(path)) as file:
-        third = FORMAT.read(file, ref, second.cursor)
+    third = more(reader, path)
     assert [span.preview for span in third.spans] == ["q3"]
     assert third.reset
 
@@ -329,17 +331,26 @@ def test_a_row_is_found_again_however_the_file_grows(tmp_path: Path) -> None:
 def test_a_rewritten_document_is_read_anew(tmp_path: Path) -> None:
     path = written(tmp_path, {"items": [message("user", "one")]})
     ref = summaries(path)[0].ref
-    with SOURCE.open(str(path)) as file:
-        first = FORMAT.read(file, ref, START)
+    reader = FORMAT.open(SOURCE.open(str(path)), ref)
+    first = more(reader, path)
     path.write_text('{"items": [{"type": "mess')
-    with SOURCE.open(str(path)) as file:  # half written: what was read stays
-        assert list(FORMAT.read(file, ref, first.cursor).spans) == []
+    assert list(more(reader, path).spans) == []  # half written: what was read stays
     with SOURCE.open(str(path)) as file, pytest.raises(FormatError):
         FORMAT.body(file, ref, first.spans[0])
     path.write_text(json.dumps({"items": [message("user", "one"), message("assistant", "two")]}))
-    with SOURCE.open(str(path)) as file:
-        second = FORMAT.read(file, ref, first.cursor)
+    second = more(reader, path)
     assert (len(second.spans), second.reset) == (2, True)
+
+
+def test_the_context_of_a_mistyped_call_in_a_row_is_found_again(tmp_path: Path) -> None:
+    call = {"type": "model_call_event", "id": "c", "model": "m", "output_items": {"no": "list"}, "gale": 9}
+    row = {"target": "t", "trace": {"events": [call | {"input_context": [message("user", "hi")]}]}}
+    path = written(tmp_path, json.dumps(row) + "\n", "t.jsonl")
+    (summary,) = summaries(path, deep=True)
+    assert summary.unread is not None
+    assert summary.unread.fields == (("event.gale", 1), ("event.output_items", 1))
+    run = read_run(SOURCE, summary.ref)
+    assert [text_of(run.load(span).input_messages[0]) for span in run.spans if span.preview == "hi"] == ["hi"]
 
 
 # -- what is derived, and what wins ----------------------------------------------------------------------------------

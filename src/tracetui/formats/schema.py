@@ -60,6 +60,7 @@ class Schema(Generic[_T]):
         self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
         """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
         `RecursionError`. Does not see what `tracetui.formats.decode.skippable` checks."""
+        self._open: Callable[[bytes], _T] = msgspec.json.Decoder(kinds).decode
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[_T | None, Any, str | None]:
         """The record in `data`; else None and the value there; and a note if it had to be read leniently.
@@ -74,7 +75,7 @@ class Schema(Generic[_T]):
             value, note = decode(data)
         if not isinstance(value, dict):
             return None, value, note
-        return loosen(value, self._type, unknown), None, note
+        return self._known_part(value, None if note else data, unknown), None, note
 
     @cached_property
     def many(self) -> Callable[[Any], list[_T]]:
@@ -83,7 +84,24 @@ class Schema(Generic[_T]):
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """The record that `value`, decoded JSON, is. The default one for what is not an object."""
-        found: _T = loosen(value if isinstance(value, dict) else {}, self._type, unknown)
+        if not isinstance(value, dict):
+            value = {}
+        try:
+            data = msgspec.json.encode(value)
+        except (ValueError, RecursionError):  # lone surrogates, depth
+            data = None
+        return self._known_part(value, data, unknown)
+
+    def _known_part(self, value: dict[str, Any], data: bytes | None, unknown: Unknown) -> _T:
+        """The record that `value` is; faster where `data`, the same as strict JSON, has no mistyped fields."""
+        try:
+            if data is not None:
+                known = self._open(data)
+                _count_names(value, self._type, unknown)
+                return known
+        except (ValueError, RecursionError):
+            pass
+        found: _T = loosen(value, self._type, unknown)
         return found
 
 
@@ -188,6 +206,28 @@ def _record(value: dict[str, Any], struct: type[msgspec.Struct], unknown: Unknow
     return struct(**given)
 
 
+def _count_names(value: Any, kind: Any, unknown: Unknown) -> None:
+    """Count the unknown fields of a value in which none is mistyped."""
+    kinds, other = _members(kind)
+    if isinstance(value, dict):
+        struct = _struct_for(value, kinds) or other
+        if struct is None:
+            return
+        shape = _shape(struct)
+        if shape.known is not None and not value.keys() <= shape.known:
+            for name in value:
+                if name not in shape.known:
+                    count(unknown, f"{shape.kind}.{name}")
+        for name, one in shape.structs.items():
+            if name in value:
+                _count_names(value[name], one, unknown)
+    elif isinstance(value, list):
+        for one in kinds:
+            if get_origin(one) is list and get_args(one):
+                for item in value:
+                    _count_names(item, get_args(one)[0], unknown)
+
+
 def count(unknown: Unknown, name: str) -> None:
     """Count one unknown field."""
     name = name[:NAME_LENGTH]
@@ -204,8 +244,20 @@ class _Shape:
         self.kind = str(config.tag or struct.__name__.lower())
         self.fields = {one.encode_name: (one.name, one.type) for one in declared}
         self.required = {one.name: one.type for one in declared if one.required}
+        self.structs = {one.encode_name: one.type for one in declared if _holds_struct(one.type)}
         names: str | None = getattr(struct, "known", None)
         self.known = None if names is None else frozenset((*names.split(), *self.fields, config.tag_field or ""))
+
+
+def _holds_struct(kind: Any) -> bool:
+    """Whether there may be objects in a value of that type whose fields are counted."""
+    kinds, other = _members(kind)
+    items = [get_args(one)[0] for one in kinds if get_origin(one) is list and get_args(one)]
+    return other is not None or any(map(_is_struct, kinds)) or any(map(_holds_struct, items))
+
+
+def _is_struct(kind: Any) -> bool:
+    return isinstance(kind, type) and issubclass(kind, msgspec.Struct)
 
 
 @cache

@@ -1,16 +1,15 @@
-"""Everything that a trajectory says about one span, read again from where it is told."""
+"""Everything that a trajectory says about one span, read again from its place."""
 
 from __future__ import annotations
 
+import json
 from functools import cached_property
 from typing import Any
 from zlib import crc32
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.document import root_of
-from tracetui.formats.atif.fields import At, is_copied, rendered, text_in
-from tracetui.formats.atif.spans import AGENT, answers_of, arguments_of, calls_of
-from tracetui.formats.decode import strict
+from tracetui.formats.atif.records import AGENT, At, answers_of, arguments_in, document, step_in, text_in
+from tracetui.formats.decode import decode
 from tracetui.formats.kept import once, opened
 from tracetui.formats.places import changed
 from tracetui.formats.scalars import mapping, sequence, without, word
@@ -26,72 +25,96 @@ def body_of(file: File, span: Span) -> Body:
     if at.place is None and at.value is None:
         return Body()  # no record tells it
     if at.path is None:
-        told = _told_at(file, at)
+        source = _source_at(file, at)
     else:
         with opened(file, at.path) as other:
-            told = _told_at(other, at)
-    raw, value = told.raw, told.value
+            source = _source_at(other, at)
     if at.whole:
-        return Body(attributes=({"file": at.path} if at.path else {}) | mapping(value), raw=raw)
-    step = mapping(value)
-    if not step:
-        return Body(output=value, raw=raw)
+        return Body(attributes=({"file": at.path} if at.path else {}) | mapping(source.value), raw=source.raw)
+    if not source.step:
+        return Body(output=source.value, raw=source.raw)
     if at.call is not None:
-        return _call(told, at.call)
-    if step.get("source") != AGENT or is_copied(step):
-        return _heard(step, raw)
-    return _agent(step, raw)
+        return _call(source, at.call)
+    return _heard(source) if source.copied or source.step.get("source") != AGENT else _agent(source)
 
 
-class _Told:
+class _Source:
     """The bytes that tell a span, and what they say."""
 
     def __init__(self, raw: bytes, value: Any) -> None:
         self.raw, self.value = raw, value
+        self.step = mapping(value)
+        self.copied = self.step.get("is_copied_context") is True
+
+    @property
+    def calls(self) -> list[Any]:
+        """The calls that a step of the agent asked for."""
+        return sequence(self.step.get("tool_calls")) if self.step.get("source") == AGENT else []
+
+    def answers(self, place: int) -> list[Any]:
+        """The results of the call at that place."""
+        return [self._results[number] for number in self._paired[0].get(place, ())]
+
+    @property
+    def loose(self) -> list[Any]:
+        """The results of no call."""
+        return [self._results[number] for number in self._paired[1]]
+
+    @property
+    def _results(self) -> list[Any]:
+        return sequence(mapping(self.step.get("observation")).get("results"))
 
     @cached_property
-    def answers(self) -> dict[int, list[Any]]:
-        """The results of each call of a step."""
-        return answers_of(self.value)[0]
+    def _paired(self) -> tuple[dict[int, list[int]], list[int]]:
+        step = step_in(self.step)
+        return answers_of(step, () if self.copied else step.calls)
 
 
-def _told_at(file: File, at: At) -> _Told:
+def _source_at(file: File, at: At) -> _Source:
     """What tells a span. A step of several calls is kept for the next of them."""
     if not at.call:
         return _record(file, at)
     return once(file, at.place or (id(at.value),), lambda: _record(file, at))
 
 
-def _record(file: File, at: At) -> _Told:
+def _record(file: File, at: At) -> _Source:
     if at.place is None:
-        return _Told(rendered(at.value), at.value)
+        return _Source(_rendered(at.value), at.value)
     offset, size, check = at.place
     raw = file.read(offset, size)
     if crc32(raw) != check:
         raise changed(f"byte {offset}")
-    return _Told(raw, root_of(raw) if at.whole else strict(raw))
+    return _Source(raw, document(raw, {}).root if at.whole else decode(raw)[0])
 
 
-def _heard(step: dict[str, Any], raw: bytes) -> Body:
-    """A message; all that is told besides stays under its own name."""
+def _rendered(value: Any) -> bytes:
+    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except RecursionError:
+        return b""
+
+
+def _heard(source: _Source) -> Body:
+    """A message; everything else stays under its own name."""
+    step, loose = source.step, source.loose
     parts, rest = _parts(step.get("message"))
     attributes = without(step, "message") | ({} if rest is None else {"message": rest})
-    copied = is_copied(step)
-    if copied:
-        parts = [*_thought(step), *parts, *_asked(step)]
+    if source.copied:
+        parts = [*_thought(step), *parts, *_asked(source)]
     message = (Message(_role(step), tuple(parts)),) if parts else ()
-    _, loose = answers_of(without(step, "tool_calls") if copied else step)
     return Body(
         input=step.get("message"),
-        output=_told(loose),
+        output=_contents(loose),
         input_messages=(*message, *_answers(loose)),
         attributes=attributes,
-        raw=raw,
+        raw=source.raw,
     )
 
 
-def _agent(step: dict[str, Any], raw: bytes) -> Body:
-    """What the agent thought, said and called; results are told with their calls, those of no call here."""
+def _agent(source: _Source) -> Body:
+    """What the agent thought, said and called; results are shown with their calls, those of no call here."""
+    step, loose = source.step, source.loose
     parts, rest = _parts(step.get("message"))
     attributes = without(step, "message", "tool_calls", "observation")
     thoughts = list(_thought(step))
@@ -103,23 +126,21 @@ def _agent(step: dict[str, Any], raw: bytes) -> Body:
     if calls is not None and not isinstance(calls, list):
         attributes["tool_calls"] = calls
     odd = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
-    loose = answers_of(step)[1]
     observed = _observed(step.get("observation"), loose)
-    said = (Message(_role(step), (*thoughts, *parts, *_asked(step))),)
+    said = (Message(_role(step), (*thoughts, *parts, *_asked(source))),)
     return Body(
-        output=text_in(step.get("message")) or _told(loose),
+        output=text_in(step.get("message")) or _contents(loose),
         output_messages=(*said, *_answers(loose)),
         attributes=attributes | odd | observed,
-        raw=raw,
+        raw=source.raw,
     )
 
 
-def _call(told: _Told, place: int) -> Body:
+def _call(source: _Source, place: int) -> Body:
     """A call with its results; where a name is taken, a result's is ``result.FIELD``."""
-    calls = calls_of(told.value)
-    call = mapping(calls[place]) if place < len(calls) else {}
+    call = mapping(source.calls[place]) if place < len(source.calls) else {}
     attributes = without(call, "arguments")
-    answers = told.answers.get(place, [])
+    answers = source.answers(place)
     for number, answer in enumerate(answers):
         prefix = f"result {number + 1}." if number else "result."
         for key, value in mapping(answer).items():
@@ -127,7 +148,7 @@ def _call(told: _Told, place: int) -> Body:
                 continue
             attributes[f"{prefix}{key}" if number or key in attributes else key] = value
     output = mapping(answers[0]).get("content") if answers else None
-    return Body(input=arguments_of(call), output=output, attributes=attributes, raw=told.raw)
+    return Body(input=arguments_in(call.get("arguments")), output=output, attributes=attributes, raw=source.raw)
 
 
 def _observed(observation: Any, loose: list[Any]) -> dict[str, Any]:
@@ -151,16 +172,16 @@ def _thought(step: dict[str, Any]) -> tuple[Part, ...]:
     return (Reasoning(thought),) if isinstance(thought, str) and thought else ()
 
 
-def _asked(step: dict[str, Any]) -> list[Part]:
+def _asked(source: _Source) -> list[Part]:
     found: list[Part] = []
-    for call in calls_of(step):
-        name = word(mapping(call).get("function_name"))
+    for call in map(mapping, source.calls):
+        name = word(call.get("function_name"))
         if name is not None:
-            found.append(ToolCall(word(call.get("tool_call_id")), name, arguments_of(call)))
+            found.append(ToolCall(word(call.get("tool_call_id")), name, arguments_in(call.get("arguments"))))
     return found
 
 
-def _told(results: list[Any]) -> Any:
+def _contents(results: list[Any]) -> Any:
     """The contents of results: the one, or their texts."""
     contents = [mapping(result).get("content") for result in results]
     return contents[0] if len(contents) == 1 else "\n".join(filter(None, map(text_in, contents))) or None

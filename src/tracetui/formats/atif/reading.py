@@ -1,271 +1,340 @@
-"""Reading all trajectories of a run as one: what goes on elsewhere is put after it, sub-agents below their calls."""
+"""What the steps of a trajectory mean: the spans of all files of a run, and what they add up to.
+
+What goes on elsewhere is put after a trajectory, its sub-agents below their calls.
+"""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
-from msgspec.structs import replace
+from msgspec.structs import astuple, replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.document import AGENTS, DEPTH, STEPS, Document, document
-from tracetui.formats.atif.fields import At, declared_of, is_copied, total, unsaid
-from tracetui.formats.atif.parts import CONTINUED, Folders
-from tracetui.formats.atif.spans import AGENT, REF, Scope, answers_of, calls_of, refs_of, spans_of
-from tracetui.formats.atif.trial import RESULT, has_trial, result_of
-from tracetui.formats.atif.words import opening_of
-from tracetui.formats.document import Whole, unchanged, whole
-from tracetui.formats.scalars import mapping, sequence, word
-from tracetui.formats.scalars import whole as whole_number
-from tracetui.model import PREVIEW, Operation, Problem, Span, Status, StatusSource, Usage
+from tracetui.formats.atif.files import CONTINUED, RESULT, Folders, Mark, has_trial, outcome_of, result_of
+from tracetui.formats.atif.records import (
+    AGENT,
+    AGENTS,
+    DEPTH,
+    STEPS,
+    At,
+    Call,
+    Context,
+    Document,
+    Extra,
+    Metrics,
+    MetricsExtra,
+    Ref,
+    Result,
+    Step,
+    answers_of,
+    arguments_in,
+    document,
+    refs_in,
+    text_in,
+)
+from tracetui.formats.document import Whole, whole
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.labels import source_in, tags_in, task_key
+from tracetui.formats.scalars import layout, mapping, version, word
+from tracetui.formats.schema import Unknown, plain
+from tracetui.model import (
+    COPIED,
+    MESSAGE_LIMIT,
+    PREVIEW,
+    Error,
+    Header,
+    Operation,
+    Problem,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+)
 from tracetui.sources.base import File, reason_of
 
 MOST: Final = 1000
 """Files of one run."""
+_OK: Final = Status.OK
+_DERIVED: Final = StatusSource.DERIVED
+_CHAT: Final = Operation.CHAT
+_TOOL: Final = Operation.EXECUTE_TOOL
+_HEARD: Final = frozenset({"user", "system"})
+_TIME_LIMIT: Final = 64
+_TOTALS: Final = {
+    "total_prompt_tokens": "input_tokens",
+    "total_completion_tokens": "output_tokens",
+    "total_cached_tokens": "cache_read_tokens",
+    "total_cost_usd": "cost_usd",
+}
+"""Fields of the final metrics, and of `Usage`."""
 
 
-class Mark(msgspec.Struct, frozen=True):
-    """All files of a run as they were read."""
-
-    own: Whole
-    parts: tuple[tuple[str, Whole | None], ...] = ()
-    """Relative to the folder of the run's file; None for one that could not be read."""
-    missing: tuple[tuple[str, str], ...] = ()
-    """References to what was not there, and the files that they are in."""
-    moving: bool = False
-    """Somebody was writing them."""
-
-
-class Told(msgspec.Struct):
-    """What was read of one trajectory."""
-
-    doc: Document
-    path: str | None
-    below: bool
-    own: Usage = Usage()
-    """What its steps used."""
-    around: Usage = Usage()
-    """The same with its sub-agents."""
-    steps: int = 0
-    copied: int = 0
-
-
-class Within:
-    """The sub-agents within a trajectory, by what refers to them."""
+class Opening:
+    """What a trajectory begins with: the prompt by which people know it again, when it was, which model answered."""
 
     def __init__(self, doc: Document) -> None:
+        self._prompt = self._wrapped = ""
+        self.started_at: float | None = None
+        self.zone: str | None = "UTC"
+        self.model = word(doc.agent.model_name)
+
+    @property
+    def prompt(self) -> str:
+        """The whole of it: the first that a person typed, or else the first."""
+        return self._prompt or self._wrapped
+
+    @property
+    def settled(self) -> bool:
+        """Whether no later step says more."""
+        return bool(self._prompt and self.started_at is not None and self.model)
+
+    def take(self, step: Step) -> None:
+        """Look at the next step that is no copy."""
+        if self.started_at is None and (found := moment(step.timestamp))[0] is not None:
+            self.started_at, self.zone = found
+        if not self._prompt and step.source == "user" and (text := text_in(step.message).strip()):
+            self._wrapped = self._wrapped or text
+            self._prompt = "" if is_wrapped(text) else text
+        self.model = self.model or word(step.model_name)
+
+
+def opening_of(doc: Document) -> Opening:
+    """How a trajectory begins; no more steps are decoded than that takes."""
+    opening = Opening(doc)
+    for step, _ in doc.steps():
+        if step is not None and not step.is_copied_context:
+            opening.take(step)
+            if opening.settled:
+                break
+    return opening
+
+
+class Segment:
+    """One trajectory, and what was read of it."""
+
+    def __init__(
+        self, doc: Document, path: str | None = None, prefix: str = "", parent: str | None = None, depth: int = 0
+    ) -> None:
+        """`path` is its file where that is not the run's, `prefix` stands before the ids of its spans, which are below
+        the span `parent`. The steps of a sub-agent (`depth` > 0) are not those of the run.
+        """
+        self.doc, self.path, self.prefix, self.parent, self.depth = doc, path, prefix, parent, depth
+        self.opening = Opening(doc)
+        self.model = self.opening.model
+        self.own = self.around = Usage()
+        """What its steps used; the same with its sub-agents."""
+        self.copied = 0
+        self.placed: set[int] = set()
+        """The sub-agents within it that something refers to."""
         self._ids: dict[str, int] = {}
         self._sessions: dict[str, int | None] = {}
-        for place, (ident, session) in enumerate(agent.ids for agent in doc.agents):
-            if ident is not None:
-                self._ids.setdefault(ident, place)
-            if session is not None:
-                self._sessions[session] = None if session in self._sessions else place
+        for place, said in enumerate(agent.said for agent in doc.agents or ()):
+            if said.trajectory_id:
+                self._ids.setdefault(said.trajectory_id, place)
+            if said.session_id:
+                self._sessions[said.session_id] = None if said.session_id in self._sessions else place
 
-    def find(self, ref: dict[str, Any]) -> int | None:
-        """The place of the one that is meant: by its own id, or where there is none by a session that is only its."""
-        ident, session = word(ref.get("trajectory_id")), word(ref.get("session_id"))
-        if ident is not None:
-            return self._ids.get(ident)
-        alone = session is not None and word(ref.get("trajectory_path")) is None
-        return self._sessions.get(session or "") if alone else None
+    def find(self, ref: Ref) -> int | None:
+        """The place of the sub-agent that is meant: by its own id, or else by a session that is only its."""
+        if ref.trajectory_id:
+            return self._ids.get(ref.trajectory_id)
+        return self._sessions.get(ref.session_id or "") if not ref.trajectory_path else None
 
 
 class Reading:
     """One read of all files of a run."""
 
-    def __init__(self, file: File, data: bytes, *, placed: bool = True) -> None:
-        """`placed`: the spans are to have bodies. Raises `FormatError` if the run's own file cannot be read."""
-        self.doc, note = document(data, placed=placed)
+    def __init__(self, file: File, data: bytes) -> None:
+        """Raises `FormatError` if the run's own file cannot be read."""
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
-        self.last: float | None = None
-        """When the last step was."""
-        self.told: list[Told] = []
-        self._file, self._folders, self._placed = file, Folders(file), placed
-        self._seen = {file.name}
-        self._parts: dict[str, Whole | None] = {}
+        self._file, self._folders = file, Folders(file)
+        self._unknown: Unknown = {}
+        self._result, version = result_of(file)
+        self._own = whole(file, data)
+        self._parts: dict[str, Whole | None] = {RESULT: version} if has_trial(file) else {}
         self._missing: list[tuple[str, str]] = []
-        self.result, told = result_of(file)
-        """What is told of the trial that it is of."""
-        if has_trial(file):
-            self._parts[RESULT] = told
-        self.size = len(data)
-        """Bytes of all files."""
+        self._size = len(data)
         self._agents = self._continued = 0
-        if note:
-            self.problems.append(Problem(file.path, "", f"read leniently: {note}"))
-        self.declared = False
+        self._declared = False
         """Something is known only from what a trajectory declares."""
-        self.usage = self._trajectory(self.doc, Scope(lean=not placed), 0)
-        """What all of them used."""
+        self._last: float | None = None
+        """When the last step was."""
+        self._system: str | None = None
+        self._last_user: str | None = None
+        self._last_assistant: str | None = None
+        self._segments: list[Segment] = []
+        """The trajectory and those in which it goes on."""
+        self._usage = self._trajectory(Segment(document(data, self._unknown)))
 
-    def mark(self, own: Whole) -> Mark:
-        """The cursor after this read."""
-        return Mark(own, tuple(self._parts.items()), tuple(self._missing), self._file.moving)
+    @property
+    def mark(self) -> Mark:
+        """All files as they were read."""
+        return Mark(self._own, self._parts, self._missing, self._file.moving)
 
-    # ---- one trajectory
+    @property
+    def header(self) -> Header:
+        """The header, with how long it took, and what it used where not every step says."""
+        first = self._segments[0]
+        header = header_of(first.doc, first.opening, self._file, self._result)
+        duration = None
+        if header.started_at is not None and self._last is not None and self._last > header.started_at:
+            duration = (self._last - header.started_at) * 1000
+        used, fields = self._usage if self._declared else None, unknown_fields(self._unknown)
+        return replace(header, duration_ms=duration, usage=used, size=self._size, fields=fields)
 
-    def _trajectory(self, doc: Document, scope: Scope, depth: int) -> Usage:
-        """Tell a trajectory and all in which it goes on; what they used, their sub-agents included."""
-        used, steps, at = Usage(), 0, doc
+    @property
+    def body(self) -> RunBody:
+        """Everything that is said about the run as a whole."""
+        return RunBody(
+            system_prompt=self._system,
+            last_user=self._last_user,
+            last_assistant=self._last_assistant,
+            totals=tuple(_totals(self._segments)),
+            attributes=self._segments[0].doc.root | ({"result.json": self._result} if self._result else {}),
+        )
+
+    # ---- trajectories
+
+    def _trajectory(self, segment: Segment) -> Usage:
+        """Read a trajectory and all in which it goes on; what they used, their sub-agents included."""
+        used, steps = Usage(), 0
         while True:
-            told = Told(at, scope.path, scope.below)
-            self.told.append(told)
-            scope = replace(scope, model=word(mapping(at.root.get("agent")).get("model_name")) or scope.model)
-            self._steps(told, scope, depth)
-            used += self._used(told, used if counts_on(at, steps) else Usage())
-            steps += told.steps
-            ref = word(at.root.get(CONTINUED))
-            found = None if ref is None else self._open(ref, scope.path, CONTINUED)
+            if segment.depth == 0:
+                self._segments.append(segment)
+            self._steps(segment)
+            used += self._used(segment, used, steps)
+            steps += len(segment.doc)
+            ref = word(segment.doc.said.continued_trajectory_ref)
+            found = None if ref is None else self._open(ref, segment.path, CONTINUED)
             if found is None:
                 return used
-            at, scope = found[0], self._continue(found[0], found[1], scope)
+            self._continued += 1
+            ident, (doc, path), model = f"cont-{self._continued}", found, segment.model
+            self.spans.append(_row(ident, "continuation", segment.parent, doc.at(path), preview=path[:PREVIEW]))
+            segment = Segment(doc, path, f"{ident}/", segment.parent, segment.depth)
+            segment.model = segment.model or model
 
-    def _used(self, told: Told, before: Usage) -> Usage:
-        """What a trajectory used: the sum of its steps; where they do not say, what it declares without `before`."""
-        declared = declared_of(told.doc.root.get("final_metrics"), before)
-        missing = Usage() if declared is None else unsaid(declared, told.own)
-        if not missing:
-            return told.around
-        self.declared = True
-        used = missing + told.around
-        return used if missing.cost_usd is None else replace(used, cost_usd=missing.cost_usd)
+    def _used(self, segment: Segment, before: Usage, steps: int) -> Usage:
+        """What a trajectory used: the sum of its steps; where they do not say, what it declares.
 
-    def _continue(self, doc: Document, path: str, scope: Scope) -> Scope:
-        """The row that says where a trajectory goes on."""
-        self._continued += 1
-        ident = f"cont-{self._continued}"
-        row = Span(
-            id=ident,
-            name="continuation",
-            operation=Operation.META,
-            parent_id=scope.parent,
-            status=Status.OK,
-            status_source=StatusSource.DERIVED,
-            preview=path[:PREVIEW],
-            at=_at(doc, path),
-        )
-        self.spans.append(row)
-        return replace(scope, prefix=f"{ident}/", path=path)
+        That may be of all files so far, which used `before` in so many `steps`.
+        """
+        if (final := segment.doc.said.final_metrics) is None:
+            return segment.around
+        on = steps > 0 and final.total_steps == steps + len(segment.doc)
+        missing = {}
+        for name, field in _TOTALS.items():
+            declared = getattr(final, name)
+            if declared is not None and getattr(segment.own, field) is None:
+                missing[field] = max(0, declared - ((getattr(before, field) if on else None) or 0))
+        self._declared = self._declared or bool(missing)
+        cost = missing.get("cost_usd", segment.around.cost_usd)
+        return replace(Usage(**missing) + segment.around, cost_usd=cost)
 
-    def _steps(self, told: Told, scope: Scope, depth: int) -> None:
-        doc, copied = told.doc, None
-        self._odd(doc, scope)
-        used: list[Usage] = []
-        placed, within = set[int](), Within(doc)
-        for place, record in enumerate(doc.steps):
-            step = mapping(record.value)
-            told.steps += 1
-            if is_copied(step):
-                told.copied += 1
-                copied = copied or self._copied(doc, scope)
-                self.spans += spans_of(record, place, replace(scope, parent=copied))
-                continue
-            made = spans_of(record, place, scope)
-            when = made[0].started_at
-            self.last = when if self.last is None or (when is not None and when > self.last) else self.last
-            if made[0].usage is not None:
-                used.append(made[0].usage)
-            below = self._started(step, made[0].id, scope, within, placed)
-            if not below:
-                self.spans += made
-                continue
-            self.spans.append(made[0])
-            for span in made[1:]:
-                self.spans.append(span)
-                told.around += self._refs(below.pop(span.id, []), span.id, doc, scope, depth)
-            for ident, refs in below.items():
-                told.around += self._refs(refs, ident, doc, scope, depth)
-        for number, agent in enumerate(doc.agents):
-            if number not in placed:
-                told.around += self._agent(agent, scope.path, scope.parent, depth, "no call refers to it")
-        told.own = total(used)
-        told.around += told.own
-
-    def _odd(self, doc: Document, scope: Scope) -> None:
+    def _steps(self, segment: Segment) -> None:
+        """Each step of a trajectory, and the sub-agents that no step refers to."""
+        doc, path, opening, settled = segment.doc, segment.path, segment.opening, False
         for name in (STEPS, AGENTS):
             if doc.root.get(name) is not None:
-                self._problem(scope.path, name, "not read: not a list, or not of objects, or nested too deeply")
-        odd = next((place for place, record in enumerate(doc.steps) if not isinstance(record.value, dict)), None)
-        if odd is not None:
-            self._problem(scope.path, f"steps[{odd}]", "not an object, shown as it is")
+                self._problem(path, name, "not read: not a list, or not of objects, or nested too deeply")
+        used: list[Usage] = []
+        odd = False
+        copies = 0
+        for place, (step, at) in enumerate(doc.steps(path)):
+            ident = f"{segment.prefix}{place + 1}"
+            if step is None:
+                if not odd:
+                    self._problem(path, f"steps[{place}]", "not an object, shown as it is")
+                odd, step = True, Step()
+            if step.is_copied_context:
+                if not segment.copied:
+                    copies = len(self.spans)
+                    self.spans.append(_row(f"{segment.prefix}copied", "copied context", segment.parent, At()))
+                segment.copied += 1
+                self.spans.append(_copy(step, ident, self.spans[copies].id, at))
+                continue
+            if not settled:
+                opening.take(step)
+                settled = opening.settled
+            self.spans.append(top := _step(step, ident, at, segment))
+            if (when := top.started_at) is not None and (self._last is None or when > self._last):
+                self._last = when
+            if top.usage is not None:
+                used.append(top.usage)
+            if segment.depth == 0 and (said := text_in(step.message)):
+                self._system = self._system or (said if step.source == "system" else None)
+                self._last_user = said if step.source == "user" else self._last_user
+                self._last_assistant = said if step.source == AGENT else self._last_assistant
+            if step.observation is not None or step.tool_calls:
+                self._calls(step, top, segment)
+        if segment.copied:
+            note = f"{segment.copied} step{'s' if segment.copied > 1 else ''}"
+            self.spans[copies] = replace(self.spans[copies], note=note)
+        if doc.note:
+            self._problem(path, "", f"read leniently: {doc.note}")
+        for place, agent in enumerate(doc.agents or ()):
+            if place not in segment.placed:
+                segment.around += self._agent(agent, path, segment.parent, segment.depth, "no call refers to it")
+        segment.own = _sum(used)
+        segment.around += segment.own
 
-    def _copied(self, doc: Document, scope: Scope) -> str:
-        """The row below which a trajectory's copies of earlier steps are."""
-        count = sum(is_copied(mapping(record.value)) for record in doc.steps)
-        ident = f"{scope.prefix}copied"
-        row = Span(
-            id=ident,
-            name="copied context",
-            operation=Operation.META,
-            parent_id=scope.parent,
-            status=Status.OK,
-            status_source=StatusSource.DERIVED,
-            note=f"{count} step{'s' if count > 1 else ''}",
-            at=At(),
-        )
-        self.spans.append(row)
-        return ident
+    def _calls(self, step: Step, top: Span, segment: Segment) -> None:
+        """The calls of a step, each with the sub-agents that its results refer to."""
+        calls, results = step.calls, step.results
+        answers, loose = answers_of(step, calls)
+        alone = step.extra if len(calls) == 1 else None
+        for place, call in enumerate(calls):
+            if isinstance(call, Call):
+                found = [results[number] for number in answers.get(place, ())]
+                self.spans.append(one := _call(call, place, found, top, alone))
+                self._refs(found, one.id, segment)
+        self._refs([results[number] for number in loose], top.id, segment)
 
     # ---- sub-agents
 
-    def _started(
-        self, step: dict[str, Any], ident: str, scope: Scope, within: Within, placed: set[int]
-    ) -> dict[str, list[int | dict[str, Any]]]:
-        """By the id of the span that refers to them: the places of sub-agents within, else what refers to files."""
-        found: dict[str, list[int | dict[str, Any]]] = {}
-        results = sequence(mapping(step.get("observation")).get("results"))
-        if not any(isinstance(result, dict) and REF in result for result in results):
-            return found
-        answers, loose = answers_of(step)
-        calls = {place: f"{ident}.{place + 1}" for place in range(len(calls_of(step)))}
-        for name, results in [*((calls[place], results) for place, results in answers.items()), (ident, loose)]:
-            for ref in (ref for result in results for ref in refs_of(result)):
-                place = within.find(ref)
-                if place is not None and place not in placed:
-                    placed.add(place)
-                    found.setdefault(name, []).append(place)
-                elif place is None and word(ref.get("trajectory_path")) is not None:
-                    found.setdefault(name, []).append(ref)
-                elif place is None and (lost := word(ref.get("trajectory_id"))) is not None:
-                    self._problem(scope.path, f"step {name}", f"there is no trajectory {lost[:PREVIEW]!r} within it")
-        return found
-
-    def _refs(self, refs: list[int | dict[str, Any]], parent: str, doc: Document, scope: Scope, depth: int) -> Usage:
-        used = Usage()
-        if depth >= DEPTH and refs:
-            self._problem(scope.path, f"step {parent}", "sub-agents of sub-agents are read no deeper")
-            return used
+    def _refs(self, results: Sequence[Any], parent: str, segment: Segment) -> None:
+        """The sub-agents that results refer to, below the span `parent`."""
+        refs = [ref for result in results for ref in refs_in(result)]
+        path, depth, agents = segment.path, segment.depth, segment.doc.agents or ()
+        if not refs:
+            return
+        where = f"step {parent}"
+        if depth >= DEPTH:
+            self._problem(path, where, "sub-agents of sub-agents are read no deeper")
+            return
         for ref in refs:
-            if isinstance(ref, int):
-                used += self._agent(doc.agents[ref], scope.path, parent, depth)
-                continue
-            found = self._open(ref["trajectory_path"], scope.path, f"step {parent}")
-            if found is not None:
-                used += self._agent(found[0], found[1], parent, depth)
-        return used
+            place = segment.find(ref)
+            if place is not None and place not in segment.placed:
+                segment.placed.add(place)
+                segment.around += self._agent(agents[place], path, parent, depth)
+            elif place is None and ref.trajectory_path:
+                found = self._open(ref.trajectory_path, path, where)
+                segment.around += Usage() if found is None else self._agent(found[0], found[1], parent, depth)
+            elif place is None and ref.trajectory_id:
+                self._problem(path, where, f"there is no trajectory {ref.trajectory_id[:PREVIEW]!r} within it")
 
     def _agent(self, doc: Document, path: str | None, parent: str | None, depth: int, note: str = "") -> Usage:
         """A sub-agent, its own steps below it."""
         self._agents += 1
         ident, place = f"agent-{self._agents}", len(self.spans)
-        opening = opening_of(record.value for record in doc.steps)
-        span = Span(
-            id=ident,
-            name=(word(mapping(doc.root.get("agent")).get("name")) or AGENT)[:PREVIEW],
+        name = (word(doc.agent.name) or AGENT)[:PREVIEW]
+        self.spans.append(row := _row(ident, name, parent, doc.at(path), note=note))
+        segment = Segment(doc, path, f"{ident}/", ident, depth + 1)
+        used = self._trajectory(segment)
+        self.spans[place] = replace(
+            row,
             operation=Operation.INVOKE_AGENT,
-            parent_id=parent,
-            status=Status.OK if doc.steps else Status.UNKNOWN,
-            status_source=StatusSource.DERIVED,
-            started_at=opening.started_at,
-            preview=opening.prompt[:PREVIEW],
-            note=note,
-            at=_at(doc, path),
+            status=_OK if len(doc) else Status.UNKNOWN,
+            started_at=segment.opening.started_at,
+            usage=used or None,
+            preview=segment.opening.prompt[:PREVIEW],
         )
-        self.spans.append(span)
-        used = self._trajectory(doc, Scope(f"{ident}/", ident, path, below=True, lean=not self._placed), depth + 1)
-        self.spans[place] = replace(span, usage=used or None)
         return used
 
     # ---- files
@@ -278,60 +347,249 @@ class Reading:
             self._missing.append((ref, own))
             self._problem(path, where, f"{ref[:PREVIEW]!r} is missing: no such file is beside the trajectory")
             return None
-        if found in self._seen or len(self._seen) >= MOST:
-            if found != path and len(self._seen) >= MOST:
-                self._problem(path, where, f"{ref[:PREVIEW]!r} is not read: the run is in too many files")
+        if len(self._parts) >= MOST:
+            self._problem(path, where, f"{ref[:PREVIEW]!r} is not read: the run is in too many files")
             return None
-        self._seen.add(found)
+        if found == self._file.name or found in self._parts:
+            return None
         self._parts[found] = None
         try:
             with self._file.other(found) as other:
                 self._file.other(found, other.stat)  # the run moves while a part of it does
                 data = other.read_all()
                 self._parts[found] = whole(other, data)
-                self.size += len(data)
-            doc, note = document(data, placed=self._placed)
+                self._size += len(data)
+            return document(data, self._unknown), found
         except (OSError, FormatError) as error:
             self._problem(found, getattr(error, "where", ""), getattr(error, "reason", "") or reason_of(error))
             return None
-        if note:
-            self._problem(found, "", f"read leniently: {note}")
-        return doc, found
 
     def _problem(self, path: str | None, where: str, reason: str) -> None:
         place = f"{path}: {where}" if path and where else path or where
         self.problems.append(Problem(self._file.path, place, reason))
 
 
-def read_again(file: File, mark: Mark) -> Mark | None:
-    """The cursor to go on with if no file of the run has changed, None if they must be read again."""
-    own = unchanged(file, mark.own)
-    folders = Folders(file)
-    if own is None or any(folders.find(ref, path) is not None for ref, path in mark.missing):
+# ---- steps
+
+
+def _row(ident: str, name: str, parent: str | None, at: At, *, preview: str = "", note: str = "") -> Span:
+    """A row that stands for no step."""
+    return Span(
+        id=ident,
+        name=name,
+        operation=Operation.META,
+        parent_id=parent,
+        status=_OK,
+        status_source=_DERIVED,
+        preview=preview,
+        note=note,
+        at=at,
+    )
+
+
+def _copy(step: Step, ident: str, parent: str, at: At) -> Span:
+    """A step of the context that a trajectory was begun with: it happened, and was paid for, elsewhere."""
+    row = _row(ident, (word(step.source) or "step")[:PREVIEW], parent, at, preview=_preview(step), note=COPIED)
+    return replace(row, operation=Operation.MESSAGE, started_at=moment(step.timestamp)[0])
+
+
+def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
+    """What the agent did: a call of its model, several segment as one, or none; or a message of the user or the system.
+
+    Anything that is neither of the three known sources is a row of its own.
+    """
+    operation, name, model, usage, note = Operation.UNKNOWN, word(step.source) or "?", None, None, ""
+    status, source, error = None, None, None
+    extra = step.extra if isinstance(step.extra, Extra) else None
+    if extra is not None:
+        status, source, error = _failure((replace(extra, tool_result_is_error=None),), lambda: text_in(step.message))
+    if name == AGENT:
+        usage, count = _usage(step.metrics), step.llm_call_count
+        operation, note = (Operation.OTHER, "no model call") if count == 0 else (_CHAT, "")
+        if count != 0:
+            model = word(step.model_name) or segment.model
+            name = model or "model"
+            note = f"{count} model calls" if count is not None and count > 1 else ""
+    elif name in _HEARD:
+        operation = Operation.MESSAGE
+        if extra is not None and isinstance(extra.context_management, Context):
+            note = (extra.context_management.type or "")[:PREVIEW]
+    return Span(
+        id=ident,
+        name=name[:PREVIEW],
+        operation=operation,
+        parent_id=segment.parent,
+        step=None if segment.depth else step.step_id,
+        is_step=not segment.depth,
+        status=status or _OK,
+        status_source=source or _DERIVED,
+        started_at=moment(step.timestamp)[0],
+        usage=usage,
+        error=error,
+        model=model,
+        preview=_preview(step),
+        note=note,
+        at=at,
+    )
+
+
+def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any) -> Span:
+    """A call of the step that is `top`; `alone` is what the step says besides of its only one."""
+    status, source, error = None, None, None
+    extras = [one.extra for one in (*answers, call) if one.extra is not None]
+    if isinstance(alone, Extra) and alone.tool_result_is_error:
+        extras.append(Extra(is_error=True))
+    if extras:
+        status, source, error = _failure(extras, lambda: _texts(answers))
+    return Span(
+        id=f"{top.id}.{place + 1}",
+        name=(word(call.function_name) or "tool")[:PREVIEW],
+        operation=_TOOL,
+        parent_id=top.id,
+        step=top.step,
+        status=status or (_OK if answers else Status.UNKNOWN),
+        status_source=source or _DERIVED,
+        started_at=top.started_at,
+        error=error,
+        preview=_distinct(arguments_in(plain(call.arguments))),
+        at=At(top.at.place, top.at.value, top.at.path, place),
+    )
+
+
+def _failure(
+    extras: Iterable[Any], reason: Callable[[], str]
+) -> tuple[Status | None, StatusSource | None, Error | None]:
+    """What fields outside the schema say of how something went, each None where they say nothing.
+
+    ATIF has no field for that; converters write these into ``extra``. Nothing is guessed from text: `reason` only says
+    why something failed.
+    """
+    fine: StatusSource | None = None
+    for extra in extras:
+        if not isinstance(extra, Extra):
+            continue
+        error, kind, code = mapping(extra.error), extra.error_type, extra.exit_code
+        message = word(extra.error) or word(error.get("message"))
+        flags = [flag for flag in (extra.is_error, extra.tool_result_is_error) if flag is not None]
+        if message or kind or error or any(flags):
+            failure = Error((message or reason().strip())[:MESSAGE_LIMIT], kind or word(error.get("type")))
+            return Status.ERROR, StatusSource.EXPLICIT, failure
+        if code:
+            return Status.ERROR, StatusSource.EXIT, Error(reason().strip()[:MESSAGE_LIMIT], f"exit {code}")
+        fine = StatusSource.EXPLICIT if flags else StatusSource.EXIT if code is not None else fine
+    return (_OK, fine, None) if fine else (None, None, None)
+
+
+def _texts(answers: Sequence[Result]) -> str:
+    return "\n".join(filter(None, (text_in(plain(one.content)) for one in answers)))
+
+
+def _preview(step: Step) -> str:
+    return (text_in(step.message).strip() or (step.reasoning_content or "").strip())[:PREVIEW]
+
+
+def _distinct(arguments: Any) -> str:
+    """What distinguishes this call from the next: its first text."""
+    if isinstance(arguments, str):
+        return arguments[:PREVIEW]
+    return next((value for value in mapping(arguments).values() if isinstance(value, str) and value), "")[:PREVIEW]
+
+
+def moment(value: str | None) -> tuple[float | None, str | None]:
+    """An ISO 8601 time as (seconds since the epoch, zone); a naive one has no zone and is read as if it were UTC."""
+    if value is None or len(value) > _TIME_LIMIT:
+        return None, None
+    try:
+        found = datetime.fromisoformat(value.strip())
+        zone = None if found.tzinfo is None else "UTC"
+        return (found.replace(tzinfo=UTC) if zone is None else found).timestamp(), zone
+    except (ValueError, OverflowError):
+        return None, None
+
+
+def is_wrapped(text: str) -> bool:
+    """Whether a text is one element, ``<environment_context>…</environment_context>``: no person typed that."""
+    name = text[1 : text.find(">")] if text.startswith("<") else ""
+    return name.replace("_", "").replace("-", "").isalnum() and text.endswith(f"</{name}>")
+
+
+# ---- what was used
+
+
+def _usage(said: Metrics | None) -> Usage | None:
+    """What one step used; ATIF counts cached input as part of the prompt, as `Usage` does."""
+    if said is None:
         return None
-    parts: list[tuple[str, Whole | None]] = []
-    for path, before in mark.parts:
-        try:
-            with file.other(path) as other:
-                file.other(path, other.stat)
-                now = unchanged(other, before)
-        except OSError:
-            now = None
-            if before is None:  # still not to be read
-                parts.append((path, None))
-                continue
-        if now is None:
-            return None
-        parts.append((path, now))
-    return Mark(own, tuple(parts), mark.missing, file.moving)
+    extra = said.extra if isinstance(said.extra, MetricsExtra) else MetricsExtra()
+    thought = extra.reasoning_output_tokens if extra.reasoning_tokens is None else extra.reasoning_tokens
+    used = Usage(
+        input_tokens=said.prompt_tokens,
+        output_tokens=said.completion_tokens,
+        cache_read_tokens=said.cached_tokens,
+        cache_creation_tokens=extra.cache_creation_input_tokens,
+        reasoning_tokens=thought,
+        cost_usd=said.cost_usd,
+    )
+    return used or None
 
 
-def counts_on(doc: Document, steps: int) -> bool:
-    """Whether what a trajectory declares is that of all files so far, before which there were so many steps."""
-    said = whole_number(mapping(doc.root.get("final_metrics")).get("total_steps"))
-    return steps > 0 and said == steps + len(doc.steps)
+def _sum(used: Sequence[Usage]) -> Usage:
+    """The sum of what was used, each number over those that tell it."""
+    columns = zip(*map(astuple, used), strict=True)
+    known = ([value for value in column if value is not None] for column in columns)
+    return Usage(*(sum(values) if values else None for values in known))
 
 
-def _at(doc: Document, path: str | None) -> At:
-    """Where a whole trajectory is told."""
-    return At(doc.whole.place, doc.whole.value, path, whole=True)
+def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
+    """What the trajectory and those in which it goes on declare, recounted.
+
+    Some writers count sub-agents in, and some count on where a trajectory goes on: a number that is right in one of
+    these readings is right. Where it is in none, the sum of the steps stands beside it.
+    """
+    own = around = Usage()
+    steps = 0
+    for number, segment in enumerate(segments):
+        own, around, steps = own + segment.own, around + segment.around, steps + len(segment.doc)
+        prefix = f"cont-{number} " if number else ""
+        readings = (segment.own, segment.around, own, around)
+        counts = {name: [getattr(one, field) for one in readings] for name, field in _TOTALS.items()}
+        counts["total_steps"] = [len(segment.doc), len(segment.doc) - segment.copied, steps]
+        for name, found in counts.items():
+            declared = getattr(segment.doc.said.final_metrics, name, None)
+            if declared is not None:
+                yield Total(f"{prefix}{name}", declared, _agreeing(declared, found))
+
+
+def _agreeing(declared: float, counts: list[Any]) -> Any:
+    """The count that agrees with what is declared (sums of cents never do exactly), else the first."""
+    known = [count for count in counts if count is not None]
+    return next((declared for count in known if math.isclose(count, declared, abs_tol=1e-9)), counts[0])
+
+
+# ---- the run
+
+
+def header_of(doc: Document, opening: Opening, file: File, result: dict[str, Any]) -> Header:
+    """The header, from the beginning of a trajectory and the `result` of the trial that it is of.
+
+    ATIF says of no run how it ended, and some writers write final metrics after each step: it has ended once these are
+    there and the file is still.
+    """
+    said, agent = doc.said, doc.agent
+    stem = file.name.removesuffix(".json") or file.name
+    name = word(agent.name)
+    return Header(
+        id=word(said.trajectory_id) or word(said.session_id) or stem,
+        name=name or stem,
+        agent=name,
+        model=opening.model,
+        ended=not file.moving and (said.final_metrics is not None or bool(said.continued_trajectory_ref)),
+        started_at=opening.started_at,
+        time_zone=opening.zone,
+        repeats=task_key(name or "", opening.prompt),
+        prompt=opening.prompt[:PREVIEW],
+        outcome=outcome_of(result),
+        tags=tags_in(doc.values, said.extra, agent.extra),
+        source=source_in(said.extra, agent.extra),
+        writer=version(agent.version) or layout(said.schema_version),
+    )

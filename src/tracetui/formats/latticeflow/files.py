@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
@@ -23,6 +24,8 @@ _FEW: Final = 8
 """Rows that are looked at to see whether there are traces in a file."""
 _BOM: Final = b"\xef\xbb\xbf"
 _WORDS: Final = (b'"items"', b'"events"', b'"trace"', b'"FORMAT"', b'"format"')
+_BEGIN: Final = 64
+"""Bytes by which a part of a document is found."""
 _LINE_KEY: Final = re.compile(r"(?:(?P<id>.*)~)?L(?P<number>\d{1,15})", re.DOTALL)
 _PLAIN: Final = re.compile(r"[A-Za-z0-9._:-]+")
 _GAP: Final = re.compile(rb"[\s,]*")
@@ -69,22 +72,21 @@ class Document(msgspec.Struct, frozen=True):
     def array(self, name: str) -> list[tuple[Piece, Place]]:
         """The elements of a field with their places; nothing where it is no array."""
         found = records.elements(self.fields.get(name))
-        return [] if found is None else self.places(found, self.fields[name], (name,))
+        return [] if found is None else self.places(found, self.fields[name], self.place, name)
 
-    def places(
-        self, found: list[Piece], within: Piece, path: tuple[str | int, ...], start: int = 0
-    ) -> list[tuple[Piece, Place]]:
-        """The elements `found` of the array `within`, which begins at or after byte `start` of the file."""
-        if not isinstance(within, msgspec.Raw):
-            place = self.place
-            return [(piece, place._replace(path=(*place.path, *path, i))) for i, piece in enumerate(found)]
-        base = self.place.offset
-        position = _find(self.data, within, max(0, start - base)) + 1
+    def places(self, found: list[Piece], within: Piece, around: Place, name: str) -> list[tuple[Piece, Place]]:
+        """The elements `found` of the array `within`, which is field `name` of what is at the place `around`."""
+        base, data = self.place.offset, self.data
+        position = _find(data, within, around.offset - base) if data and isinstance(within, msgspec.Raw) else -1
+        if position < 0:  # it was decoded leniently
+            return [(piece, replace(around, path=(*around.path, name, i))) for i, piece in enumerate(found)]
+        position += 1
         placed = []
         for piece in found:
-            position = _gap_end(self.data, position)
-            size = memoryview(piece).nbytes
-            placed.append((piece, Place(base + position, size, records.checksum(piece))))
+            view = memoryview(piece)
+            size = view.nbytes
+            position = data.find(view[:_BEGIN], position)
+            placed.append((piece, Place(base + position, size, records.checksum(view))))
             position += size
         return placed
 
@@ -96,10 +98,10 @@ def _gap_end(data: bytes, position: int) -> int:
 
 def _find(data: bytes, piece: msgspec.Raw, start: int) -> int:
     """Where `piece`, which is a part of `data`, first occurs from `start` on."""
-    whole = bytes(piece)
-    begin = whole[:64]
+    view = memoryview(piece)
+    begin = bytes(view[:_BEGIN])
     position = data.find(begin, start)
-    while position >= 0 and data[position : position + len(whole)] != whole:
+    while position >= 0 and not data.startswith(view, position):
         position = data.find(begin, position + 1)
     return position
 
@@ -130,24 +132,18 @@ def _is_event(piece: Piece) -> bool:
     members = records.fields(piece)
     if members is None or "event_type" in members or "event" in members:
         return False
-    return records.event_kind(_event(piece)) in records.EVENT_KINDS
-
-
-def _event(piece: Piece) -> records.Event:
     try:
-        return records.event(piece)
+        found = records.record(records.EVENTS, piece, {})
     except FormatError:
-        return records.Event()
+        return False
+    return found is not None and records.event_kind(found) in records.EVENT_KINDS
 
 
 def _is_item(piece: Piece, *, partial: bool) -> bool:
     members = records.fields(piece)
     if members is None:
         return False
-    try:
-        kind = records.item_kind(records.item(piece))
-    except FormatError:
-        return False
+    kind = records.item_kind(records.as_item(piece))
     if kind == "custom_task_message":
         return set(members) == {"content"}
     return kind in records.ITEM_KINDS or (partial and not kind and {"id", "status"} <= set(members))
@@ -332,7 +328,7 @@ def _lenient_array(file: File, data: bytes) -> Iterator[Document | Problem]:
             yield Problem(file.path, f"row {i + 1}", "there is no trace in it")
         else:
             fields, columns, path = inside
-            own = place._replace(path=(i, *path))
+            own = replace(place, path=(i, *path))
             yield Document(fields, columns, b"", own, _metadata(fields), where=f"row {i + 1}", note=note)
 
 

@@ -11,14 +11,15 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.files import Document
-from tracetui.formats.latticeflow.records import NOWHERE, Event, Item, Piece, Place, ident
-from tracetui.model import Problem
+from tracetui.formats.latticeflow.records import EVENTS, ITEMS, Event, Item, Piece, Place, R, ident
+from tracetui.formats.schema import Schema, Unknown
+from tracetui.model import Link, Problem
 
 Order = tuple[int, int, int]
 LAST: Final = 1 << 60
 
 
-class EventAt(msgspec.Struct):
+class EventAt(msgspec.Struct, gc=False):
     """One event with its number in the file, from 0, and its place."""
 
     index: int
@@ -35,7 +36,7 @@ class EventAt(msgspec.Struct):
         self.level = ident(self.record.span_id)
 
 
-class ItemAt(msgspec.Struct):
+class ItemAt(msgspec.Struct, gc=False):
     """One item of the root conversation."""
 
     kind: str
@@ -57,12 +58,18 @@ class Outline(msgspec.Struct):
     begins: dict[str, EventAt]
     ends: dict[str, EventAt]
     problems: list[Problem]
+    unknown: Unknown
+    """How often each unknown field was met."""
 
 
-def outline(document: Document, path: str, *, placed: bool = True) -> Outline:
-    """Read all records of a trace and put them in order. Without being `placed` their bodies cannot be opened."""
+def outline(document: Document, path: str) -> Outline:
+    """Read all records of a trace and put them in order."""
     problems: list[Problem] = []
-    events = _events(document, path, problems, placed=placed)
+    unknown: Unknown = {}
+    events = [
+        EventAt(index, records.event_kind(record), record, place)
+        for index, (record, place) in enumerate(_records(document, "events", EVENTS, path, problems, unknown))
+    ]
     begins = _first(event for event in events if event.kind == "span_begin")
     ends = _first(event for event in events if event.kind == "span_end")
     for span, end in ends.items():
@@ -70,43 +77,30 @@ def outline(document: Document, path: str, *, placed: bool = True) -> Outline:
             begins[span].also = [("span_end", end.place)]
     scope = _scope(events, begins)
     _set_roles(events)
-    items = _given(document, path, problems, placed=placed)
-    given = bool(items)
-    if not given:
+    given = _records(document, "items", ITEMS, path, problems, unknown)
+    if given:
+        items = _with_roles([ItemAt(records.item_kind(record), record, place) for record, place in given])
+    else:
         items = _derived(document, events, scope)
     if given or not any(event.kind == "message_event" for event in events):
-        _arrange(items, [event for event in events if event.level == scope], given=given)
-    return Outline(events, items, scope, begins, ends, problems)
+        _arrange(items, [event for event in events if event.level == scope], given=bool(given))
+    return Outline(events, items, scope, begins, ends, problems, unknown)
 
 
-def _events(document: Document, path: str, problems: list[Problem], *, placed: bool) -> list[EventAt]:
-    at_once = None if placed else records.events(document.fields.get("events"))
-    if at_once is not None:
-        return [EventAt(i, records.event_kind(record), record, NOWHERE) for i, record in enumerate(at_once)]
+def _records(
+    document: Document, name: str, kind: Schema[R], path: str, problems: list[Problem], unknown: Unknown
+) -> list[tuple[R, Place]]:
+    """The elements of a field of the trace as records, with their places."""
     found = []
-    for index, (piece, place) in enumerate(document.array("events")):
+    for index, (piece, place) in enumerate(document.array(name)):
         try:
-            record = records.event(piece)
+            record, reason = records.record(kind, piece, unknown), "not an object"
         except FormatError as error:
-            record = Event()
-            problems.append(Problem(path, _where(document, f"events[{index}]"), error.reason))
-        found.append(EventAt(index, records.event_kind(record), record, place))
+            record, reason = None, error.reason
+        if record is None:
+            problems.append(Problem(path, _where(document, f"{name}[{index}]"), reason))
+        found.append((kind.convert({}, unknown) if record is None else record, place))
     return found
-
-
-def _given(document: Document, path: str, problems: list[Problem], *, placed: bool) -> list[ItemAt]:
-    at_once = None if placed else records.items(document.fields.get("items"))
-    if at_once is not None:
-        return _with_roles([ItemAt(records.item_kind(record), record, NOWHERE) for record in at_once])
-    found = []
-    for index, (piece, place) in enumerate(document.array("items")):
-        try:
-            record = records.item(piece)
-        except FormatError as error:
-            record = Item()
-            problems.append(Problem(path, _where(document, f"items[{index}]"), error.reason))
-        found.append(ItemAt(records.item_kind(record), record, place))
-    return _with_roles(found)
 
 
 def _where(document: Document, inside: str) -> str:
@@ -141,24 +135,10 @@ def _set_roles(events: list[EventAt]) -> None:
     levels: dict[str | None, list[tuple[EventAt, Item]]] = defaultdict(list)
     for event in events:
         if event.kind == "message_event":
-            levels[event.level].append((event, as_item(event.record.item)))
+            levels[event.level].append((event, event.record.said))
     for entered in levels.values():
         for (event, _), role in zip(entered, records.roles([item for _, item in entered]), strict=True):
             event.role = role
-
-
-def as_item(found: Any) -> Item:
-    """A value as an item, an empty one if it is no object."""
-    try:
-        return records.item(found)
-    except FormatError:
-        return Item()
-
-
-def outputs(event: EventAt) -> list[Item]:
-    """What a model call produced."""
-    found: Any = event.record.output_items
-    return [as_item(one) for one in found] if isinstance(found, list) else []
 
 
 def _derived(document: Document, events: list[EventAt], scope: str | None) -> list[ItemAt]:
@@ -170,7 +150,7 @@ def _derived(document: Document, events: list[EventAt], scope: str | None) -> li
     for event in own:
         record = event.record
         if event.kind == "message_event":
-            item = as_item(record.item)
+            item = record.said
             items.append(ItemAt(records.item_kind(item), item, event.place, event.role))
         elif event.kind == "function_call_event":
             called = Item(call_id=record.call_id, name=record.function, status=record.status)
@@ -201,21 +181,15 @@ def _from_model_calls(document: Document, events: list[EventAt]) -> list[ItemAt]
 
 def _context(document: Document, event: EventAt) -> list[ItemAt]:
     within: Piece = event.record.input_context
-    path = ("events", event.index, "input_context")
-    pieces = records.elements(within) or []
-    if event.place is NOWHERE:
-        found = [(piece, NOWHERE) for piece in pieces]
-    else:
-        found = document.places(pieces, within, path, event.place.offset)
     made = []
-    for piece, place in found:
-        item = as_item(piece)
+    for piece, place in document.places(records.elements(within) or [], within, event.place, "input_context"):
+        item = records.as_item(piece)
         made.append(ItemAt(records.item_kind(item), item, place))
     return made
 
 
 def _produced(event: EventAt) -> list[ItemAt]:
-    return [ItemAt(records.item_kind(item), item, event.place) for item in outputs(event)]
+    return [ItemAt(records.item_kind(item), item, event.place) for item in event.record.outputs]
 
 
 def _dropped(before: list[ItemAt], after: list[ItemAt]) -> list[ItemAt]:
@@ -263,9 +237,9 @@ class _Known:
             if event.kind == "function_call_event":
                 self._calls.setdefault(str(event.record.call_id), event)
             elif event.kind == "message_event":
-                self._add(as_item(event.record.item), event, event.role)
+                self._add(event.record.said, event, event.role)
         for event in events:
-            for item in outputs(event) if event.kind == "model_call_event" else ():
+            for item in event.record.outputs if event.kind == "model_call_event" else ():
                 if records.item_kind(item) == "function_call":
                     self._asked.setdefault(str(item.call_id), event)
                 else:
@@ -281,7 +255,8 @@ class _Known:
         if item.kind in ("function_call", "function_call_output"):
             call_id = str(item.record.call_id)
             call, asked = self._calls.get(call_id), self._asked.get(call_id)
-            return call, min((event.index for event in (call, asked) if event is not None), default=None)
+            anchor = asked if call is None or (asked is not None and asked.index < call.index) else call
+            return call, None if anchor is None else anchor.index
         for key in _marks(item.record, item.role):
             for number, event in self._said.get(key, ()):
                 if number not in self._used:
@@ -295,3 +270,92 @@ def _marks(item: Item, role: str) -> list[tuple[bool, str]]:
     name = ident(item.id)
     text = (role == "assistant", "text " + (records.text_of(item) or str(item.content)[:1000]))
     return [text] if name is None else [(False, "id " + name), text]
+
+
+# ---- what belongs together
+
+
+LONGEST: Final = 200
+"""Characters of an id that may be part of an address."""
+
+
+class Names:
+    """Ids of spans, unique within the run: the trace's own where they are unique, else numbered ones."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._used: set[str] = set()
+        begins = {begin.index: self.claim(span, f"event-{begin.index}") for span, begin in outline.begins.items()}
+        self.events = [
+            begins[event.index] if event.index in begins else self.claim(event.record.id, f"event-{event.index}")
+            for event in outline.events
+        ]
+
+    def claim(self, own: Any, otherwise: str) -> str:
+        """`own` if it is an id that nobody has, else `otherwise`."""
+        name = ident(own) or otherwise
+        if name in self._used or len(name) > LONGEST:
+            name = otherwise
+        while name in self._used:
+            name += "~"
+        self._used.add(name)
+        return name
+
+
+def answers(outline: Outline) -> dict[str, list[ItemAt]]:
+    """Outputs that no event shows, by the call that they answer."""
+    found: dict[str, list[ItemAt]] = defaultdict(list)
+    calls = {str(item.record.call_id) for item in outline.items if item.kind == "function_call" and item.order}
+    for item in outline.items:
+        call_id = str(item.record.call_id)
+        if item.kind == "function_call_output" and item.order is not None and call_id in calls:
+            found[call_id].append(item)
+    return found
+
+
+def hand_offs(outline: Outline) -> dict[str, EventAt]:
+    """The call that started each sub-agent, by the agent's span."""
+    found: dict[str, EventAt] = {}
+    for event in outline.events:
+        span = ident(event.record.agent_span_id) if event.kind == "function_call_event" else None
+        if span is not None and span in outline.begins and span != event.level:
+            found.setdefault(span, event)
+    return found
+
+
+def link_up(outline: Outline, ids: list[str], handed: dict[str, EventAt]) -> dict[str, list[Link]]:
+    """Jumps in both directions: between a model call and what it asked for or said, a call and its sub-agent."""
+    links: dict[str, list[Link]] = defaultdict(list)
+    models, by_output = _model_calls(outline, ids)
+    for event in outline.events:
+        record, own = event.record, ids[event.index]
+        if event.kind == "message_event":
+            produced, label = record.said.id, "message"
+        elif event.kind == "function_call_event":
+            produced, label = record.call_id, f"tool call {record.function}"
+        else:
+            continue
+        model = models.get(ident(record.model_call_id) or "") or by_output.get(ident(produced) or "")
+        if model is not None:
+            links[own].append(Link("model call", model))
+            links[model].append(Link(label, own))
+    for span, call in handed.items():
+        agent, own = ids[outline.begins[span].index], ids[call.index]
+        links[own].append(Link("sub-agent", agent))
+        links[agent].append(Link("started by", own))
+    return links
+
+
+def _model_calls(outline: Outline, ids: list[str]) -> tuple[dict[str, str], dict[str, str]]:
+    """Spans of the model calls: by their own id, and by the ids of what they produced."""
+    models: dict[str, str] = {}
+    by_output: dict[str, str] = {}
+    for event in outline.events:
+        if event.kind != "model_call_event":
+            continue
+        own = ids[event.index]
+        if (name := ident(event.record.id)) is not None:
+            models.setdefault(name, own)
+        for item in event.record.outputs:
+            if (name := ident(item.call_id) or ident(item.id)) is not None:
+                by_output.setdefault(name, own)
+    return models, by_output

@@ -11,7 +11,7 @@ import json
 import zlib
 from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
 import orjson
@@ -20,10 +20,10 @@ from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
 from tracetui.formats.kept import once
 from tracetui.formats.scalars import word
+from tracetui.formats.schema import NULL, Loose, Schema, Unknown
 from tracetui.sources.base import File
 
 ROLE_UNKNOWN: Final = "unknown"
-_ABSENT: Final = msgspec.Raw(b"null")
 
 ITEM_KINDS: Final = frozenset(
     {"message", "function_call", "function_call_output", "custom_task_input_message", "custom_task_output_message"}
@@ -49,6 +49,7 @@ CUSTOM_TASK: Final = "custom_task_message"
 class Item(msgspec.Struct, gc=False):
     """One item of a conversation. None: not there, or null."""
 
+    known: ClassVar[str] = "created_by original_call_id"
     type: Any = None
     id: Any = None
     role: Any = None
@@ -57,33 +58,31 @@ class Item(msgspec.Struct, gc=False):
     call_id: Any = None
     name: Any = None
     arguments: Any = None
-    output: Any = None
+    output: msgspec.Raw = NULL
 
 
 class Event(msgspec.Struct, gc=False):
-    """One event. What only its body needs stays undecoded: the input context above all, which repeats in every call.
+    """One event. What only its body needs stays undecoded: the input context above all, which repeats in every call."""
 
-    `item` and `output_items` are of these types only where they hold what they should.
-    """
-
+    known: ClassVar[str] = "metadata tools traceback"
     type: Any = None
     id: Any = None
     span_id: Any = None
     timestamp: Any = None
-    item: Item | None = None
+    item: Item | Loose = None
     model_call_id: Any = None
     call_id: Any = None
     function: Any = None
     arguments: Any = None
-    result: msgspec.Raw = _ABSENT
+    result: msgspec.Raw = NULL
     status: Any = None
     working_time: Any = None
     error: Any = None
     agent: Any = None
     agent_span_id: Any = None
     model: Any = None
-    input_context: msgspec.Raw = _ABSENT
-    output_items: list[Item] | None = None
+    input_context: msgspec.Raw = NULL
+    output_items: list[Item | Loose] | bool | int | float | str | None = None
     usage: Any = None
     total_time: Any = None
     parent_span_id: Any = None
@@ -93,59 +92,61 @@ class Event(msgspec.Struct, gc=False):
     tokens_before: Any = None
     tokens_after: Any = None
     message: Any = None
-    data: msgspec.Raw = _ABSENT
+    data: msgspec.Raw = NULL
 
+    @property
+    def said(self) -> Item:
+        """`item`, an empty one where that is none."""
+        return self.item if isinstance(self.item, Item) else Item()
+
+    @property
+    def outputs(self) -> list[Item]:
+        """What a model call produced."""
+        found = self.output_items if isinstance(self.output_items, list) else ()
+        return [one if isinstance(one, Item) else Item() for one in found]
+
+
+ITEMS: Final = Schema[Item](Item)
+EVENTS: Final = Schema[Event](Event)
 
 Piece = Any
 """A part of a document: `msgspec.Raw` while it is undecoded JSON, else the value itself (leniently read documents)."""
 
-R = TypeVar("R", Item, Event)
+R = TypeVar("R")
 
-_items: Final = msgspec.json.Decoder(Item)
-_events: Final = msgspec.json.Decoder(Event)
-_item_lists: Final = msgspec.json.Decoder(list[Item])
-_event_lists: Final = msgspec.json.Decoder(list[Event])
-_objects: Final = msgspec.json.Decoder(dict[str, msgspec.Raw])
-_arrays: Final = msgspec.json.Decoder(list[msgspec.Raw])
+_objects: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_arrays: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 
 
 def fields(piece: Piece) -> dict[str, Piece] | None:
     """The members of an object, undecoded; None if it is none."""
-    if not isinstance(piece, msgspec.Raw):
-        return piece if isinstance(piece, dict) else None
     try:
-        return _objects.decode(piece)
+        return _objects(piece) if isinstance(piece, msgspec.Raw) else piece if isinstance(piece, dict) else None
     except (ValueError, RecursionError):
         return None
 
 
 def elements(piece: Piece) -> list[Piece] | None:
     """The elements of an array, undecoded; None if it is none."""
-    if not isinstance(piece, msgspec.Raw):
-        return piece if isinstance(piece, list) else None
     try:
-        return _arrays.decode(piece)
+        return _arrays(piece) if isinstance(piece, msgspec.Raw) else piece if isinstance(piece, list) else None
     except (ValueError, RecursionError):
         return None
 
 
-def items(piece: Piece) -> list[Item] | None:
-    """The elements of an array as items, at once; None where that cannot be."""
-    return _at_once(piece, _item_lists)
+def record(kind: Schema[R], piece: Piece, unknown: Unknown) -> R | None:
+    """A piece as a record of that kind; None if it is no object. Raises `FormatError` if it cannot be read at all."""
+    if isinstance(piece, msgspec.Raw):
+        return kind.decode(bytes(piece), unknown)[0]
+    return kind.convert(piece, unknown) if isinstance(piece, dict) else None
 
 
-def events(piece: Piece) -> list[Event] | None:
-    """The elements of an array as events, at once; None where that cannot be."""
-    return _at_once(piece, _event_lists)
-
-
-def _at_once(piece: Piece, decoder: msgspec.json.Decoder[list[R]]) -> list[R] | None:
-    if not isinstance(piece, msgspec.Raw):
-        return None
+def as_item(piece: Piece) -> Item:
+    """A piece as an item, an empty one if it is no object."""
     try:
-        return decoder.decode(piece)
-    except (ValueError, RecursionError):
-        return None
+        return record(ITEMS, piece, {}) or Item()
+    except FormatError:
+        return Item()
 
 
 def value(piece: Piece) -> Any:
@@ -153,27 +154,9 @@ def value(piece: Piece) -> Any:
     return decode(bytes(piece))[0] if isinstance(piece, msgspec.Raw) else piece
 
 
-def item(piece: Piece) -> Item:
-    """A piece as an item. Raises `FormatError` if it is no object."""
-    if isinstance(piece, Item):
-        return piece
-    return _record(piece, Item, _items)
-
-
-def event(piece: Piece) -> Event:
-    """A piece as an event. Raises `FormatError` if it is no object."""
-    return _record(piece, Event, _events)
-
-
-def _record(piece: Piece, kind: type[R], decoder: msgspec.json.Decoder[R]) -> R:
-    if isinstance(piece, msgspec.Raw):
-        try:
-            return decoder.decode(piece)
-        except (ValueError, RecursionError):
-            piece = value(piece)
-    if not isinstance(piece, dict):
-        raise FormatError("not an object")
-    return kind(**{name: piece[name] for name in kind.__struct_fields__ if name in piece})
+def missing(raw: msgspec.Raw) -> bool:
+    """True for a value that is not there, or null."""
+    return raw is NULL or (memoryview(raw).nbytes == 4 and bytes(raw) == b"null")
 
 
 def item_kind(found: Item) -> str:
@@ -181,7 +164,7 @@ def item_kind(found: Item) -> str:
     if isinstance(found.type, str):
         return found.type
     if found.call_id is not None:
-        if found.output is not None:
+        if not missing(found.output):
             return "function_call_output"
         if found.name is not None or found.arguments is not None:
             return "function_call"
@@ -198,10 +181,10 @@ def event_kind(found: Event) -> str:
         return "message_event"
     if found.function is not None and found.call_id is not None:
         return "function_call_event"
-    if found.model is not None and found.input_context is not _ABSENT:
+    if found.model is not None and found.input_context is not NULL:
         return "model_call_event"
     if found.name is not None:
-        return "custom" if found.data is not _ABSENT else "span_begin" if found.span_id is not None else ""
+        return "custom" if found.data is not NULL else "span_begin" if found.span_id is not None else ""
     if found.strategy is not None:
         return "compaction"
     if found.message is not None:
@@ -253,7 +236,7 @@ def text_of(message: Item) -> str:
     return "\n".join(text for text in texts if isinstance(text, str))
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a record is in the file: its bytes and a checksum of their ends.
 
     With a `path` it is a part of what these bytes hold: a document that strict JSON refuses has no finer places.
@@ -265,11 +248,7 @@ class Place(NamedTuple):
     path: tuple[str | int, ...] = ()
 
 
-NOWHERE: Final = Place(0, 0, 0)
-"""The place of records that nobody will open: those of a summary."""
-
-
-def checksum(piece: bytes | msgspec.Raw) -> int:
+def checksum(piece: bytes | memoryview | msgspec.Raw) -> int:
     """Tells a record from what may lie in its place later: a checksum of its first and last bytes."""
     view = memoryview(piece)
     return zlib.crc32(view) if view.nbytes <= 512 else zlib.crc32(view[-256:], zlib.crc32(view[:256]))

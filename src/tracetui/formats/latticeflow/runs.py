@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from tracetui.errors import FormatError
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import source_in, tags_in
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.files import Document
-from tracetui.formats.latticeflow.outline import ItemAt, Outline, as_item
+from tracetui.formats.latticeflow.outline import ItemAt, Outline
 from tracetui.formats.latticeflow.records import Item, milliseconds, seconds
 from tracetui.formats.latticeflow.spans import Woven
 from tracetui.formats.scalars import word
@@ -32,6 +34,8 @@ from tracetui.model.build import CONTAINERS
 
 _ASKING: Final = frozenset({"user", "system", "custom task input"})
 """Names of messages that want an answer."""
+_FEW: Final = 16
+"""Events that are looked at in the list stage."""
 
 
 class About(msgspec.Struct):
@@ -68,10 +72,24 @@ def quick_header(document: Document, known: About) -> Header | None:
     prompt = _first_prompt(document)
     if prompt is None:
         return None
-    made = _header(known, prompt, agent=None, model=None, started=None)
-    made = msgspec.structs.replace(made, size=document.place.size)
-    has_all = made.agent is not None and made.model is not None and made.started_at is not None
-    return made if has_all or not document.has_events else None
+    agent, model = word(known.metadata.get("agent")), word(known.metadata.get("model"))
+    started = None
+    if document.has_events:
+        if agent is None or model is None:
+            return None
+        if seconds(known.metadata.get("created_at")) is None and (started := _first_stamp(document)) is None:
+            return None
+    return _header(known, document, prompt, agent=agent, model=model, started=started)
+
+
+def _first_stamp(document: Document) -> Any:
+    """The first time that an event has, None where the first few have none."""
+    for piece in (records.elements(document.fields.get("events")) or ())[:_FEW]:
+        with suppress(FormatError):
+            found = records.record(records.EVENTS, piece, {})
+            if found is not None and seconds(found.timestamp) is not None:
+                return found.timestamp
+    return None
 
 
 def _first_prompt(document: Document) -> str | None:
@@ -80,7 +98,7 @@ def _first_prompt(document: Document) -> str | None:
     if not found:
         return None
     for upto in (3, 64, len(found)):
-        items = [as_item(piece) for piece in found[:upto]]
+        items = [records.as_item(piece) for piece in found[:upto]]
         named = records.roles(items)
         sure = len(items) if upto >= len(found) else len(items) - 1
         for one, role in zip(items[:sure], named, strict=False):
@@ -94,7 +112,7 @@ def _prompt(asked: Item) -> str:
     return (records.text_of(asked) or records.said(asked.content))[:PREVIEW]
 
 
-def header(known: About, sorted_out: Outline, woven: Woven) -> Header:
+def header(known: About, sorted_out: Outline, woven: Woven, document: Document) -> Header:
     """The whole header."""
     asked = (item for item in sorted_out.items if item.role == "user" or item.kind == "custom_task_input_message")
     prompt = next((_prompt(item.record) for item in asked), "")
@@ -105,6 +123,7 @@ def header(known: About, sorted_out: Outline, woven: Woven) -> Header:
     stamps = [one.record.timestamp for one in sorted_out.events]
     made = _header(
         known,
+        document,
         prompt,
         agent=word(tops[0].record.name) if tops else None,
         model=model,
@@ -117,7 +136,7 @@ def header(known: About, sorted_out: Outline, woven: Woven) -> Header:
     declared = records.count(known.metadata.get("total_tokens"))
     if declared is not None and not any(span.usage for span in woven.spans):
         made = msgspec.structs.replace(made, usage=Usage(total_tokens=declared))
-    return made
+    return msgspec.structs.replace(made, fields=unknown_fields(sorted_out.unknown))
 
 
 def _located(error: FirstError, spans: list[Span]) -> FirstError:
@@ -129,7 +148,9 @@ def _located(error: FirstError, spans: list[Span]) -> FirstError:
     return error
 
 
-def _header(known: About, prompt: str, *, agent: str | None, model: str | None, started: Any) -> Header:
+def _header(
+    known: About, document: Document, prompt: str, *, agent: str | None, model: str | None, started: Any
+) -> Header:
     meta = known.metadata
     agent = word(meta.get("agent")) or agent
     stamp = meta.get("created_at")
@@ -151,6 +172,7 @@ def _header(known: About, prompt: str, *, agent: str | None, model: str | None, 
         prompt=prompt,
         tags=tags_in(meta, known.columns),
         source=source_in(meta, known.columns),
+        size=document.place.size,
     )
 
 

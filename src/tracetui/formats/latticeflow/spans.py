@@ -2,20 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.latticeflow import facts, links, records
-from tracetui.formats.latticeflow.outline import LAST, EventAt, ItemAt, Order, Outline, as_item, outputs
+from tracetui.formats.latticeflow import records
+from tracetui.formats.latticeflow.outline import (
+    LAST,
+    EventAt,
+    ItemAt,
+    Names,
+    Order,
+    Outline,
+    answers,
+    hand_offs,
+    link_up,
+)
 from tracetui.formats.latticeflow.records import Place, ident, milliseconds, seconds
 from tracetui.formats.scalars import word
-from tracetui.model import PREVIEW, Error, Link, Operation, Problem, Span, Status, StatusSource
+from tracetui.model import PREVIEW, Error, Link, Operation, Problem, Span, Status, StatusSource, Usage, status_of
 
-_SPAN_TYPES = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}
+Stand = dict[str, Any]
+"""How something stands, as fields of a span: status, the trace's own word for it, and where it comes from."""
 
 
-class At(msgspec.Struct, frozen=True):
+def _stand(status: Status, named: str | None, source: StatusSource | None) -> Stand:
+    return {"status": status, "status_word": named, "status_source": source}
+
+
+_CHAT: Final = Operation.CHAT
+_DERIVED: Final = StatusSource.DERIVED
+_MESSAGE: Final = Operation.MESSAGE
+_TOOL: Final = Operation.EXECUTE_TOOL
+FINE: Final = _stand(Status.OK, None, _DERIVED)
+SILENT: Final = _stand(Status.UNKNOWN, None, None)
+FAILED: Final = _stand(Status.ERROR, None, StatusSource.EXPLICIT)
+_SPAN_TYPES: Final = {"agent": Operation.INVOKE_AGENT, "function_call": _TOOL}
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
     """Where the body of a span is: its own record, those that belong to it, and its jumps."""
 
     place: Place
@@ -50,6 +76,26 @@ def weave(outline: Outline, path: str, where: str, *, moving: bool, ended: bool)
     return Woven(weaver.spans, weaver.problems, weaver.is_open, weaver.asks)
 
 
+class Stands:
+    """How the records of a trace stand."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Stand] = {}
+
+    def outcome(self, error: Any, status: Any) -> dict[str, Any]:
+        """Status, its word and source, and error of a record: an error that is not empty says more than a status."""
+        named = word(status)
+        if error:
+            failed = _stand(Status.ERROR, named, StatusSource.EXPLICIT)
+            return failed | {"error": Error(records.said(error))}
+        if named is None:
+            return SILENT
+        found = self._known.get(named)
+        if found is None:
+            found = self._known[named] = _stand(status_of(named), named, StatusSource.EXPLICIT)
+        return found
+
+
 class _Weaver:
     def __init__(self, outline: Outline, path: str, where: str) -> None:
         self.outline = outline
@@ -59,17 +105,27 @@ class _Weaver:
         self.problems = list(outline.problems)
         self.is_open = self.asks = False
         self.open_status = Status.UNKNOWN
+        self._stands = Stands()
         self._turn: str | None = None
         self._turns = 0
         self._containers: set[str] = set()
         self._unended: set[str] = set()
         self._lost: set[str] = set()
-        self._names = links.Names(outline)
+        self._names = Names(outline)
         self._ids = self._names.events
-        self._results = links.answers(outline)
-        self._handed = links.hand_offs(outline)
-        self._links = links.link_up(outline, self._ids, self._handed)
+        self._results = answers(outline)
+        self._handed = hand_offs(outline)
+        self._links = link_up(outline, self._ids, self._handed)
         self._wrapped = {event.level for event in outline.events if event.kind == "function_call_event"}
+
+        self._made: dict[str, Callable[[EventAt], dict[str, Any]]] = {
+            "message_event": self._message,
+            "function_call_event": self._call,
+            "model_call_event": self._model,
+            "span_begin": self._begin,
+            "compaction": self._compaction,
+            "error": self._error,
+        }
 
     # -- the spans ------------------------------------------------------------------------------------------------
 
@@ -106,14 +162,7 @@ class _Weaver:
         if kind == "message_event" and event.role == "user" and event.level == self.outline.scope:
             self._open_turn(event)
             return
-        made = {
-            "message_event": self._message,
-            "function_call_event": self._call,
-            "model_call_event": self._model,
-            "span_begin": self._begin,
-            "compaction": self._compaction,
-            "error": self._error,
-        }.get(kind, self._other)(event)
+        made = self._made.get(kind, self._other)(event)
         own = self._ids[event.index]
         self.spans.append(
             Span(
@@ -172,17 +221,17 @@ class _Weaver:
                 is_step=True,
                 started_at=started,
                 preview=records.text_of(message)[:PREVIEW],
-                note=facts.role_note(message, one.role),
+                note=role_note(message, one.role),
                 at=at,
             )
         )
 
     @staticmethod
     def _said(one: EventAt | ItemAt) -> records.Item:
-        return as_item(one.record.item) if isinstance(one, EventAt) else one.record
+        return one.record.said if isinstance(one, EventAt) else one.record
 
     def _message(self, event: EventAt) -> dict[str, Any]:
-        return facts.of_message(self._said(event), event.role)
+        return of_message(self._said(event), event.role, self._stands)
 
     def _call(self, event: EventAt) -> dict[str, Any]:
         record = event.record
@@ -191,33 +240,33 @@ class _Weaver:
         handed = self.outline.begins.get(ident(record.agent_span_id) or "")
         if handed is not None and self._handed.get(handed.level or "") is event:
             agent = agent or word(handed.record.name) or "sub-agent"
-            began = facts.earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
-        note = f"hand-off → {agent}" if agent else "no output" if facts.missing(record.result) else ""
+            began = earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
+        note = f"hand-off → {agent}" if agent else "no output" if records.missing(record.result) else ""
         return {
             "name": word(record.function) or "function call",
-            "operation": Operation.EXECUTE_TOOL,
+            "operation": _TOOL,
             "started_at": began,
             "duration_ms": milliseconds(record.working_time),
-            "preview": facts.preview(record.arguments),
+            "preview": preview(record.arguments),
             "note": note,
-            **facts.outcome(record.error, record.status),
+            **self._stands.outcome(record.error, record.status),
         }
 
     def _model(self, event: EventAt) -> dict[str, Any]:
         record = event.record
-        produced = outputs(event)
-        self.asks = any(one.call_id is not None for one in produced)
-        cut = next((word(one.status) for one in produced if word(one.status) not in (None, "completed")), None)
-        made = facts.outcome(record.error, cut)
+        outputs = record.outputs
+        self.asks = any(one.call_id is not None for one in outputs)
+        cut = next((word(one.status) for one in outputs if word(one.status) not in (None, "completed")), None)
+        made = self._stands.outcome(record.error, cut)
         if made["status_source"] is None:
-            made["status"], made["status_word"], made["status_source"] = facts.FINE
+            made = FINE
         return {
             "name": word(record.model) or "model call",
-            "operation": Operation.CHAT,
+            "operation": _CHAT,
             "model": word(record.model),
             "duration_ms": milliseconds(record.total_time),
-            "usage": facts.usage(record.usage),
-            "preview": " · ".join(filter(None, map(facts.produced, produced)))[:PREVIEW],
+            "usage": usage(record.usage),
+            "preview": " · ".join(filter(None, map(produced, outputs)))[:PREVIEW],
             **made,
         }
 
@@ -233,35 +282,35 @@ class _Weaver:
             self._unended.add(own)
             self.is_open = True
         kind = _SPAN_TYPES.get(word(event.record.span_type) or "", Operation.OTHER)
-        if kind is Operation.EXECUTE_TOOL and span in self._wrapped:
+        if kind is _TOOL and span in self._wrapped:
             kind = Operation.OTHER  # the call inside is the tool call, this only wraps it
         return {
             "name": word(event.record.name) or "span",
             "operation": kind,
             "note": "open" if end is None else "",
-            "duration_ms": None if end is None else facts.between(event.record.timestamp, end.record.timestamp),
+            "duration_ms": None if end is None else between(event.record.timestamp, end.record.timestamp),
         }
 
     def _compaction(self, event: EventAt) -> dict[str, Any]:
         record = event.record
-        sizes = facts.compaction(record.tokens_before, record.tokens_after)
+        sizes = compaction(record.tokens_before, record.tokens_after)
         preview = ": ".join(filter(None, (word(record.strategy), sizes)))
-        return {"name": "compaction", "preview": preview[:PREVIEW], **facts.standing(facts.FINE)}
+        return {"name": "compaction", "preview": preview[:PREVIEW], **FINE}
 
     def _error(self, event: EventAt) -> dict[str, Any]:
         message = "" if event.record.message is None else records.said(event.record.message)
-        failed = facts.standing((Status.ERROR, None, StatusSource.EXPLICIT))
+        failed = FAILED
         return {"name": "error", "preview": message[:PREVIEW], "error": Error(message), **failed}
 
     def _other(self, event: EventAt) -> dict[str, Any]:
         if event.kind == "custom":
-            return {"name": word(event.record.name) or "custom", **facts.standing(facts.FINE)}
+            return {"name": word(event.record.name) or "custom", **FINE}
         if event.kind == "span_end":
             how = "ends a second time" if event.level in self.outline.begins else "ends, but never begins"
             self._problem(f"events[{event.index}]", f"span {(event.level or '')[:80]!r} {how}")
-            return {"name": "span end", "note": "no begin", **facts.standing(facts.SILENT)}
+            return {"name": "span end", "note": "no begin", **SILENT}
         name = event.kind[:PREVIEW] or "?"
-        return {"name": name, "operation": Operation.UNKNOWN, **facts.standing(facts.SILENT)}
+        return {"name": name, "operation": Operation.UNKNOWN, **SILENT}
 
     def _item(self, item: ItemAt) -> None:
         own = self._names.claim(item.record.id, f"item-{item.index}")
@@ -273,16 +322,16 @@ class _Weaver:
             answers = self._results.get(str(item.record.call_id))
             answer = answers.pop(0) if answers else None
             also = () if answer is None else (("function_call_output", answer.place),)
-            made = facts.of_call(item.record, answer)
+            made = of_call(item.record, answer, self._stands)
         elif item.kind == "function_call_output":
             self._problem(f"items[{item.index}]", f"output of call {str(item.record.call_id)[:80]!r}, but no such call")
-            made = {"name": "tool output", "note": "no call", **facts.outcome(None, item.record.status)}
+            made = {"name": "tool output", "note": "no call", **self._stands.outcome(None, item.record.status)}
         elif item.kind == "message":
-            made = facts.of_message(item.record, item.role)
+            made = of_message(item.record, item.role, self._stands)
         elif item.kind in records.ITEM_KINDS or item.kind == records.CUSTOM_TASK:
-            made = facts.of_message(item.record, item.kind.removesuffix("_message").replace("_", " "))
+            made = of_message(item.record, item.kind.removesuffix("_message").replace("_", " "), self._stands)
         else:
-            made = facts.of_message(item.record, item.kind) | {"name": item.kind[:PREVIEW] or "?"}
+            made = of_message(item.record, item.kind, self._stands) | {"name": item.kind[:PREVIEW] or "?"}
             made["operation"] = Operation.UNKNOWN
         at = At(item.place, False, item.role, also)
         self.spans.append(Span(id=own, parent_id=self._item_parent(), step=self._turns or None, at=at, **made))
@@ -311,14 +360,96 @@ class _Weaver:
                 until[span.parent_id] = max(end, until.get(span.parent_id, end))
 
     def _closed(self, span: Span, bad: bool | None, until: float | None) -> Span:
-        duration = span.duration_ms
+        duration, stand, note = span.duration_ms, FINE, span.note
         if duration is None and until is not None and span.started_at is not None:
-            duration = facts.length(span.started_at, until)
-        stand, note = facts.FINE, span.note
+            duration = length(span.started_at, until)
         if span.id in self._unended:
-            stand, duration = (self.open_status, None, StatusSource.DERIVED), span.duration_ms
+            stand, duration = _stand(self.open_status, None, _DERIVED), span.duration_ms
         elif bad is None and span.operation is Operation.TURN:
-            stand, note = facts.SILENT, note or "no answer"
+            stand, note = SILENT, note or "no answer"
         elif bad:
-            stand, note = (Status.UNKNOWN, None, StatusSource.DERIVED), note or "ended in an error"
-        return msgspec.structs.replace(span, note=note, duration_ms=duration, **facts.standing(stand))
+            stand, note = _stand(Status.UNKNOWN, None, _DERIVED), note or "ended in an error"
+        return msgspec.structs.replace(span, note=note, duration_ms=duration, **stand)
+
+
+# ---- what one record says
+
+
+def of_message(message: records.Item, role: str, stands: Stands) -> dict[str, Any]:
+    """A message, or the payload of a custom task; `role` is its name."""
+    text = records.text_of(message) or ("" if isinstance(message.content, list) else preview(message.content))
+    return {
+        "name": role or "message",
+        "operation": _MESSAGE,
+        "preview": text[:PREVIEW],
+        "note": role_note(message, role),
+        **stands.outcome(None, message.status),
+    }
+
+
+def role_note(message: records.Item, role: str) -> str:
+    """Says where the trace does not hold the role of a message."""
+    if isinstance(message.role, str) or records.item_kind(message) != "message":
+        return ""
+    return "role unknown" if role == records.ROLE_UNKNOWN else "role inferred"
+
+
+def of_call(call: records.Item, answer: ItemAt | None, stands: Stands) -> dict[str, Any]:
+    """A call that only the items hold, with the output that answers it."""
+    status = call.status
+    if answer is not None and word(answer.record.status) is not None:
+        status = answer.record.status
+    return {
+        "name": word(call.name) or "function call",
+        "operation": _TOOL,
+        "preview": preview(call.arguments),
+        "note": "no output" if answer is None else "",
+        **stands.outcome(None, status),
+    }
+
+
+def produced(item: records.Item) -> str:
+    """What a model call made, in short: a text, or a call that it asked for."""
+    if item.call_id is not None:
+        return f"→ {item.name} {preview(item.arguments)}"
+    return records.text_of(item)[:PREVIEW]
+
+
+def usage(found: Any) -> Usage | None:
+    """Tokens of one call; the total is their sum where the trace has none."""
+    if not isinstance(found, dict):
+        return None
+    given, made = records.count(found.get("num_prompt_tokens")), records.count(found.get("num_completion_tokens"))
+    total = records.count(found.get("total_tokens"))
+    if total is None and given is not None and made is not None:
+        total = given + made
+    return Usage(input_tokens=given, output_tokens=made, total_tokens=total) or None
+
+
+def compaction(before: Any, after: Any) -> str:
+    """How much a compaction removed: ``9000 → 1200 tokens``; "" where the trace does not say."""
+    sizes = [records.count(before), records.count(after)]
+    if sizes == [None, None]:
+        return ""
+    return " → ".join("?" if size is None else str(size) for size in sizes) + " tokens"
+
+
+def preview(found: Any) -> str:
+    """The beginning of a value."""
+    return "" if found is None else records.said(found)[:PREVIEW]
+
+
+def earlier(a: float | None, b: float | None) -> float | None:
+    """The earlier of two times, or the one that is known."""
+    return b if a is None else a if b is None else min(a, b)
+
+
+def between(begin: Any, end: Any) -> float | None:
+    """Milliseconds from one time stamp to another, None unless both are known."""
+    first, last = seconds(begin), seconds(end)
+    return None if first is None or last is None else length(first, last)
+
+
+def length(first: float, last: float) -> float:
+    """Milliseconds between two times, to the microsecond (their floats hold no more)."""
+    return round(max(0.0, last - first) * 1000, 3)

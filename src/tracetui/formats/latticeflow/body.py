@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from tracetui.formats.decode import decode_value
 from tracetui.formats.latticeflow import records
-from tracetui.formats.latticeflow.messages import as_message, decoded
-from tracetui.formats.latticeflow.outline import as_item
 from tracetui.formats.latticeflow.spans import At
-from tracetui.model import Body, Message
+from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from tracetui.sources.base import File
 
 
-def body(file: File, at: At) -> Body:
+def body_of(file: File, at: At) -> Body:
     """Everything about a span. Raises `FormatError` if its bytes are not what they were."""
     found, raw = records.fetch(file, at.place)
     also: dict[str, Any] = {}
@@ -53,7 +53,7 @@ def _event(found: Any, role: str) -> dict[str, Any]:
     if not isinstance(found, dict):
         return {"output": found}
     rest = dict(found)
-    kind = records.event_kind(records.event(found))
+    kind = records.event_kind(records.EVENTS.convert(found, {}))
     if kind == "message_event":
         return _message_event(rest, role)
     if kind == "function_call_event":
@@ -83,7 +83,7 @@ def _item(found: Any, role: str, also: dict[str, Any]) -> dict[str, Any]:
     """An item by itself; the output that answers a call is taken out of `also`."""
     if not isinstance(found, dict):
         return {"output": found}
-    kind = records.item_kind(as_item(found))
+    kind = records.item_kind(records.as_item(found))
     rest = dict(found)
     if kind == "message":
         message, rest = as_message(found, role)
@@ -106,7 +106,7 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
     found = rest.get(name)
     if not isinstance(found, list):
         return ()
-    named = records.roles([as_item(one) for one in found])
+    named = records.roles([records.as_item(one) for one in found])
     messages, left = [], []
     for one, role in zip(found, named, strict=True):
         if isinstance(one, dict):
@@ -117,3 +117,64 @@ def _messages(rest: dict[str, Any], name: str) -> tuple[Message, ...]:
             left.append(one)
     rest[name] = left
     return tuple(messages)
+
+
+# ---- messages
+
+
+def as_message(source: Mapping[str, Any], role: str) -> tuple[Message, dict[str, Any]]:
+    """An item as a `Message`, and the rest of it: what the message does not show."""
+    rest = dict(source)
+    known = records.as_item(rest)
+    kind = records.item_kind(known)
+    name = known.id if isinstance(known.id, str) and known.id else None
+    if kind == "function_call":
+        call = ToolCall(_text(known.call_id), _text(known.name) or "", decoded(known.arguments))
+        rest.pop("arguments", None)
+        return Message("assistant", (call,), id=name), rest
+    if kind == "function_call_output":
+        answer = ToolResult(_text(known.call_id), decoded(rest.pop("output", None)))
+        return Message("tool", (answer,), id=name), rest
+    if kind != "message":
+        word = kind.removesuffix("_message").replace("_", " ") or "item"
+        rest.pop("content", None)
+        return Message(role or word, (Blob(kind, known.content),), id=name), rest
+    parts, left = _parts(rest.pop("content", None))
+    if any(left):
+        rest["content"] = left
+    return Message(role, parts, id=name), rest
+
+
+def _parts(content: Any) -> tuple[tuple[Part, ...], list[Any]]:
+    """The parts of a message, and what is left of each once its text is shown."""
+    if not isinstance(content, list):
+        return ((Text(content),) if isinstance(content, str) else (Blob("content", content),)), []
+    parts: list[Part] = []
+    left: list[Any] = []
+    for part in content:
+        made, rest = _part(part)
+        parts.append(made)
+        left.append(rest)
+    return tuple(parts), left
+
+
+def _part(part: Any) -> tuple[Part, Any]:
+    if isinstance(part, str):
+        return Text(part), {}
+    if isinstance(part, dict):
+        for key in ("text", "refusal"):
+            if isinstance(part.get(key), str):
+                kind = part.get("type")
+                made = Reasoning if isinstance(kind, str) and kind.startswith(("reasoning", "summary")) else Text
+                return made(part[key]), {name: part[name] for name in part if name != key}
+        return Blob(_text(part.get("type")) or "part", part), {}
+    return Blob("part", part), {}
+
+
+def decoded(found: Any) -> Any:
+    """A value, decoded where it is JSON in a string."""
+    return decode_value(found) if isinstance(found, str) else found
+
+
+def _text(found: Any) -> str | None:
+    return found if isinstance(found, str) else None

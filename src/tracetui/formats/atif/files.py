@@ -1,8 +1,11 @@
-"""The files that make one run: a trajectory, those in which it goes on, and those of its sub-agents.
+"""The files that make one run: a trajectory, those in which it goes on, those of its sub-agents, and a trial's result.
 
 A file is referred to by its name, relative to the folder of the file that refers to it; of a path of another machine, a
 container or a folder that is not below, so much of its end counts as leads somewhere. Nothing says what refers to a
 file: whoever meets one looks among the files around.
+
+Harbor keeps the result of a trial in ``result.json`` in the folder above that of the trajectory. It is written after
+the trajectory, when the trial was verified. Facts: Harbor's models.
 """
 
 from __future__ import annotations
@@ -11,14 +14,17 @@ import os
 import posixpath
 import re
 from collections.abc import Iterator
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.document import Document, document
-from tracetui.formats.atif.fields import is_copied
-from tracetui.formats.atif.spans import refs_of
-from tracetui.formats.scalars import mapping, sequence, word
-from tracetui.sources.base import File, Stat
+from tracetui.formats.atif.records import Document, document, refs_in
+from tracetui.formats.decode import decode
+from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.scalars import mapping, number, word
+from tracetui.model import PREVIEW
+from tracetui.sources.base import File, LinkLost, Stat
 
 CONTINUED: Final = "continued_trajectory_ref"
 _ENDS: Final = 4
@@ -63,11 +69,11 @@ class Folders:
 
 def file_refs(doc: Document) -> Iterator[str]:
     """All references to files in a trajectory and in those within it, but for those of copied steps."""
-    yield from filter(None, (word(doc.root.get(CONTINUED)),))
-    for step in (mapping(record.value) for record in doc.steps):
-        for result in [] if is_copied(step) else sequence(mapping(step.get("observation")).get("results")):
-            yield from filter(None, (word(ref.get("trajectory_path")) for ref in refs_of(result)))
-    for agent in doc.agents:
+    yield from filter(None, (doc.said.continued_trajectory_ref,))
+    for step, _ in doc.steps():
+        for result in step.results if step is not None and not step.is_copied_context else ():
+            yield from (ref.trajectory_path for ref in refs_in(result) if ref.trajectory_path)
+    for agent in doc.agents or ():
         yield from file_refs(agent)
 
 
@@ -121,10 +127,87 @@ def _refers(file: File, path: str, target: str) -> bool:
             if os.fsencode(_name(target)) not in data or not any(hint in data for hint in _HINTS):
                 return False
             around = Folders(other)
-            return any(around.find(ref, other.name) == target for ref in file_refs(document(data)[0]))
+            return any(around.find(ref, other.name) == target for ref in file_refs(document(data, {})))
     except (OSError, FormatError):
         return False
 
 
 def _name(path: str) -> str:
     return re.split(r"[/\\]", path)[-1]
+
+
+# ---- the result of a trial
+
+
+RESULT: Final = "../result.json"
+_OWN: Final = frozenset({"verifier_result", "exception_info", "trial_name"})
+"""Fields by which it is known."""
+_LARGEST: Final = 1 << 20
+
+
+def has_trial(file: File) -> bool:
+    """Whether a trajectory is where Harbor puts those of its trials."""
+    return re.split(r"[/\\]", file.path)[-2:-1] == ["agent"]
+
+
+def result_of(file: File) -> tuple[dict[str, Any], Whole | None]:
+    """The result of the trial, and the version of its file; nothing where there is none. Raises `LinkLost`."""
+    if not has_trial(file):
+        return {}, None
+    try:
+        with file.other(RESULT) as other:
+            if other.stat.size > _LARGEST:
+                return {}, Whole(other.stat, None)
+            data = other.read_all()
+            version = whole(other, data)
+    except LinkLost:
+        raise
+    except OSError:
+        return {}, None
+    try:
+        result = mapping(decode(data)[0])
+    except FormatError:  # it may be written just now
+        return {}, version
+    return (result if _OWN & result.keys() else {}), version
+
+
+def outcome_of(result: dict[str, Any]) -> str:
+    """How a trial went: what ended it, and its rewards (``reward 0.5``)."""
+    rewards = mapping(mapping(result.get("verifier_result")).get("rewards"))
+    scores = [f"{name} {value:g}" for name, found in rewards.items() if (value := number(found)) is not None]
+    ended = word(mapping(result.get("exception_info")).get("exception_type"))
+    return " · ".join([*([ended] if ended else ()), *scores])[:PREVIEW]
+
+
+# ---- versions
+
+
+class Mark(msgspec.Struct):
+    """All files of a run as they were read."""
+
+    own: Whole
+    parts: dict[str, Whole | None]
+    """By path, relative to the folder of the run's file; None for one that could not be read."""
+    missing: list[tuple[str, str]]
+    """References to what was not there, and the files that they are in."""
+    moving: bool
+    """Somebody was writing them."""
+
+
+def read_again(file: File, before: Mark) -> Mark | None:
+    """The mark of what was read, if no file of the run has changed since; None if they must be read again."""
+    own, folders, parts = unchanged(file, before.own), Folders(file), dict(before.parts)
+    if own is None or any(folders.find(ref, path) is not None for ref, path in before.missing):
+        return None
+    for path, version in before.parts.items():
+        try:
+            with file.other(path) as other:
+                file.other(path, other.stat)
+                parts[path] = unchanged(other, version)
+        except OSError:  # perhaps it never could be read
+            if version is not None:
+                return None
+        else:
+            if parts[path] is None:
+                return None
+    return Mark(own, parts, before.missing, file.moving) if file.moving == before.moving else None

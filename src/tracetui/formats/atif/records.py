@@ -1,0 +1,344 @@
+"""Records of a trajectory, of versions 1.0 to 1.8, and the document that they are in.
+
+The specification has an ``extra`` at every level; converters write there what it has no field for. Harbor's own models
+refuse fields that they do not know, other writers add them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any, ClassVar, Final
+from zlib import crc32
+
+import msgspec
+from msgspec import Raw, Struct
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import decode, decode_value
+from tracetui.formats.scalars import mapping
+from tracetui.formats.schema import NULL, Finite, Loose, Schema, Unknown, Whole
+
+AGENT: Final = "agent"
+STEPS: Final = "steps"
+AGENTS: Final = "subagent_trajectories"
+DEPTH: Final = 16
+"""Trajectories within trajectories are read so far; deeper ones stay among what their parent says of itself."""
+_HEAD: Final = 64
+
+
+class Part(Struct, gc=False):
+    """A part of a message or a result: text, or an image."""
+
+    text: str | None = None
+
+
+Content = str | list[Part | Loose] | None
+
+
+class Context(Struct, gc=False):
+    type: str | None = None
+
+
+class Extra(Struct, gc=False):
+    """What converters say of how something went, for which the schema has no field."""
+
+    error: Any = None
+    error_type: str | None = None
+    exit_code: Whole | None = None
+    is_error: bool | None = None
+    tool_result_is_error: bool | None = None
+    """In the ``extra`` of a step: that its only call failed."""
+    context_management: Context | Loose = None
+
+
+class Call(Struct, gc=False):
+    known: ClassVar[str] = ""
+    tool_call_id: str | None = None
+    function_name: str | None = None
+    arguments: Raw = NULL
+    extra: Extra | Loose = None
+
+
+class Ref(Struct, gc=False):
+    """A reference to the trajectory of a sub-agent: within this one, or in a file."""
+
+    known: ClassVar[str] = "extra"
+    trajectory_id: str | None = None
+    session_id: str | None = None
+    trajectory_path: str | None = None
+
+
+class Result(Struct, gc=False):
+    known: ClassVar[str] = ""
+    source_call_id: str | None = None
+    content: Raw = NULL
+    subagent_trajectory_ref: Ref | list[Ref | Loose] | bool | int | float | str | None = None
+    extra: Extra | Loose = None
+
+
+class Observation(Struct, gc=False):
+    known: ClassVar[str] = "extra"
+    results: list[Result | Loose] | None = None
+
+
+class MetricsExtra(Struct, gc=False):
+    cache_creation_input_tokens: Whole | None = None
+    reasoning_tokens: Whole | None = None
+    reasoning_output_tokens: Whole | None = None
+
+
+class Metrics(Struct, gc=False):
+    """What a step used. Cached input is part of the prompt."""
+
+    known: ClassVar[str] = "prompt_token_ids completion_token_ids logprobs"
+    prompt_tokens: Whole | None = None
+    completion_tokens: Whole | None = None
+    cached_tokens: Whole | None = None
+    cost_usd: Finite | None = None
+    extra: MetricsExtra | Loose = None
+
+
+class Step(Struct, gc=False):
+    known: ClassVar[str] = "reasoning_effort"
+    step_id: Whole | None = None
+    timestamp: str | None = None
+    source: str | None = None
+    model_name: str | None = None
+    message: Content = None
+    reasoning_content: str | None = None
+    tool_calls: list[Call | Loose] | None = None
+    observation: Observation | None = None
+    metrics: Metrics | None = None
+    is_copied_context: bool | None = None
+    """Since 1.5: it repeats a step of another trajectory, only so that the context is complete."""
+    llm_call_count: Whole | None = None
+    """Since 1.7. 0: the step was made without the model."""
+    extra: Extra | Loose = None
+
+    @property
+    def calls(self) -> list[Call | Loose]:
+        """The calls that a step of the agent asked for."""
+        return self.tool_calls or [] if self.source == AGENT else []
+
+    @property
+    def results(self) -> list[Result | Loose]:
+        return (self.observation and self.observation.results) or []
+
+
+class Agent(Struct, gc=False):
+    known: ClassVar[str] = "tool_definitions"
+    name: str | None = None
+    version: str | None = None
+    model_name: str | None = None
+    extra: Any = None
+
+
+class FinalMetrics(Struct, gc=False):
+    known: ClassVar[str] = "extra"
+    total_prompt_tokens: Whole | None = None
+    total_completion_tokens: Whole | None = None
+    total_cached_tokens: Whole | None = None
+    total_cost_usd: Finite | None = None
+    total_steps: Whole | None = None
+
+
+class Trajectory(Struct, gc=False):
+    """What a trajectory says of itself."""
+
+    known: ClassVar[str] = f"{STEPS} {AGENTS} notes"
+    schema_version: str | int | float | None = None
+    trajectory_id: str | None = None
+    """Since 1.7."""
+    session_id: str | None = None
+    agent: Agent | None = None
+    final_metrics: FinalMetrics | None = None
+    continued_trajectory_ref: str | None = None
+    extra: Any = None
+
+
+_STEP: Final = Schema[Step](Step)
+_TRAJECTORY: Final = Schema[Trajectory](Trajectory)
+_fields: Final = msgspec.json.Decoder(dict[str, Raw]).decode
+_items: Final = msgspec.json.Decoder(list[Raw]).decode
+
+
+def step_in(value: Any) -> Step:
+    """The step that a decoded value is; an empty one where it is no object."""
+    return _STEP.convert(value, {})
+
+
+def refs_in(result: Result | Loose) -> list[Ref]:
+    """The references to trajectories of sub-agents in a result."""
+    found = result.subagent_trajectory_ref if isinstance(result, Result) else None
+    return [ref for ref in (found if isinstance(found, list) else (found,)) if isinstance(ref, Ref)]
+
+
+def text_in(content: Any) -> str:
+    """The text of a message or a result, decoded in any way: text itself, or the texts of its parts."""
+    if isinstance(content, str):
+        return content
+    parts = content if isinstance(content, list) else ()
+    texts = [part.text if isinstance(part, Part) else mapping(part).get("text") for part in parts]
+    return "\n".join(text for text in texts if isinstance(text, str))
+
+
+def arguments_in(value: Any) -> Any:
+    """The arguments of a call, decoded where they are JSON in a text."""
+    return decode_value(value) if isinstance(value, str) else value
+
+
+def answers_of(step: Step, calls: Sequence[Call | Loose]) -> tuple[dict[int, list[int]], list[int]]:
+    """The places of the results of each of its `calls`, by the place of the call; and those of results of none.
+
+    A result belongs to the call that it names (in order, where several have that id); one that names none belongs to
+    the only call, where there is one.
+    """
+    results = step.results
+    if not results:
+        return {}, []
+    named: dict[str | None, list[int]] = {}
+    for place, call in enumerate(calls):
+        if isinstance(call, Call) and call.tool_call_id:
+            named.setdefault(call.tool_call_id, []).append(place)
+    found: dict[int, list[int]] = {}
+    loose = []
+    for number, result in enumerate(results):
+        said = result.source_call_id if isinstance(result, Result) else ""
+        if places := named.get(said):
+            found.setdefault(places[0] if len(places) == 1 else places.pop(0), []).append(number)
+        elif said is None and len(calls) == 1 and isinstance(calls[0], Call):
+            found.setdefault(0, []).append(number)
+        else:
+            loose.append(number)
+    return found, loose
+
+
+class At(Struct, frozen=True, gc=False):
+    """Where a span is recorded: in a step, one call in it, or a whole trajectory."""
+
+    place: tuple[int, int, int] | None = None
+    """Offset, size and checksum of its bytes; None where the file is not strict JSON, or no record holds it."""
+    value: Any = None
+    """The record itself where there is no `place`."""
+    path: str | None = None
+    """The file, where it is not that of the run; relative to its folder."""
+    call: int | None = None
+    """Which of the step's calls."""
+    whole: bool = False
+    """It is that of a trajectory, not of a step."""
+
+    @property
+    def size(self) -> int:
+        """Its bytes, 0 where there is no `place`."""
+        return 0 if self.place is None else self.place[1]
+
+
+class Document:
+    """A trajectory as a file holds it: its steps and sub-agents are decoded where they are asked for."""
+
+    def __init__(self, item: Any, data: bytes, start: int, unknown: Unknown, depth: int = DEPTH) -> None:
+        """`item` is its object: as it is written somewhere in `data`, from byte `start` on, or decoded leniently.
+
+        Unknown fields are counted in `unknown`.
+        """
+        self.note: str | None = None
+        """Why something in it had to be read leniently."""
+        self._data, self._unknown, self._depth = data, unknown, depth
+        self._item, self._start = item, _find(data, item, start)
+        self._fields: dict[str, Any] = self._inside(item, _fields)
+        steps = self._inside(self._fields.get(STEPS), _items)
+        self._steps: list[Any] | None = steps if isinstance(steps, list) else None
+        values = ((name, one) for name, one in self._fields.items() if name not in (STEPS, AGENTS))
+        self.values = {name: self._value(one) for name, one in values}
+        """What it says of itself, but for steps and sub-agents."""
+        self.said = _TRAJECTORY.convert(self.values, unknown)
+        self.agent = self.said.agent or Agent()
+
+    def __len__(self) -> int:
+        """How many steps it has."""
+        return len(self._steps or ())
+
+    @cached_property
+    def agents(self) -> list[Document] | None:
+        """The trajectories of its sub-agents; None where that field is something else, or nested too deeply."""
+        items = self._inside(self._fields.get(AGENTS, []), _items) if self._depth else None
+        if not isinstance(items, list) or not all(map(_is_object, items)):
+            return None
+        found: list[Document] = []
+        start = _find(self._data, self._fields.get(AGENTS), self._start)
+        for item in items:
+            found.append(agent := Document(item, self._data, start, self._unknown, self._depth - 1))
+            start = agent._start + 1
+        return found
+
+    @property
+    def root(self) -> dict[str, Any]:
+        """`values`, and what should be steps and sub-agents but cannot be read as such."""
+        read = {STEPS: self._steps, AGENTS: self.agents}
+        return self.values | {
+            name: self._value(self._fields[name]) for name in read if read[name] is None and name in self._fields
+        }
+
+    def at(self, path: str | None) -> At:
+        """Where all of it is."""
+        if not isinstance(self._item, Raw):
+            return At(None, self.root, path, whole=True)
+        view = memoryview(self._item)
+        return At((self._start, len(view), crc32(view)), None, path, whole=True)
+
+    def steps(self, path: str | None = None) -> Iterator[tuple[Step | None, At]]:
+        """Each step, None for what is no object, and where it is; `path` is that of `At`."""
+        start = _find(self._data, self._fields.get(STEPS), self._start)
+        for item in self._steps or ():
+            if isinstance(item, Raw):
+                written = bytes(item)
+                start = self._data.find(written[:_HEAD], start)
+                step, _, note = _STEP.decode(written, self._unknown)
+                self.note = self.note or note
+                yield step, At((start, len(written), crc32(written)), None, path)
+                start += len(written)
+            else:
+                yield _STEP.convert(item, self._unknown) if isinstance(item, dict) else None, At(None, item, path)
+
+    def _inside(self, item: Any, decoder: Callable[[Raw], Any]) -> Any:
+        """What is directly in a value, as it is written if it is."""
+        try:
+            return decoder(item) if isinstance(item, Raw) else item
+        except (ValueError, RecursionError):
+            return self._value(item)
+
+    def _value(self, item: Any) -> Any:
+        if not isinstance(item, Raw):
+            return item
+        value, note = decode(bytes(item))
+        self.note = self.note or note
+        return value
+
+
+def document(data: bytes, unknown: Unknown) -> Document:
+    """The trajectory that a file holds; its unknown fields are counted in `unknown`. Raises `FormatError`."""
+    if data.lstrip()[:1] == b"{":
+        return Document(Raw(data), data, 0, unknown)
+    value, note = decode(data)
+    if not isinstance(value, dict):
+        raise FormatError("not a JSON object")
+    found = Document(value, data, 0, unknown)
+    found.note = note
+    return found
+
+
+def _is_object(item: Any) -> bool:
+    return bytes(memoryview(item)[:1]) == b"{" if isinstance(item, Raw) else isinstance(item, dict)
+
+
+def _find(data: bytes, item: Any, start: int) -> int:
+    """Where in `data` an item stands as it is written, from `start` on; `start` where it was decoded already."""
+    if not isinstance(item, Raw):
+        return start
+    view = memoryview(item)
+    head = bytes(view[:_HEAD])
+    found = data.find(head, start)
+    while found >= 0 and not data.startswith(view, found):
+        found = data.find(head, found + 1)
+    return max(found, start)
