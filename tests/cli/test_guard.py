@@ -288,7 +288,10 @@ def test_problems_are_text_whatever_the_exception_holds() -> None:
 def test_nothing_but_the_guard_calls_a_format() -> None:
     """Going by the names of the methods, and of variables that hold formats."""
     only_formats_have = {"sniff", "summarize", "whole_of", "parts_in", "fork"}
-    ambiguous, holders = {"open", "more", "body", "homes"}, {"fmt", "form", "chosen", "candidate", "format", "_format", "only", "_reader"}
+    ambiguous, holders = (
+        {"open", "more", "body", "homes"},
+        {"fmt", "form", "chosen", "candidate", "format", "_format", "only", "_reader"},
+    )
     free = ("testing/", *(f"formats/{path.name}/" for path in (SRC / "formats").iterdir()))
     called = re.compile(rf"\.\s*(?:{'|'.join(only_formats_have | ambiguous)})\b")
     for path in SRC.rglob("*.py"):
