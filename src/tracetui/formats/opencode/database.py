@@ -318,6 +318,8 @@ class Known(msgspec.Struct, frozen=True):
     tree: Tree
     held: dict[str, dict[int, Held]]
     """By session, by row of the message."""
+    stamps: dict[str, dict[int, Stamp]]
+    """Of all messages of the sessions, those that are not read yet too."""
     memory: Memory
     spans: list[Span]
     done: bool = True
@@ -337,9 +339,9 @@ def read_on(
     reader = _Reader(connection, schema, path, before, keeps=pieces)
     tree = Tree(reader.sessions(info), original)
     if before is not None and _is_same(tree, before.tree):
-        return msgspec.structs.replace(before, held=reader.held, done=reader.done)
+        return msgspec.structs.replace(before, held=reader.held, stamps=reader.stamps, done=reader.done)
     teller = Teller(tree, before.memory if before is not None else Memory())
-    return Known(tree, reader.held, teller.memory, teller.spans, reader.done)
+    return Known(tree, reader.held, reader.stamps, teller.memory, teller.spans, reader.done)
 
 
 def _is_same(tree: Tree, before: Tree) -> bool:
@@ -360,9 +362,11 @@ class _Reader:
     def __init__(self, connection: Connection, schema: Schema, path: str, before: Known | None, *, keeps: bool) -> None:
         self._connection, self._schema, self._path = connection, schema, path
         self._before = before.held if before is not None else {}
+        self._stamped = before.stamps if before is not None and not before.done else {}
         self._keeps = keeps
         self._began = time.monotonic()
         self.held: dict[str, dict[int, Held]] = {}
+        self.stamps: dict[str, dict[int, Stamp]] = {}
         self.done = True
 
     def sessions(self, root: Info) -> dict[str, Session]:
@@ -399,9 +403,13 @@ class _Reader:
 
     def _session(self, info: Info) -> Session:
         """A session with those of its messages for which there was time."""
-        stamps = self._stamps(info)
+        stamps = self._stamped.get(info.id)  # while it is read on, nothing is compared
+        latest = set[int]()
+        if stamps is None:
+            stamps = self._stamps(info)
+            latest = set(list(stamps)[-LATEST:])
+        self.stamps[info.id] = stamps
         before = self._before.get(info.id, {})
-        latest = set(list(stamps)[-LATEST:])
         wanted = [
             rowid
             for rowid, stamp in stamps.items()
@@ -462,17 +470,16 @@ def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef
     original = _original(connection, schema, info)
     then: Known | None = before.memory if before is not None else None
     known = read_on(connection, schema, path, info, then, original=original, pieces=True)
-    latest = newest(connection, schema)
-    stale = info.updated is not None and latest is not None and info.updated < latest - STALE_MS
-    attributes = attributes_of(connection, schema, info)
-    return Found(
-        spans=known.spans,
-        problems=known.tree.problems,
-        header=header_of_tree(known.tree, stale=stale),
-        body=run_body(known.tree, attributes, rendered(attributes)),
-        done=known.done,
-        memory=known,
-    )
+    header, body = (before.header, before.body) if before is not None else (None, None)
+    if known.done or header is None:
+        latest = newest(connection, schema)
+        stale = info.updated is not None and latest is not None and info.updated < latest - STALE_MS
+        header = header_of_tree(known.tree, stale=stale)
+    if known.done or body is None:
+        attributes = attributes_of(connection, schema, info)
+        body = run_body(known.tree, attributes, rendered(attributes))
+    problems = known.tree.problems
+    return Found(spans=known.spans, problems=problems, header=header, body=body, done=known.done, memory=known)
 
 
 def _original(connection: Connection, schema: Schema, info: Info) -> str | None:
