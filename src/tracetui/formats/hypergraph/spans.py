@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import time
 from collections import deque
+from collections.abc import Collection
 from itertools import chain, islice
 from math import inf
 from operator import is_
@@ -451,8 +452,10 @@ class Tree:
                     found[run_id].append(rowid)
         return found
 
-    def _read_steps(self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool) -> list[Rows]:
-        """Read the steps of some runs that are not known, or in pages that are not as they were; the runs with any."""
+    def _read_steps(
+        self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool
+    ) -> list[tuple[Rows, Collection[Step]]]:
+        """Read the steps of some runs that are not known, or in pages that are not as they were: all to be shown."""
         database, listed = self._database, self._list_steps(loading, fresh, partly=partly)
         length = "NULL" if database.values is None else f"length({quoted(database.values)})"
         sql = f"SELECT {length}, {database.step_columns} FROM steps WHERE rowid IN ({{keys}})"
@@ -462,14 +465,14 @@ class Tree:
         while count < len(rowids) and (count == 0 or time.monotonic() < self._deadline):
             read |= {row[1]: row for row in many(database.connection, sql, rowids[count : count + ROWS])}
             count += ROWS
-        changed = []
+        changed: list[tuple[Rows, Collection[Step]]] = []
         for rows in loading:
             own = listed[rows.place.run.id]
             made = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
             rows.waiting = own[max(0, count) :]
             count -= len(own)
-            if self._take(rows, made, fresh.get(rows.place.run.id, set())):
-                changed.append(rows)
+            if (some := self._take(rows, made, fresh.get(rows.place.run.id, set()))) is not None:
+                changed.append((rows, some))
         return changed
 
     def _step(self, rows: Rows, values: tuple[Any, ...]) -> Step:
@@ -487,8 +490,8 @@ class Tree:
         )
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
-    def _take(self, rows: Rows, made: list[Step], again: set[int]) -> bool:
-        """Take in steps, which are all of those pages; False if that is what was known."""
+    def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
+        """Take in steps, which are all of those pages; the steps to be shown, None if all is as it was."""
         place = rows.place
         old = self._before.get(place.run.id)
         steps = {step.span.at[1]: step for step in made}
@@ -498,7 +501,7 @@ class Tree:
             since = self.dirty.get(place.run.id, inf)
             if since == inf and not made:
                 rows.steps, rows.attempts, rows.spans = old.steps, old.attempts, old.spans
-                return False
+                return None
             known = old.steps
             if again:
                 known = {rowid: step for rowid, step in known.items() if rowid >> PAGE_BITS not in again}
@@ -511,16 +514,17 @@ class Tree:
             if since < inf and place.inherited and (place.last is None or since <= place.last):
                 self.dirty[self._run.id] = -inf  # its steps began with that
         rows.steps = steps
-        return True
+        if old is None or self._compares:
+            return steps.values()
+        rows.attempts, rows.spans = dict(old.attempts), list(old.spans)
+        return made
 
-    def _read_attempts(self, loading: list[Rows]) -> None:
-        """Read the attempts of the steps of some runs: then all their spans are known."""
-        tried = {
-            step.series: (rows, step)
-            for rows in loading
-            for step in rows.steps.values()
-            if step.series is not None and not step.hidden
-        }
+    def _read_attempts(self, changed: list[tuple[Rows, Collection[Step]]]) -> None:
+        """Show steps, and read their attempts."""
+        tried: dict[Any, tuple[Rows, Step]] = {}
+        for rows, steps in changed:
+            rows.spans += [step.span for step in steps if not step.hidden]
+            tried |= {step.series: (rows, step) for step in steps if step.series is not None and not step.hidden}
         for record in self._database.attempts(tried):
             if (found := tried.get(record["series_id"])) is not None:
                 rows, step = found
@@ -528,14 +532,13 @@ class Tree:
                 old = self._before.get(run_id)
                 span = attempt_span(record, step.span.id, step.superstep, step.span.owner)
                 made = None if old is None else old.attempts.get(span.id)
-                check = hash(tuple(record.values()))
-                rows.attempts[span.id] = self._same(made, span, check, self.dirty.get(run_id, inf))
-        for rows in loading:
-            rows.spans = [step.span for step in rows.steps.values() if not step.hidden]
-            rows.spans += [span for _, span in rows.attempts.values()]
+                made = self._same(made, span, hash(tuple(record.values())), self.dirty.get(run_id, inf))
+                rows.attempts[span.id] = made
+                rows.spans.append(made[1])
 
     def _find_children(self, loading: list[Rows]) -> None:
         """Find the runs that some runs started."""
+        loading = [rows for rows in loading if not rows.waiting]
         loose: dict[str, list[RunRow]] = {}
         for child in self._database.children_of([rows.place.run.id for rows in loading]):
             loose.setdefault(text_id(child.parent), []).append(child)
