@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
-from functools import lru_cache
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -167,12 +166,7 @@ def name_of(node: Any) -> str:
 def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
     """(Status, the word itself, where the status comes from) of a column that says how something stands."""
     word = text(value)
-    return (_UNKNOWN, None, None) if word is None else _said(word)
-
-
-@lru_cache(256)
-def _said(word: str) -> tuple[Status, str, StatusSource]:
-    return status_of(word), word, _EXPLICIT
+    return (_UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
 
 
 Ancestor = tuple[RunRow, int | None]
