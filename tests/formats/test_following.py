@@ -194,17 +194,25 @@ def follow(path: str) -> Follower:
     return Follower(Hypergraph(), RunRef("hypergraph", path, "r"))
 
 
-def read(path: str, cursor: Cursor = None) -> Chunk:
+def reading(path: str) -> Callable[[], Chunk]:
+    """Reads on each time."""
     with LocalSource().open(path) as file:
-        return Hypergraph().read(file, RunRef("hypergraph", path, "r"), cursor)
+        reader = Hypergraph().open(file, RunRef("hypergraph", path, "r"))
+
+    def more() -> Chunk:
+        with LocalSource().open(path) as file:
+            return reader.more(file)
+
+    return more
 
 
 def test_a_node_that_runs_becomes_its_step_under_the_same_id(live: tuple[str, sqlite3.Connection]) -> None:
     path, writer = live
+    more = reading(path)
     begin(writer, 0)
-    first = read(path)
+    first = more()
     finish(writer, 0)
-    second = read(path, first.cursor)
+    second = more()
     assert [(span.id, span.status) for span in first.spans] == [("r:0:n", Status.RUNNING)]
     assert [(span.id, span.status) for span in second.spans] == [("r:0:n", Status.OK)]
     assert not second.reset
@@ -240,16 +248,16 @@ def test_one_step_more_costs_one_step(live: tuple[str, sqlite3.Connection], step
         begin(writer, number)
         finish(writer, number)
     writer.execute("COMMIT")
-    chunk = read(path)
-    while not chunk.done:
-        chunk = read(path, chunk.cursor)
+    more = reading(path)
+    while not more().done:
+        pass
     for number in range(steps, steps + 3):
         begin(writer, number)
         finish(writer, number)
-        chunk = read(path, chunk.cursor)
+        chunk = more()
         assert [span.step for span in chunk.spans] == [number]
         assert not chunk.reset
-        assert list(read(path, chunk.cursor).spans) == []
+        assert list(more().spans) == []
 
 
 def test_a_step_that_is_written_again_late_is_seen(live: tuple[str, sqlite3.Connection]) -> None:
@@ -287,13 +295,14 @@ def test_following_makes_and_deletes_nothing_and_holds_nothing(live: tuple[str, 
 def test_a_writer_that_locks_is_waited_for_and_no_fault(live: tuple[str, sqlite3.Connection]) -> None:
     path, writer = live
     finish(writer, 0)
-    chunk = read(path)
+    more = reading(path)
+    more()
     writer.execute("PRAGMA journal_mode = DELETE")
     writer.execute("BEGIN EXCLUSIVE")
     finish(writer, 1)
     begun = time.monotonic()
-    waiting = read(path, chunk.cursor)
+    waiting = more()
     assert time.monotonic() - begun < 4.0  # SQLite itself would wait for five
     assert list(waiting.spans) == []
     writer.execute("COMMIT")
-    assert [span.step for span in read(path, waiting.cursor).spans] == [1]
+    assert [span.step for span in more().spans] == [1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,7 +20,7 @@ from tests.formats.hypergraph_build import CASES, TO_V3, TO_V4, TO_V6, V1, V2, a
 from tests.shared import needs_shared, sample
 from tracetui import load_all
 from tracetui.errors import FormatError
-from tracetui.formats.base import START
+from tracetui.formats.base import Chunk
 from tracetui.formats.hypergraph import Hypergraph
 from tracetui.formats.hypergraph.rows import timestamp, value_of
 from tracetui.formats.hypergraph.runs import prompt_of
@@ -42,12 +42,18 @@ def listed(path: Path, *, deep: bool = True) -> dict[str, RunSummary]:
 def read(path: Path, key: str | None) -> Run:
     ref = RunRef("hypergraph", str(path), key)
     builder = RunBuilder(ref, lambda span: FORMAT.body(LocalFile(str(path)), ref, span))
-    cursor, done = START, False
+    reader, done = reading(path, key), False
     while not done:
-        chunk = FORMAT.read(LocalFile(str(path)), ref, cursor)
+        chunk = reader()
         builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-        cursor, done = chunk.cursor, chunk.done
+        done = chunk.done
     return builder.build()
+
+
+def reading(path: Path, key: str | None) -> Callable[[], Chunk]:
+    """Reads on each time."""
+    reader = FORMAT.open(LocalFile(str(path)), RunRef("hypergraph", str(path), key))
+    return lambda: reader.more(LocalFile(str(path)))
 
 
 def case(name: str) -> Path:
@@ -310,11 +316,11 @@ def test_without_a_text_of_the_last_attempt_the_cause_is_the_steps_own_error(
 
 def test_the_cause_follows_what_an_attempt_says(copy: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = copy
-    ref = RunRef("hypergraph", str(path), "flaky-2")
-    cursor = FORMAT.read(LocalFile(str(path)), ref, START).cursor
+    more = reading(path, "flaky-2")
+    more()
     with writer:
         writer.execute("UPDATE attempt_records SET error_message = '503' WHERE attempt_number = 2")
-    header = FORMAT.read(LocalFile(str(path)), ref, cursor).header
+    header = more().header
     assert header is not None
     assert header.error is not None
     assert header.error.message == "503"
@@ -337,15 +343,15 @@ def test_both_stages_agree_and_the_grouped_counts_equal_reading() -> None:
 
 def test_what_changes_is_read_again_and_what_does_not_is_not(copy: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = copy
-    ref = RunRef("hypergraph", str(path), "outer-1")
-    first = FORMAT.read(LocalFile(str(path)), ref)
-    assert FORMAT.read(LocalFile(str(path)), ref, first.cursor).spans == ()
+    more = reading(path, "outer-1")
+    more()
+    assert not more().spans
     insert(writer, "steps", run_id="outer-1", step_index=1, superstep=1, node_name="rag", status="completed",
            created_at="2026-03-02T09:10:00+00:00", child_run_id="outer-1/rag")  # fmt: skip
-    second = FORMAT.read(LocalFile(str(path)), ref, first.cursor)
+    second = more()
     found = {span.id: span for span in second.spans}
     assert found["outer-1:1:rag"].status is Status.OK, "the step takes the place of what was pending under the same id"
-    assert FORMAT.read(LocalFile(str(path)), ref, second.cursor).spans == ()
+    assert not more().spans
 
 
 def test_a_run_that_is_gone_is_an_error(copy: tuple[Path, sqlite3.Connection]) -> None:
@@ -435,7 +441,7 @@ def test_counting_all_runs_at_once_equals_reading_each(
 
 
 def test_a_long_run_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.hypergraph.db.PIECE_SECONDS", 0.0)
+    monkeypatch.setattr("tracetui.formats.hypergraph.spans.PIECE_SECONDS", 0.0)
     path = tmp_path / "long.db"
     with database(path, V6, 6) as db:
         db.execute("BEGIN")
@@ -444,7 +450,7 @@ def test_a_long_run_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monkey
             insert(db, "steps", run_id="r", step_index=i, superstep=i, node_name="n", status="completed",
                    created_at="2026-03-02T09:00:00+00:00")  # fmt: skip
         db.execute("COMMIT")
-    assert not FORMAT.read(LocalFile(str(path)), RunRef("hypergraph", str(path), "r")).done
+    assert not reading(path, "r")().done
     run = read(path, "r")
     assert [span.step for span in run.spans] == list(range(1200))
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, at, database, insert
 from tracetui import load
 from tracetui.diff.comparison import compare
-from tracetui.formats.hypergraph import state
-from tracetui.formats.hypergraph.rows import schema_of
+from tracetui.formats.hypergraph import body as bodies_of
+from tracetui.formats.hypergraph.rows import Database
 from tracetui.model import Run
 from tracetui.sources import versions
 
@@ -58,7 +58,7 @@ def test_asked_in_any_order_a_fold_is_that_of_the_rows(
     kept: dict[str, Any] = {}
     with sqlite3.connect(path, factory=_Settled) as connection:
         for superstep in asked:
-            before, after = state.states(connection, schema_of(connection), "r", superstep, kept)
+            before, after = bodies_of.states(Database(connection), "r", superstep, kept)
 
             assert after == expected(steps, superstep)
             assert {name: write.value for name, write in before.items()} == {"i": 0} | expected(steps, superstep - 1)
@@ -77,13 +77,13 @@ def bodies(run: Run) -> list[Any]:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """Every value that a fold decodes."""
     found: list[Any] = []
-    real = state._decoded
+    real = bodies_of._decoded
 
     def counting(data: Any) -> Any:
         found.append(data)
         return real(data)
 
-    monkeypatch.setattr(state, "_decoded", counting)
+    monkeypatch.setattr(bodies_of, "_decoded", counting)
     monkeypatch.setattr(versions, "TICK_NS", 0)
     return found
 

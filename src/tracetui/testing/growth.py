@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, Final
 
 from tracetui.formats.base import Format, Reader
-from tracetui.formats.hypergraph.rows import quoted
+from tracetui.formats.sqlite import quoted
 from tracetui.model import RunRef, Status, StatusSource
 from tracetui.model.run import GOING_ON
 from tracetui.sources.local import LocalSource

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import partial
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
-from tracetui.formats.hypergraph import db as database
-from tracetui.formats.hypergraph import runlog
+from tracetui.formats.base import CERTAIN, NO, Reader
+from tracetui.formats.document import DocumentReader
+from tracetui.formats.hypergraph import runlog, runs, spans
+from tracetui.formats.hypergraph.body import body_of
+from tracetui.formats.hypergraph.rows import Database
+from tracetui.formats.sqlite import DatabaseReader, KindReader, is_database
 from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
-from tracetui.sources.base import SQLITE_MAGIC, File
+from tracetui.sources.base import KEPT, File
 
 _UNREADABLE = 1
 """A database that names no table cannot be told from ours: claimed weakly, so that its fault is reported."""
@@ -25,14 +29,14 @@ result = await runner.run(graph, values=before.values, history=before.steps, wor
 
 
 class Hypergraph:
-    """Runs of hypergraph."""
+    """Runs of hypergraph: each run of a database, nested ones too, and the one run of a dump."""
 
     name = "hypergraph"
     title = "hypergraph"
 
     def sniff(self, file: File) -> int:
         """Certain of a database with steps and runs (or workflows), and of a RunLog or MapLog."""
-        if not _is_database(file):
+        if not is_database(file):
             return runlog.sniff(file)
         tables = file.tables
         if not tables:
@@ -42,21 +46,19 @@ class Hypergraph:
         return NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        """Every run of a database, the one run of a dump."""
-        if _is_database(file):
-            return database.summarize(file, self.name, deep=deep)
-        return runlog.summarize(file, self.name, deep=deep)
+        if is_database(file):
+            return runs.summarize(file, self.name, spans.tally_of, deep=deep)
+        return runlog.summarize(file, self.name)
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """A database in pieces, a dump at once."""
-        return database.read(file, ref, cursor) if _is_database(file) else runlog.read(file, ref, cursor)
+    def open(self, file: File, ref: RunRef) -> Reader:
+        database, dump = partial(DatabaseReader, partial(spans.read, ref=ref)), partial(DocumentReader, runlog.read)
+        return KindReader(_kind_of, {"database": database, "dump": dump})
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        """Everything about `span`."""
-        return database.body(file, span) if _is_database(file) else runlog.body(file, span)
+        if not is_database(file):
+            return runlog.body(file, span)
+        with file.database() as connection:
+            return body_of(Database(connection), span, file.memo.get(KEPT, {}))
 
     def fork(self, run: Run, span: Span) -> str | None:
         """A new workflow with the state of a checkpoint; only a database has them."""
@@ -66,5 +68,5 @@ class Hypergraph:
         return _FORK.format(path=ascii(ref.path), run=ascii(ref.key), step=span.step, new=ascii(f"{ref.key}-fork"))
 
 
-def _is_database(file: File) -> bool:
-    return file.read(0, len(SQLITE_MAGIC)) == SQLITE_MAGIC
+def _kind_of(file: File) -> str:
+    return "database" if is_database(file) else "dump"

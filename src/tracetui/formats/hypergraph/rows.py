@@ -8,7 +8,7 @@ order than a new one. So nothing is assumed: the columns that are there are aske
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any, Final
@@ -18,54 +18,49 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.scalars import layout
+from tracetui.formats.scalars import layout, number, text
+from tracetui.formats.sqlite import many, quoted
+from tracetui.model import Operation, Status, StatusSource, status_of
 
-RUN_TABLES: Final = ("runs", "workflows")
 BASELINE: Final = "__retained_state__"
 """Node name of the hidden row that holds the state of steps that a retention policy deleted."""
+NO_STEPS: Final = "the database has no table `steps` that names its runs"
+INPUTS_HEAD: Final = 600
+"""Bytes of a run's inputs that its row carries."""
+ERROR_HEAD: Final = 4000
+"""Characters of an error that a span carries; its body has all of it."""
 
-RUN_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "id": ("id",),
-    "graph_name": ("graph_name",),
-    "status": ("status",),
-    "duration_ms": ("duration_ms",),
-    "node_count": ("node_count",),
-    "error_count": ("error_count",),
-    "created_at": ("created_at",),
-    "completed_at": ("completed_at",),
-    "parent": ("parent_run_id", "parent_workflow_id"),
-    "forked_from": ("forked_from",),
-    "fork_superstep": ("fork_superstep",),
-    "retry_of": ("retry_of",),
-}
-STEP_COLUMNS: Final[dict[str, tuple[str, ...]]] = {
-    "run": ("run_id", "workflow_id"),
-    "index": ("step_index", "idx", "index"),
-    "superstep": ("superstep",),
-    "node_name": ("node_name",),
-    "node_type": ("node_type",),
-    "status": ("status",),
-    "duration_ms": ("duration_ms",),
-    "cached": ("cached",),
-    "error": ("error",),
-    "decision": ("decision",),
-    "partial": ("partial",),
-    "created_at": ("created_at",),
-    "completed_at": ("completed_at",),
-    "child": ("child_run_id", "child_workflow_id"),
-    "series": ("attempt_series_id",),
-}
-INPUTS: Final = ("inputs_data", "inputs")
-VALUES: Final = ("values_data", "values")
-JSON_COLUMNS: Final = frozenset(
+_RUNS: Final = ("runs", "workflows")
+_INPUTS: Final = ("inputs_data", "inputs")
+_VALUES: Final = ("values_data", "values")
+_TABLES: Final = frozenset(
+    {
+        *(*_RUNS, "steps", "attempt_series", "attempt_records", "pending_nodes", "pause_slots", "run_updates"),
+        *("host_submissions", "host_commands", "host_batches", "_schema_version"),
+    }
+)
+_JSON: Final = frozenset(
     {
         *("config", "decision", "input_versions", "pause", "inputs", "values"),
         *("payload", "question", "answer_schema", "options", "answer"),
     }
 )
 """Text columns that hold JSON, by the names that they have there."""
-IN_CHUNK: Final = 400
-"""Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
+_OTHER_NAMES: Final[dict[str, tuple[str, ...]]] = {
+    "parent": ("parent_run_id", "parent_workflow_id"),
+    "run": ("run_id", "workflow_id"),
+    "index": ("step_index", "idx", "index"),
+    "child": ("child_run_id", "child_workflow_id"),
+    "series": ("attempt_series_id",),
+}
+"""Our name of a column → its names in the schemas, where they are not ours."""
+_ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
+_OK, _ERROR, _RUNNING, _UNKNOWN = Status.OK, Status.ERROR, Status.RUNNING, Status.UNKNOWN
+_EXPLICIT: Final = StatusSource.EXPLICIT
+_NODE, _ROUTE, _WORKFLOW = Operation.NODE, Operation.ROUTE, Operation.INVOKE_WORKFLOW
+
+Row = dict[str, Any]
+"""All columns of one row, by their own names."""
 
 
 class RunRow(msgspec.Struct, frozen=True, gc=False):
@@ -87,6 +82,39 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
     inputs: Any = None
     """The first `INPUTS_HEAD` bytes of the run's inputs."""
 
+    @property
+    def standing(self) -> Status:
+        """What the run's own word says."""
+        return standing(self.status)[0]
+
+    @property
+    def took(self) -> float | None:
+        """Milliseconds that the run took: as recorded (schema 2 on), else from its two times."""
+        recorded = number(self.duration_ms)
+        if recorded is not None:
+            return recorded
+        (start, _), (end, _) = timestamp(self.created_at), timestamp(self.completed_at)
+        return None if start is None or end is None else max(0.0, end - start) * 1000
+
+    @property
+    def item(self) -> int | None:
+        """Which item of a map the run is: its id is then ``<parent>/<i>``."""
+        head, slash, last = self.id.rpartition("/")
+        is_item = slash and head == self.parent and last.isascii() and last.isdigit() and len(last) < 10
+        return int(last) if is_item else None
+
+    @property
+    def label(self) -> str | None:
+        """``[item 12]`` for an item of a map, None for any other run."""
+        item = self.item
+        return None if item is None else f"[item {item}]"
+
+    @property
+    def order(self) -> tuple[int, int]:
+        """The order among the runs of one parent: items by their number, all else after them."""
+        item = self.item
+        return (1 << 40 if item is None else item), self.rowid
+
 
 class StepRow(msgspec.Struct, frozen=True, gc=False):
     """One step without its values. Every field but `rowid` may hold anything."""
@@ -101,6 +129,7 @@ class StepRow(msgspec.Struct, frozen=True, gc=False):
     duration_ms: Any = None
     cached: Any = None
     error: Any = None
+    """Its first `ERROR_HEAD` characters."""
     decision: Any = None
     partial: Any = None
     created_at: Any = None
@@ -108,136 +137,200 @@ class StepRow(msgspec.Struct, frozen=True, gc=False):
     child: Any = None
     series: Any = None
 
-
-INPUTS_HEAD: Final = 600
-ERROR_HEAD: Final = 4000
-"""Characters of an error that a span carries; its body has all of it."""
-
-
-class Schema(msgspec.Struct, frozen=True):
-    """Which tables and columns one database has."""
-
-    runs: str
-    run_names: dict[str, str]
-    """Our name of a column → its name there."""
-    step_names: dict[str, str]
-    columns: dict[str, tuple[str, ...]]
-    """All columns of every table that we know of, in their own order."""
-    inputs: str | None
-    values: str | None
-    unique: bool
-    """True if (run, superstep, node) tells one step from another, as every known schema promises."""
-    version: str | None = None
-    """The schema's own number, ``schema 6``; the first one has none."""
+    @property
+    def name(self) -> str:
+        """Name of the span."""
+        return name_of(self.node_name)
 
     @property
-    def run_select(self) -> str:
-        """A SELECT of `RunRow`s, to be followed by WHERE."""
-        names = [_column(self.run_names, name) for name in RUN_COLUMNS]
+    def operation(self) -> Operation:
+        """What kind of work the step is."""
+        if self.decision is not None or self.node_type in _ROUTES:
+            return _ROUTE
+        return _WORKFLOW if self.node_type == "GraphNode" or text(self.child) is not None else _NODE
+
+    @property
+    def outcome(self) -> tuple[Status, str | None, StatusSource | None]:
+        """(Status, the row's own word, where the status comes from)."""
+        status, word, source = standing(self.status)
+        if status is _UNKNOWN and text(self.error):
+            return _ERROR, word, _EXPLICIT
+        return status, word, source
+
+
+def name_of(node: Any) -> str:
+    """Name of the spans of a node."""
+    return text(node) or text_id(node or "step")
+
+
+def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
+    """(Status, the word itself, where the status comes from) of a column that says how something stands."""
+    word = text(value)
+    return (_UNKNOWN, None, None) if word is None else (status_of(word), word, _EXPLICIT)
+
+
+Ancestor = tuple[RunRow, int | None]
+"""A run whose steps are inherited, and the last superstep that is (None: all)."""
+_RUN_FIELDS: Final = RunRow.__struct_fields__[1:-1]
+_STEP_FIELDS: Final = StepRow.__struct_fields__[1:]
+
+
+class Database:
+    """A checkpoint database: which tables and columns it has, and the rows in them."""
+
+    def __init__(self, connection: Connection) -> None:
+        """Look at the tables. Raises `FormatError` if there is no table of runs."""
+        self.connection = connection
+        found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
+        columns = {name: self._columns(name) for (name,) in found if isinstance(name, str) and name in _TABLES}
+        runs = next((name for name in _RUNS if "id" in columns.get(name, ())), None)
+        if runs is None:
+            raise FormatError("the database has no table `runs` or `workflows` with ids")
+        steps = columns.get("steps", ())
+        self.columns: dict[str, tuple[str, ...]] = columns
+        """All columns of every table that we know of, in their own order."""
+        self.runs: str = runs
+        """The table of runs."""
+        self._run_names = _present(_RUN_FIELDS, columns[runs])
+        self._step_names = _present(_STEP_FIELDS, steps)
+        self.inputs = next((name for name in _INPUTS if name in columns[runs]), None)
+        self.values = next((name for name in _VALUES if name in steps), None)
+        self.has_steps = "run" in self._step_names
+        """False where the table of steps is absent, a view, or names no runs."""
+        self._unique = self._is_unique()
+        self.public = f"{self.step('node_name')} IS NOT '{BASELINE}'"
+        """The condition that leaves out hidden rows."""
         inputs = "NULL" if self.inputs is None else f"substr({quoted(self.inputs)}, 1, {INPUTS_HEAD})"
-        return f"SELECT rowid, {', '.join(names)}, {inputs} FROM {quoted(self.runs)} "
+        self._run_select = f"SELECT rowid, {', '.join(map(self.run, _RUN_FIELDS))}, {inputs} FROM {quoted(runs)} "
+        fields = {name: self.step(name) for name in _STEP_FIELDS}
+        fields["error"] = f"substr({fields['error']}, 1, {ERROR_HEAD})"
+        self.step_columns = f"rowid, {', '.join(fields.values())}"
+        """The columns of a `StepRow`."""
 
-    @property
-    def step_select(self) -> str:
-        """A SELECT of `StepRow`s, to be followed by WHERE."""
-        names = {name: _column(self.step_names, name) for name in STEP_COLUMNS}
-        names["error"] = f"substr({names['error']}, 1, {ERROR_HEAD})"
-        return f"SELECT rowid, {', '.join(names.values())} FROM steps "
+    # ---- tables
 
     def run(self, name: str) -> str:
         """One column of the table of runs, quoted; ``NULL`` where this schema has none."""
-        return _column(self.run_names, name)
+        return quoted(self._run_names[name]) if name in self._run_names else "NULL"
 
     def step(self, name: str) -> str:
         """One column of ``steps``, quoted; ``NULL`` where this schema has none."""
-        return _column(self.step_names, name)
+        return quoted(self._step_names[name]) if name in self._step_names else "NULL"
+
+    def of_step(self, row: Row, name: str) -> Any:
+        """One column of a row of ``steps``; None where this schema has none."""
+        return row.get(self._step_names.get(name, ""))
+
+    def has(self, table: str, *names: str) -> bool:
+        """Whether a table has all of these columns."""
+        return set(names) <= set(self.columns.get(table, ()))
+
+    @property
+    def version(self) -> str | None:
+        """The schema's own number, ``schema 6``; the first one has none."""
+        if not self.has("_schema_version", "version"):
+            return None
+        (version,) = self.connection.execute("SELECT max(version) FROM _schema_version").fetchone()
+        return layout(version)
+
+    @property
+    def knows_forks(self) -> bool:
+        """Whether the schema is 3 or later."""
+        return "forked_from" in self._run_names
 
     def span_id(self, run: Any, superstep: Any, node: Any, rowid: int) -> str:
         """Id of the span of a step row: ``rag-001:2:generate``, the same before and after the step has a row."""
-        if self.unique and isinstance(superstep, int) and isinstance(node, str) and "\ufffd" not in node:
+        if self._unique and isinstance(superstep, int) and isinstance(node, str) and "\ufffd" not in node:
             return f"{text_id(run)}:{superstep}:{node}"
         return f"{text_id(run)}:#{rowid}"
 
-    @property
-    def public(self) -> str:
-        """The condition that leaves out hidden rows."""
-        return f"{self.step('node_name')} IS NOT '{BASELINE}'"
+    def _columns(self, table: str) -> tuple[str, ...]:
+        return tuple(row[1] for row in self.connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall())
+
+    def _is_unique(self) -> bool:
+        """True if the database itself keeps (run, superstep, node name) unique, as every known schema promises."""
+        wanted = {self._step_names.get(name) for name in ("run", "superstep", "node_name")}
+        for index in self.connection.execute("PRAGMA index_list(steps)").fetchall():
+            is_unique, is_partial = index[2], index[4]
+            if is_unique and not is_partial:
+                columns = self.connection.execute(f"PRAGMA index_info({quoted(index[1])})").fetchall()
+                if {row[2] for row in columns} <= wanted:
+                    return True
+        return False
+
+    # ---- runs
+
+    def all_runs(self) -> list[RunRow]:
+        """Runs in the order in which they were made; those without an id are left out."""
+        return _runs(self.connection.execute(f"{self._run_select} ORDER BY rowid").fetchall())
+
+    def runs_by_id(self, ids: Iterable[str]) -> dict[str, RunRow]:
+        """Those of the runs that exist, by id; of several with one id, the first."""
+        rows = many(self.connection, self._run_select + f"WHERE {self.run('id')} IN ({{keys}})", ids)
+        return {run.id: run for run in reversed(_runs(rows))}
+
+    def run_by_id(self, run_id: str) -> RunRow | None:
+        """The run of that id, or None; also finds an id that is not stored as text."""
+        found = self.runs_by_id([run_id]).get(run_id)
+        return found or next((row for row in self.all_runs() if row.id == run_id), None)
+
+    def children_of(self, parents: Iterable[str]) -> list[RunRow]:
+        """The runs that name one of `parents` as their parent, items of a map in their order."""
+        if "parent" not in self._run_names:
+            return []
+        rows = many(self.connection, self._run_select + f"WHERE {self.run('parent')} IN ({{keys}})", parents)
+        return sorted(_runs(rows), key=lambda run: run.order)
+
+    def ancestors_of(self, run: RunRow) -> tuple[list[Ancestor], str | None]:
+        """The runs from which a fork or retry inherited steps, oldest first, and the id of the one that is missing."""
+        found: list[Ancestor] = []
+        seen = {run.id}
+        bound: int | None = None
+        while (source := text(run.forked_from)) is not None and source not in seen:
+            seen.add(source)
+            here = run.fork_superstep if isinstance(run.fork_superstep, int) else None
+            bound = here if bound is None else bound if here is None else min(bound, here)
+            ancestor = self.runs_by_id([source]).get(source)
+            if ancestor is None:
+                return found[::-1], source
+            found.append((ancestor, bound))
+            run = ancestor
+        return found[::-1], None
+
+    # ---- rows of any table
+
+    def rows(self, table: str, where: str, *values: Any) -> list[Row]:
+        """All columns of some rows."""
+        names = self.columns.get(table, ())
+        sql = f"SELECT {', '.join(map(quoted, names))} FROM {quoted(table)} WHERE {where}"
+        return [dict(zip(names, row, strict=True)) for row in self.connection.execute(sql, values).fetchall()]
+
+    def row(self, table: str, rowid: int) -> Row:
+        """All columns of one row. Raises `FormatError` if it is gone."""
+        found = self.rows(table, "rowid = ?", rowid) if table in self.columns else []
+        if not found:
+            raise FormatError("the row is no longer in the database", f"{table} rowid {rowid}")
+        return found[0]
+
+    def attempts(self, series: Iterable[Any]) -> list[Row]:
+        """Records of the attempts of some series, by series and number, with their ``rowid``."""
+        names = self.columns.get("attempt_records", ())
+        if "series_id" not in names:
+            return []
+        order = ", ".join(name for name in ("series_id", "attempt_number", "rowid") if name in (*names, "rowid"))
+        sql = f"SELECT rowid, {', '.join(map(quoted, names))} FROM attempt_records WHERE series_id IN ({{keys}})"
+        rows = many(self.connection, f"{sql} ORDER BY {order}", series)
+        return [dict(zip(("rowid", *names), row, strict=True)) for row in rows]
 
 
-def schema_of(connection: Connection) -> Schema:
-    """Look at the tables of a database. Raises `FormatError` if there is no table of runs."""
-    found = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
-    tables = [name for (name,) in found if isinstance(name, str)]
-    columns = {name: _columns_of(connection, name) for name in tables if name in _KNOWN}
-    runs = next((name for name in RUN_TABLES if "id" in columns.get(name, ())), None)
-    if runs is None:
-        raise FormatError("the database has no table `runs` or `workflows` with ids")
-    steps = columns.get("steps", ())
-    return Schema(
-        runs=runs,
-        run_names=_present(RUN_COLUMNS, columns[runs]),
-        step_names=_present(STEP_COLUMNS, steps),
-        columns=columns,
-        inputs=next((name for name in INPUTS if name in columns[runs]), None),
-        values=next((name for name in VALUES if name in steps), None),
-        unique=_is_unique(connection, _present(STEP_COLUMNS, steps)),
-        version=_version_of(connection, columns.get("_schema_version", ())),
-    )
-
-
-def _version_of(connection: Connection, columns: tuple[str, ...]) -> str | None:
-    if "version" not in columns:
-        return None
-    (version,) = connection.execute("SELECT max(version) FROM _schema_version").fetchone()
-    return layout(version)
-
-
-_KNOWN: Final = frozenset(
-    {
-        *(*RUN_TABLES, "steps", "attempt_series", "attempt_records", "pending_nodes", "pause_slots", "run_updates"),
-        *("host_submissions", "host_commands", "host_batches", "_schema_version"),
-    }
-)
-
-
-def has_steps(schema: Schema) -> bool:
-    """False where the table of steps is absent, a view, or names no runs."""
-    return "run" in schema.step_names
-
-
-def run_rows(connection: Connection, schema: Schema, where: str = "", values: Iterable[Any] = ()) -> list[RunRow]:
-    """Runs in the order in which they were made; those without an id are left out."""
-    rows = connection.execute(f"{schema.run_select} {where} ORDER BY rowid", tuple(values)).fetchall()
+def _runs(rows: Iterable[Sequence[Any]]) -> list[RunRow]:
     return [RunRow(row[0], text_id(row[1]), *row[2:]) for row in rows if row[1] is not None]
 
 
-def runs_by_id(connection: Connection, schema: Schema, ids: Iterable[str]) -> dict[str, RunRow]:
-    """Those of the runs that exist, by id; of several with one id, the first."""
-    found: dict[str, RunRow] = {}
-    for row in many(connection, schema.run_select + f"WHERE {schema.run('id')} IN ({{keys}})", ids):
-        found.setdefault(text_id(row[1]), RunRow(row[0], text_id(row[1]), *row[2:]))
-    return found
-
-
-def run_by_id(connection: Connection, schema: Schema, run_id: str) -> RunRow | None:
-    """The run of that id, or None; also finds an id that is not stored as text."""
-    found = runs_by_id(connection, schema, [run_id]).get(run_id)
-    if found is not None:
-        return found
-    return next((row for row in run_rows(connection, schema) if row.id == run_id), None)
-
-
-def many(connection: Connection, sql: str, keys: Iterable[Any]) -> Iterator[tuple[Any, ...]]:
-    """Rows of a statement whose ``{keys}`` is filled with up to `IN_CHUNK` keys at a time."""
-    waiting = list(keys)
-    for start in range(0, len(waiting), IN_CHUNK):
-        part = waiting[start : start + IN_CHUNK]
-        yield from connection.execute(sql.format(keys=", ".join("?" * len(part))), part).fetchall()
-
-
-def quoted(name: str) -> str:
-    """An SQL identifier, whatever it holds."""
-    return '"' + name.replace('"', '""') + '"'
+def _present(fields: Iterable[str], there: tuple[str, ...]) -> dict[str, str]:
+    """Our name of each column that is there → its name there."""
+    names = ((ours, next((n for n in _OTHER_NAMES.get(ours, (ours,)) if n in there), None)) for ours in fields)
+    return {ours: name for ours, name in names if name is not None}
 
 
 def text_id(value: Any) -> str:
@@ -292,28 +385,8 @@ def json_of(data: Any) -> Any:
         return data
 
 
-def _columns_of(connection: Connection, table: str) -> tuple[str, ...]:
-    rows = connection.execute(f"PRAGMA table_info({quoted(table)})").fetchall()
-    return tuple(row[1] for row in rows)
-
-
-def _is_unique(connection: Connection, names: dict[str, str]) -> bool:
-    """True if the database itself keeps (run, superstep, node name) unique."""
-    wanted = {names.get("run"), names.get("superstep"), names.get("node_name")}
-    for index in connection.execute("PRAGMA index_list(steps)").fetchall():
-        is_unique, is_partial = index[2], index[4]
-        if is_unique and not is_partial:
-            columns = {row[2] for row in connection.execute(f"PRAGMA index_info({quoted(index[1])})").fetchall()}
-            if columns <= wanted:
-                return True
-    return False
-
-
-def _present(wanted: dict[str, tuple[str, ...]], there: tuple[str, ...]) -> dict[str, str]:
+def decoded(row: Row) -> Row:
+    """A row with the JSON of those columns decoded that are known to hold it."""
     return {
-        ours: name for ours, names in wanted.items() for name in [next((n for n in names if n in there), None)] if name
+        name: value_of(value) if name in _JSON or isinstance(value, bytes) else value for name, value in row.items()
     }
-
-
-def _column(names: dict[str, str], name: str) -> str:
-    return quoted(names[name]) if name in names else "NULL"

@@ -13,15 +13,13 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import decode
-from tracetui.formats.document import unchanged, whole
 from tracetui.formats.hypergraph.rows import integer
-from tracetui.formats.hypergraph.runs import error_type
+from tracetui.formats.hypergraph.runs import arrow, error_type, items_failed
 from tracetui.formats.kept import once
 from tracetui.formats.scalars import number, text
 from tracetui.model import (
-    PREVIEW,
     Body,
     Error,
     Header,
@@ -60,30 +58,23 @@ def sniff(file: File) -> int:
     return LIKELY if whole or (cut and b"steps" in names and all(key in head for key in _STEP_KEYS)) else NO
 
 
-def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Problem]:
+def summarize(file: File, name: str) -> Iterator[RunSummary | Problem]:
     """The one run of the dump; it is small, so that both stages read all of it."""
-    ref = RunRef(name, file.path)
-    chunk = read(file, ref, START)
-    builder = RunBuilder(ref, lambda span: Body())
+    builder = RunBuilder(RunRef(name, file.path), lambda span: Body())
+    chunk = read(file, file.read_all())
     builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-    yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
+    yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
-def read(file: File, ref: RunRef, cursor: Cursor) -> Chunk:
-    """The whole run, nothing while the file stays as it was."""
-    if (same := unchanged(file, cursor)) is not None:
-        return Chunk(cursor=same)
-    root, note = _document(file)
+def read(file: File, data: bytes) -> Chunk:
+    """The whole run."""
+    root, note = decode(data)
+    if not isinstance(root, dict):
+        raise FormatError("not a JSON object")
     spans = list(_spans(root))
     problems = [] if note is None else [Problem(file.path, "", f"read leniently: {note}")]
-    return Chunk(
-        spans=spans,
-        header=msgspec.structs.replace(_header(root, file.name, spans), size=file.stat.size),
-        body=_run_body(root, spans),
-        problems=problems,
-        cursor=whole(file, file.read_all()),
-        reset=cursor is not START,
-    )
+    body = RunBody(totals=tuple(_totals(root, spans)), attributes=_rest(root), layout="RunLog")
+    return Chunk(spans=spans, header=_header(root, file, spans), body=body, problems=problems)
 
 
 def body(file: File, span: Span) -> Body:
@@ -96,13 +87,6 @@ def body(file: File, span: Span) -> Body:
     if isinstance(record, msgspec.Raw):
         return Body(attributes=_rest(decode(raw := bytes(record))[0]), raw=raw)
     return Body(attributes=_rest(record))
-
-
-def _document(file: File) -> tuple[dict[str, Any], str | None]:
-    root, note = decode(file.read_all())
-    if not isinstance(root, dict):
-        raise FormatError("not a JSON object")
-    return root, note
 
 
 def _spans(root: dict[str, Any]) -> Iterator[Span]:
@@ -136,7 +120,8 @@ def _step_span(record: dict[str, Any], path: Path, parent: str | None) -> Span:
     if status is Status.UNKNOWN and message:
         status = Status.ERROR
     duration = number(record.get("duration_ms"))
-    facts = [_arrow(record.get("decision")), "cached" if record.get("cached") is True else ""]
+    decision = record.get("decision")
+    facts = ["" if decision is None else arrow(decision), "cached" if record.get("cached") is True else ""]
     operation = _operation(record)
     return Span(
         id=_id(path),
@@ -183,13 +168,12 @@ def _derived(spans: Iterable[Span]) -> Status:
     return next((status for status in (Status.ERROR, Status.PAUSED) if status in found), Status.OK)
 
 
-def _header(root: dict[str, Any], file_name: str, spans: list[Span]) -> Header:
-    stem = file_name.removesuffix(".json") or file_name
+def _header(root: dict[str, Any], file: File, spans: list[Span]) -> Header:
+    stem = file.name.removesuffix(".json") or file.name
     tops = [span for span in spans if span.parent_id is None]
     items = [span for span in tops if not span.is_step]
     bad = sum(span.status is Status.ERROR for span in items)
     routes = [span.note for span in tops if span.operation is Operation.ROUTE]
-    counted = f"{bad} of {len(items)} failed" if bad else f"{len(items)} items"
     status = _derived(tops)
     route = routes[-1].partition(" · ")[0] if routes and status is not Status.ERROR else ""
     return Header(
@@ -199,12 +183,9 @@ def _header(root: dict[str, Any], file_name: str, spans: list[Span]) -> Header:
         status_source=StatusSource.DERIVED,
         duration_ms=number(root.get("total_duration_ms")),
         tells_calls=False,
-        outcome=counted if items else route,
+        outcome=items_failed(len(items), bad) if items else route,
+        size=file.stat.size,
     )
-
-
-def _run_body(root: dict[str, Any], spans: list[Span]) -> RunBody:
-    return RunBody(totals=tuple(_totals(root, spans)), attributes=_rest(root), layout="RunLog")
 
 
 def _totals(root: dict[str, Any], spans: list[Span]) -> Iterator[Total]:
@@ -230,13 +211,6 @@ def _rest(record: Any) -> dict[str, Any]:
     if isinstance(inner, dict):
         rest["inner_log"] = _rest({key: value for key, value in inner.items() if key != "inner_log"})
     return rest
-
-
-def _arrow(decision: Any) -> str:
-    if decision is None:
-        return ""
-    names = decision if isinstance(decision, list) else [decision]
-    return ("→ " + ", ".join(name if isinstance(name, str) else str(name) for name in names))[:PREVIEW]
 
 
 def _id(path: Path) -> str:

@@ -1,12 +1,12 @@
-"""What a hypergraph database says about its runs as a whole: headers, causes, lineage."""
+"""What a hypergraph database says about its runs as a whole: headers, causes of failures, counts."""
 
 # ruff: noqa: S608 - every name in a statement is one of our own or went through `quoted`
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from sqlite3 import Connection
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -15,25 +15,59 @@ import orjson
 from tracetui.formats.hypergraph.rows import (
     ERROR_HEAD,
     INPUTS_HEAD,
+    Database,
     RunRow,
-    Schema,
-    has_steps,
+    StepRow,
     json_of,
-    many,
-    runs_by_id,
+    name_of,
     text_id,
     timestamp,
 )
-from tracetui.formats.scalars import number, text
-from tracetui.model import PREVIEW, FirstError, Header, Operation, Status, StatusSource, status_of
+from tracetui.formats.scalars import text
+from tracetui.formats.sqlite import many
+from tracetui.model import PREVIEW, FirstError, Header, Problem, RunRef, RunSummary, Status, StatusSource
+from tracetui.model.build import Tally, summary_of
 from tracetui.model.status import WORDS
+from tracetui.model.tally import kept
+from tracetui.sources.base import File
 
-_ROUTES: Final = ("RouteNode", "IfElseNode", "GateNode")
-_GRAPH: Final = "GraphNode"
 DEEPEST_CAUSE: Final = 50
 """Levels of nested runs through which the cause of a failure is followed."""
 _SAFE_ERROR: Final = re.compile(r"([A-Za-z_][\w.]*) \[HG_[A-Z_]+\]: ")
 """How schema 6 writes an error: type, diagnostic code, and a text without values."""
+_WELL: Final = ", ".join(f"'{word}'" for word, status in WORDS.items() if status not in (Status.ERROR, Status.UNKNOWN))
+
+Thorough = Callable[[Database, str, RunRow, Header], Tally]
+"""The counts of a run by reading it."""
+
+
+def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Iterator[RunSummary | Problem]:
+    """Every run of the database, nested ones too. Raises `FormatError` if it has no table of runs."""
+    with file.database() as connection:
+        database = Database(connection)
+        runs = list({run.id: run for run in reversed(database.all_runs())}.values())[::-1]
+        (rows,) = connection.execute(f'SELECT count(*) FROM "{database.runs}"').fetchone()
+        if rows > len(runs):
+            reason = f"{rows - len(runs)} rows have no id, or one that an earlier row has"
+            yield Problem(file.path, database.runs, reason)
+        errors, version = first_errors(database, runs), database.version
+        items: dict[str, list[RunRow]] = {}
+        for run in runs:
+            if run.item is not None:
+                items.setdefault(run.parent, []).append(run)
+        routes = last_routes(database) if deep else {}
+        headers = {
+            run.id: header_of(run, errors.get(run.id), items.get(run.id, ()), routes.get(run.id), version)
+            for run in runs
+        }
+        counted = _Counter(database, file.path, headers, thorough).tallies(runs) if deep else {}
+        modified_at, moving = file.stat.mtime, file.moving
+        for run in runs:
+            ref = RunRef(name, file.path, run.id)
+            yield summary_of(ref, headers[run.id], counted.get(run.id), modified_at=modified_at, moving=moving)
+
+
+# ---- headers
 
 
 def header_of(
@@ -44,7 +78,7 @@ def header_of(
     `items` are the runs that it mapped over, `decision` is where its last route went (the list stage leaves that out).
     """
     word = text(run.status)
-    status = None if word is None else status_of(word)
+    status = None if word is None else run.standing
     started, zoned = timestamp(run.created_at)
     return Header(
         id=run.id,
@@ -55,65 +89,46 @@ def header_of(
         ended=status is not Status.RUNNING and (word is not None or run.completed_at is not None),
         started_at=started,
         time_zone="UTC" if zoned else None,
-        duration_ms=duration_of(run),
+        duration_ms=run.took,
         tells_calls=False,
         replay_of=text(run.retry_of) or text(run.forked_from),
         relation="retry" if text(run.retry_of) else "fork" if text(run.forked_from) else None,
         parent=text(run.parent),
         error=error,
         prompt=prompt_of(run.inputs),
-        outcome=outcome_of(items, None if status is Status.ERROR else decision),
-        label=label_of(run),
+        outcome=_outcome(items, None if status is Status.ERROR else decision),
+        label=run.label,
         writer=writer,
     )
 
 
 def failed(run: RunRow) -> bool:
     """True if the run's own word says that it failed."""
-    word = text(run.status)
-    return word is not None and status_of(word) is Status.ERROR
+    return run.standing is Status.ERROR
 
 
-def is_active(run: RunRow) -> bool:
-    """True if the run's own word says that it is going on."""
-    word = text(run.status)
-    return word is not None and status_of(word) is Status.RUNNING
-
-
-def duration_of(run: RunRow) -> float | None:
-    """Milliseconds that a run took: as recorded (schema 2 on), else from its two times."""
-    recorded = number(run.duration_ms)
-    if recorded is not None:
-        return recorded
-    (start, _), (end, _) = timestamp(run.created_at), timestamp(run.completed_at)
-    return None if start is None or end is None else max(0.0, end - start) * 1000
-
-
-def item_number(run: RunRow) -> int | None:
-    """Which item of a map a run is: its id is then ``<parent>/<i>``."""
-    head, slash, last = run.id.rpartition("/")
-    return int(last) if slash and head == run.parent and last.isascii() and last.isdigit() and len(last) < 10 else None
-
-
-def label_of(run: RunRow) -> str | None:
-    """``[item 12]`` for an item of a map, None for any other run."""
-    item = item_number(run)
-    return None if item is None else f"[item {item}]"
-
-
-def outcome_of(items: Sequence[RunRow], decision: Any) -> str:
+def _outcome(items: Sequence[RunRow], decision: Any) -> str:
     """``7 of 200 failed`` for a map, ``→ account_support`` for a run that routed."""
     if items:
-        bad = sum(map(failed, items))
-        return f"{bad} of {len(items)} failed" if bad else f"{len(items)} items"
-    return "" if decision is None else arrow(decision)
+        return items_failed(len(items), sum(map(failed, items)))
+    return "" if decision is None else arrow(json_of(decision))
+
+
+def items_failed(count: int, bad: int) -> str:
+    """How the items of a map went."""
+    return f"{bad} of {count} failed" if bad else f"{count} items"
 
 
 def arrow(decision: Any) -> str:
-    """Where a route went, as ``→ account_support``; `decision` is the column's JSON."""
-    value = json_of(decision)
-    names = value if isinstance(value, list) else [value]
+    """Where a route went, as ``→ account_support``."""
+    names = decision if isinstance(decision, list) else [decision]
     return ("→ " + ", ".join(name if isinstance(name, str) else str(name) for name in names))[:PREVIEW]
+
+
+def error_type(message: str) -> str | None:
+    """The exception's type, where the error is in the form that schema 6 writes."""
+    match = _SAFE_ERROR.match(message)
+    return match[1] if match else None
 
 
 def prompt_of(inputs: Any) -> str:
@@ -134,188 +149,6 @@ def prompt_of(inputs: Any) -> str:
     return "; ".join(f"{name}: {_short(item)}" for name, item in value.items())[:PREVIEW]
 
 
-def error_type(message: str) -> str | None:
-    """The exception's type, where the error is in the form that schema 6 writes."""
-    match = _SAFE_ERROR.match(message)
-    return match[1] if match else None
-
-
-def operation_of(node_type: Any, decision: Any, child: Any) -> Operation:
-    """What kind of work a step is, by those columns of its row."""
-    if node_type in _ROUTES or decision is not None:
-        return Operation.ROUTE
-    if node_type == _GRAPH or text(child) is not None:
-        return Operation.INVOKE_WORKFLOW
-    return Operation.NODE
-
-
-def failing(schema: Schema) -> str:
-    """The SQL condition under which a step failed; the same rule as `status_of_step` of the spans."""
-    bad = ", ".join(f"'{word}'" for word, status in WORDS.items() if status is Status.ERROR)
-    known = ", ".join(f"'{word}'" for word, status in WORDS.items() if status is not Status.UNKNOWN)
-    word = f"replace(replace(lower(trim({schema.step('status')})), ' ', '_'), '-', '_')"
-    return f"({word} IN ({bad}) OR ({schema.step('error')} > '' AND ifnull({word}, '') NOT IN ({known})))"
-
-
-def step_counts(connection: Connection, schema: Schema, run_id: str, last: int | None = None) -> tuple[int, int]:
-    """(Steps of a run up to superstep `last`, how many of them failed)."""
-    upto = "" if last is None else f" AND {schema.step('superstep')} <= {int(last)}"
-    sql = (
-        f"SELECT {schema.step('status')}, count(*), count(nullif({schema.step('error')}, '')) FROM steps"
-        f" WHERE {schema.step('run')} = ? AND {schema.public}{upto} GROUP BY 1"
-    )
-    steps = bad = 0
-    for word, count, with_error in connection.execute(sql, (run_id,)).fetchall():
-        steps += count
-        status = status_of(word) if isinstance(word, str) else Status.UNKNOWN
-        bad += count if status is Status.ERROR else with_error if status is Status.UNKNOWN else 0
-    return steps, bad
-
-
-def first_errors(connection: Connection, schema: Schema, runs: Iterable[RunRow]) -> dict[str, FirstError]:
-    """The failing step of each failed run: followed into the nested run or map item in which it really failed.
-
-    Schema 6 leaves the text out of a step's error, so type and text are those of the step's last attempt if that has
-    a text. The step's span keeps the error of its row, as each attempt below it does.
-    """
-    found: dict[str, FirstError] = {}
-    places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if failed(run)}
-    for _ in range(DEEPEST_CAUSE):
-        if not places or not has_steps(schema):
-            break
-        here = {path[-1] for path in places.values()}
-        steps = _first_failed_steps(connection, schema, here)
-        items = _first_failed_children(connection, schema, here - steps.keys())
-        deeper: dict[str, tuple[str, ...]] = {}
-        for run_id, path in places.items():
-            step = steps.get(path[-1])
-            if step is not None:
-                found[run_id] = step[0]
-            below = step[1] if step is not None else items.get(path[-1])
-            if below is not None and below not in path:
-                deeper[run_id] = (*path, below)
-        places = deeper
-    return found
-
-
-def _first_failed_steps(
-    connection: Connection, schema: Schema, runs: Iterable[str]
-) -> dict[str, tuple[FirstError, str | None]]:
-    """By run: its first failed step, and the nested run that this step started."""
-    found: dict[str, tuple[FirstError, str | None]] = {}
-    tried: dict[str, Any] = {}
-    sql = (
-        f"SELECT {schema.step('run')}, {schema.step('superstep')}, {schema.step('node_name')}, rowid,"
-        f" substr({schema.step('error')}, 1, {ERROR_HEAD}), {schema.step('child')},"
-        f" {schema.step('node_type')}, {schema.step('decision')}, {schema.step('series')} FROM steps"
-        f" WHERE {schema.step('run')} IN ({{keys}}) AND {failing(schema)} AND {schema.public}"
-        f" ORDER BY {schema.step('index')}, rowid"
-    )
-    for run, superstep, name, rowid, error, child, kind, decision, series in many(connection, sql, runs):
-        if text_id(run) in found:
-            continue
-        message = text(error) or ""
-        span = schema.span_id(run, superstep, name, rowid)
-        operation = operation_of(kind, decision, child)
-        error_of = FirstError(message, error_type(message), span, text(name), operation)
-        found[text_id(run)] = error_of, text(child)
-        if series is not None:
-            tried[text_id(run)] = series
-    causes = _last_attempts(connection, schema, tried.values())
-    for run_id, series in tried.items():
-        error_of, below = found[run_id]
-        type_, cause = causes.get(series, (None, None))
-        if cause is not None:
-            found[run_id] = msgspec.structs.replace(error_of, message=cause, type=type_ or error_of.type), below
-    return found
-
-
-def _last_attempts(
-    connection: Connection, schema: Schema, series: Iterable[Any]
-) -> dict[Any, tuple[str | None, str | None]]:
-    """By series: type and text of the error of its last attempt, None where it has none."""
-    columns = schema.columns.get("attempt_records", ())
-    if not {"series_id", "attempt_number", "error_type", "error_message"} <= set(columns):
-        return {}
-    sql = (
-        f"SELECT series_id, error_type, substr(error_message, 1, {ERROR_HEAD}) FROM attempt_records"
-        " WHERE series_id IN ({keys}) ORDER BY series_id, attempt_number, rowid"
-    )
-    return {name: (text(kind), text(message)) for name, kind, message in many(connection, sql, series)}
-
-
-def _first_failed_children(connection: Connection, schema: Schema, parents: Iterable[str]) -> dict[str, str]:
-    """By run: the first failed one of the runs that name it as their parent."""
-    found: dict[str, str] = {}
-    for run in children_of(connection, schema, parents):
-        if failed(run):
-            found.setdefault(text_id(run.parent), run.id)
-    return found
-
-
-def children_of(connection: Connection, schema: Schema, parents: Iterable[str]) -> list[RunRow]:
-    """The runs that name one of `parents` as their parent, items of a map in their order."""
-    if "parent" not in schema.run_names:
-        return []
-    sql = schema.run_select + f"WHERE {schema.run('parent')} IN ({{keys}})"
-    rows = [RunRow(row[0], text_id(row[1]), *row[2:]) for row in many(connection, sql, parents) if row[1] is not None]
-    return sorted(rows, key=lambda run: (number_or_end(item_number(run)), run.rowid))
-
-
-def number_or_end(item: int | None) -> int:
-    """A sort key: items by their number, all else after them."""
-    return 1 << 40 if item is None else item
-
-
-Ancestor = tuple[RunRow, int | None]
-"""A run whose steps are inherited, and the last superstep that is (None: all)."""
-
-
-def ancestors_of(connection: Connection, schema: Schema, run: RunRow) -> tuple[list[Ancestor], str | None]:
-    """The runs from which a fork or retry inherited steps, oldest first, and the id of the one that is missing."""
-    found: list[Ancestor] = []
-    seen = {run.id}
-    bound: int | None = None
-    while (source := text(run.forked_from)) is not None and source not in seen:
-        seen.add(source)
-        here = run.fork_superstep if isinstance(run.fork_superstep, int) else None
-        bound = here if bound is None else bound if here is None else min(bound, here)
-        ancestor = runs_by_id(connection, schema, [source]).get(source)
-        if ancestor is None:
-            return found[::-1], source
-        found.append((ancestor, bound))
-        run = ancestor
-    return found[::-1], None
-
-
-def items_by_parent(runs: Iterable[RunRow]) -> dict[str, list[RunRow]]:
-    """The items of each run that is a map."""
-    found: dict[str, list[RunRow]] = {}
-    for run in runs:
-        if item_number(run) is not None:
-            found.setdefault(run.parent, []).append(run)
-    return found
-
-
-def last_routes(connection: Connection, schema: Schema, run_id: str | None = None) -> dict[str, Any]:
-    """By run (all, or one): the decision of its last step that made one."""
-    if not has_steps(schema) or "decision" not in schema.step_names:
-        return {}
-    one = run_id is not None
-    where = f" AND {schema.step('run')} = ?" if one else ""
-    order = (
-        f" ORDER BY {schema.step('index')} DESC, rowid DESC LIMIT 1"
-        if one
-        else f" ORDER BY {schema.step('index')}, rowid"
-    )
-    sql = (
-        f"SELECT {schema.step('run')}, {schema.step('decision')} FROM steps"
-        f" WHERE {schema.step('decision')} IS NOT NULL AND {schema.public}{where}{order}"
-    )
-    rows = connection.execute(sql, (run_id,) if one else ()).fetchall()
-    return {text_id(run): decision for run, decision in rows}
-
-
 def _short(value: Any) -> str:
     if isinstance(value, str):
         return value[:PREVIEW]
@@ -331,3 +164,226 @@ def _unescaped(body: str) -> str:
     except orjson.JSONDecodeError:
         return body
     return found if isinstance(found, str) else body
+
+
+def last_routes(database: Database, run_id: str | None = None) -> dict[str, Any]:
+    """By run (all, or one): the decision of its last step that made one."""
+    if not database.has_steps or database.step("decision") == "NULL":
+        return {}
+    step = database.step
+    one = "" if run_id is None else f" AND {step('run')} = ?"
+    sql = (
+        f"SELECT {step('run')}, {step('decision')} FROM steps WHERE {step('decision')} IS NOT NULL"
+        f" AND {database.public}{one} ORDER BY {step('index')}, rowid"
+    )
+    rows = database.connection.execute(sql, () if run_id is None else (run_id,)).fetchall()
+    return {text_id(run): decision for run, decision in rows}
+
+
+# ---- causes
+
+
+def first_errors(database: Database, runs: Iterable[RunRow]) -> dict[str, FirstError]:
+    """The failing step of each failed run: followed into the nested run or map item in which it really failed.
+
+    Schema 6 leaves the text out of a step's error, so type and text are those of the step's last attempt if that has
+    a text. The step's span keeps the error of its row, as each attempt below it does.
+    """
+    found: dict[str, FirstError] = {}
+    places: dict[str, tuple[str, ...]] = {run.id: (run.id,) for run in runs if failed(run)}
+    for _ in range(DEEPEST_CAUSE):
+        if not places or not database.has_steps:
+            break
+        here = {path[-1] for path in places.values()}
+        steps = _first_failed_steps(database, here)
+        items: dict[str, str] = {}
+        for run in database.children_of(here - steps.keys()):
+            if failed(run):
+                items.setdefault(text_id(run.parent), run.id)
+        deeper: dict[str, tuple[str, ...]] = {}
+        for run_id, path in places.items():
+            step = steps.get(path[-1])
+            if step is not None:
+                found[run_id] = step[0]
+            below = step[1] if step is not None else items.get(path[-1])
+            if below is not None and below not in path:
+                deeper[run_id] = (*path, below)
+        places = deeper
+    return found
+
+
+def _first_failed_steps(database: Database, runs: Iterable[str]) -> dict[str, tuple[FirstError, str | None]]:
+    """By run: its first failed step, and the nested run that this step started."""
+    rows: dict[str, StepRow] = {}
+    step = database.step
+    well = f"replace(replace(lower(trim({step('status')})), ' ', '_'), '-', '_') IN ({_WELL})"
+    sql = (
+        f"SELECT {database.step_columns} FROM steps WHERE {step('run')} IN ({{keys}}) AND {database.public}"
+        f" AND ({well}) IS NOT 1 ORDER BY {step('index')}, rowid"  # the others are looked at
+    )
+    for row in (StepRow(*values) for values in many(database.connection, sql, runs)):
+        if row.outcome[0] is Status.ERROR:
+            rows.setdefault(text_id(row.run), row)
+    causes = {
+        record["series_id"]: (text(record.get("error_message")), text(record.get("error_type")))
+        for record in database.attempts({row.series for row in rows.values() if row.series is not None})
+    }
+    found: dict[str, tuple[FirstError, str | None]] = {}
+    for run_id, row in rows.items():
+        message = text(row.error) or ""
+        kind = error_type(message)
+        cause, cause_type = causes.get(row.series, (None, None))
+        if cause is not None:
+            message, kind = cause[:ERROR_HEAD], cause_type or kind
+        span = database.span_id(row.run, row.superstep, row.node_name, row.rowid)
+        found[run_id] = FirstError(message, kind, span, text(row.node_name), row.operation), text(row.child)
+    return found
+
+
+# ---- counts
+
+
+class Steps(msgspec.Struct):
+    """What the rows of a run come to."""
+
+    steps: int = 0
+    failed: int = 0
+    retried: int = 0
+    nodes: set[str] = set()
+    """Names of their nodes."""
+
+
+class _Own(Steps):
+    """What the rows of a run come to, and what hangs under them."""
+
+    tree: frozenset[str] = frozenset()
+    """Names of the nodes of the run's tree."""
+    below_spans: int = 0
+    below_errors: int = 0
+    plain: bool = True
+    """False: this run must be read to be counted."""
+
+
+def steps_of(database: Database, run_id: str | None = None, last: int | None = None) -> dict[str, Steps]:
+    """What the steps of all runs come to, or those of one up to superstep `last`, by run."""
+    step = database.step
+    where = "" if run_id is None else f" AND {step('run')} = ?"
+    where += "" if last is None else f" AND {step('superstep')} <= {int(last)}"
+    sql = (
+        f"SELECT {step('run')}, {step('node_name')}, {step('status')}, count(*),"
+        f" total(typeof({step('error')}) = 'text' AND {step('error')} > ''), count({step('series')})"
+        f" FROM steps WHERE {database.public}{where} GROUP BY 1, 2, 3"
+    )
+    found: dict[str, Steps] = {}
+    outcomes: dict[Any, tuple[Status, Status]] = {}
+    for run, node, word, count, errors, series in database.connection.execute(sql, () if run_id is None else (run_id,)):
+        if word not in outcomes:
+            rows = StepRow(0, status=word), StepRow(0, status=word, error="an error")
+            outcomes[word] = rows[0].outcome[0], rows[1].outcome[0]
+        without, with_error = outcomes[word]
+        bad = int((count - errors) * (without is Status.ERROR) + errors * (with_error is Status.ERROR))
+        one = found.get(run) or found.setdefault(text_id(run), Steps())
+        one.steps, one.failed, one.retried = one.steps + count, one.failed + bad, one.retried + series
+        one.nodes.add(name_of(node))
+    return found
+
+
+class _Counter:
+    """Counts all runs of a database at once, the same as reading each would give.
+
+    Most runs are counted by a grouped statement over the whole table and added up along the tree of nested runs. What
+    is out of the ordinary (retries inside, runs that share children, cycles, missing ancestors) is read.
+    """
+
+    def __init__(self, database: Database, path: str, headers: dict[str, Header], thorough: Thorough) -> None:
+        self._database, self._path, self._headers, self._thorough = database, path, headers, thorough
+        self._own: dict[str, _Own] = {}
+        self._below: dict[str, list[tuple[str, bool]]] = {}
+        """By run: the runs below it, and whether each has a span of its own because no step names it."""
+
+    def tallies(self, runs: list[RunRow]) -> dict[str, Tally]:
+        """What was counted, by run id."""
+        if not self._database.has_steps:
+            return {run.id: Tally(problems=1) for run in runs}  # see `rows.NO_STEPS`
+        known = {run.id: run for run in runs}
+        counted = steps_of(self._database)
+        shared: dict[frozenset[str], frozenset[str]] = {}
+        for run_id in known:
+            here = counted.get(run_id) or Steps()
+            nodes = frozenset(kept(here.nodes))
+            self._own[run_id] = _Own(here.steps, here.failed, here.retried, tree=shared.setdefault(nodes, nodes))
+        self._find_children(known)
+        self._add_up(known)
+        return {
+            run.id: self._quick(run) or self._thorough(self._database, self._path, run, self._headers[run.id])
+            for run in runs
+        }
+
+    def _find_children(self, known: dict[str, RunRow]) -> None:
+        database, linked = self._database, set[tuple[str, str]]()
+        run, child = database.step("run"), database.step("child")
+        sql = f"SELECT {run}, {child} FROM steps WHERE {child} > '' AND {database.public}"
+        for owner, name in database.connection.execute(sql).fetchall():
+            if isinstance(name, str) and name in known and (text_id(owner), name) not in linked:
+                linked.add((text_id(owner), name))
+                self._below.setdefault(text_id(owner), []).append((name, False))
+        for row in known.values():
+            parent = text(row.parent)
+            if parent is not None and (parent, row.id) not in linked:
+                self._below.setdefault(parent, []).append((row.id, True))
+
+    def _add_up(self, known: dict[str, RunRow]) -> None:
+        """Add what is below each run to it, leaves first; what hangs on a cycle is never reached and is not plain."""
+        own = self._own
+        owners = Counter(child for below in self._below.values() for child, _ in below)
+        parents: dict[str, list[tuple[str, bool]]] = {}
+        waiting = {run_id: len(self._below.get(run_id, ())) for run_id in known}
+        for parent, below in self._below.items():
+            for child, loose in below:
+                parents.setdefault(child, []).append((parent, loose))
+        ready = [run_id for run_id, missing in waiting.items() if missing == 0]
+        reached = set(ready)
+        while ready:
+            run_id = ready.pop()
+            here, status = own[run_id], known[run_id].standing
+            here.plain = here.plain and not here.retried and status is not Status.RUNNING
+            for parent, loose in parents.get(run_id, ()):
+                if parent not in own:
+                    continue
+                above = own[parent]
+                above.below_spans += here.steps + here.below_spans + loose
+                above.below_errors += here.failed + here.below_errors + (loose and status is Status.ERROR)
+                if not here.tree <= above.tree:
+                    above.tree = frozenset(kept(above.tree | here.tree))
+                above.plain = above.plain and here.plain and owners[run_id] == 1
+                waiting[parent] -= 1
+                if waiting[parent] == 0:
+                    reached.add(parent)
+                    ready.append(parent)
+        for run_id in known.keys() - reached:
+            own[run_id].plain = False
+
+    def _quick(self, run: RunRow) -> Tally | None:
+        """The counts of an ordinary run, None for one that must be read."""
+        here, header = self._own[run.id], self._headers[run.id]
+        if not here.plain or header.status is None or header.started_at is None or header.duration_ms is None:
+            return None
+        steps, errors, nodes = here.steps, here.failed + here.below_errors, set(here.tree)
+        if text(run.forked_from) is not None:
+            ancestors, missing = self._database.ancestors_of(run)
+            if missing is not None or run.id in self._below:
+                return None
+            for ancestor, last in ancestors:
+                inherited = self._own[ancestor.id]
+                if ancestor.id in self._below or inherited.retried or inherited.failed:
+                    return None
+                if last is None:
+                    steps += inherited.steps
+                    nodes |= inherited.tree
+                else:
+                    until = steps_of(self._database, ancestor.id, last).get(ancestor.id) or Steps()
+                    steps += until.steps
+                    nodes |= kept(until.nodes)
+        if errors and header.error is None:
+            return None
+        return Tally(steps=steps, spans=steps + here.below_spans, errors=errors, nodes=kept(nodes))

@@ -1,303 +1,620 @@
 """The spans of one run of a hypergraph database: its steps, those it inherited, and the runs below them.
 
-Reading is a queue of small tasks, so that a run of any size and depth is read in pieces and without recursion. No
-values are read here.
+Rows are read once and kept as spans. What came or changed since is found by sums over pages of rows, and by a hash of
+each row in a page whose sums are others. The body of a step holds the state after its superstep, and what other tables
+say about it: so a row that came or changed makes all steps of its run from its superstep on new. No values are read
+here.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own or went through `quoted`
 
 from __future__ import annotations
 
+import time
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection
+from itertools import chain, islice
+from math import inf
+from operator import is_
 from sqlite3 import Connection
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from tracetui.formats.hypergraph.known import Below, Known, Pending, last_row, order_of, pages_of
+from tracetui.errors import FormatError
+from tracetui.formats.hypergraph.body import more_of_run, run_body
 from tracetui.formats.hypergraph.rows import (
     BASELINE,
+    NO_STEPS,
+    Database,
+    Row,
     RunRow,
-    Schema,
     StepRow,
-    has_steps,
     integer,
-    many,
-    quoted,
-    runs_by_id,
+    json_of,
+    standing,
     text_id,
     timestamp,
 )
-from tracetui.formats.hypergraph.runs import (
-    ancestors_of,
-    arrow,
-    children_of,
-    duration_of,
-    error_type,
-    is_active,
-    item_number,
-    label_of,
-    number_or_end,
-    operation_of,
-)
+from tracetui.formats.hypergraph.runs import arrow, error_type, first_errors, header_of, last_routes
 from tracetui.formats.scalars import number, text
-from tracetui.model import INHERITED, Error, Operation, Problem, Span, Status, StatusSource, status_of
+from tracetui.formats.sqlite import Found, many, quoted
+from tracetui.model import INHERITED, Body, Error, Header, Operation, Problem, RunRef, Span, Status, StatusSource
+from tracetui.model.build import RunBuilder, Tally
 
-PAGE: Final = 500
-NO_STEPS: Final = "the database has no table `steps` that names its runs"
+PIECE_SECONDS: Final = 0.04
+PAGE_BITS: Final = 9
+"""Rows whose numbers are the same without so many bits are compared together."""
+BATCH: Final = 100
+"""Runs that are read together."""
+ROWS: Final = 400
+"""Steps that are read together."""
+SMALL: Final = 1000
+"""Steps up to which everything is compared and in order at once; a longer run is when it ends, or nothing else came."""
 _NO_DURATION: Final = (Status.ERROR, Status.PAUSED, Status.RUNNING)
+_ERROR, _PAUSED, _RUNNING = Status.ERROR, Status.PAUSED, Status.RUNNING
+_WORKFLOW: Final = Operation.INVOKE_WORKFLOW
+
+Pages = dict[int, tuple[Any, ...]]
+"""By number of the page: sums over its rows."""
+Made = dict[str, tuple[int, Span]]
+"""By id: spans that no step is, and a hash of the row that each shows."""
 
 
-class Anew(Exception):
-    """What was read before must be read again: a span would have to vanish."""
+class Table(msgspec.Struct, frozen=True):
+    """A table with rows about steps, in SQL."""
+
+    source: str
+    run: str
+    superstep: str
+    rowid: str = "rowid"
+    columns: str = "*"
+    sums: str = ""
+    """What is summed up by page; where nothing is, all rows are compared."""
+
+    def of_runs(self, first: int) -> str:
+        """From where come the rows of the runs ``{keys}`` from row `first` on."""
+        if not first:
+            return f"FROM {self.source} WHERE {self.run} IN ({{keys}})"
+        return f"FROM {self.source} WHERE +{self.run} IN ({{keys}}) AND {self.rowid} >= {first}"  # by no index of runs
 
 
-class OpenRun(msgspec.Struct, frozen=True):
-    """A run whose steps are to be found; `parent` is the span below which they hang."""
+class Place(msgspec.Struct, frozen=True):
+    """A run of the tree, and where its steps stand."""
 
     run: RunRow
-    parent: str | None
-    hung: bool = False
-    """No step names it: `parent` is a span of its own, or a node that is running now."""
-
-
-class Steps(msgspec.Struct, frozen=True):
-    """Step rows to be read."""
-
-    rowids: tuple[int, ...]
-    parent: str | None
+    parent: str | None = None
+    """The span below which they hang."""
     inherited: bool = False
+    last: int | None = None
+    """The last superstep that is inherited (None: all)."""
+
+    def is_where(self, other: Place) -> bool:
+        """Whether the steps stand at the same place as those of `other`."""
+        return (self.parent, self.inherited, self.last) == (other.parent, other.inherited, other.last)
 
 
-class Loose(msgspec.Struct, frozen=True):
-    """What belongs to a run without a step that names it: map items, nodes that are running now."""
+class Step(msgspec.Struct, frozen=True, gc=False):
+    """A step as it was read."""
 
-    run: RunRow
-    parent: str | None
+    check: int
+    """A hash of its row."""
+    superstep: int | None
+    index: Any
+    span: Span
+    hidden: bool
+    child: str | None
+    series: Any
 
-
-Task = OpenRun | Steps | Loose
-
-
-class Position(msgspec.Struct, frozen=True):
-    """Where reading left off: what is still to do, and the runs that are in the tree already."""
-
-    tasks: tuple[Task, ...]
-    seen: frozenset[str]
-    known: Known
-
-    @classmethod
-    def start(cls, run: RunRow) -> Position:
-        """Nothing read yet."""
-        return cls((OpenRun(run, None),), frozenset({run.id}), Known(run.id))
+    @property
+    def order(self) -> tuple[int, Any, int]:
+        """The order of steps: by index, as SQLite has it, for a database may hold anything there."""
+        index = self.index
+        kind = 0 if index is None else 1 if isinstance(index, int | float) else 2 if isinstance(index, str) else 3
+        return kind, index or 0, self.span.at[1]
 
 
-class SpanReader:
-    """Works through the queue; `spans` and `problems` fill up."""
+class Side(msgspec.Struct, frozen=True, gc=False):
+    """A row of another table that is about a step."""
 
-    def __init__(self, connection: Connection, schema: Schema, path: str, position: Position) -> None:
-        self._connection = connection
-        self._schema = schema
-        self._path = path
-        self._tasks = deque(position.tasks)
-        self._seen = set(position.seen)
-        self.known = position.known.copy()
+    check: int
+    superstep: int | None
+
+
+class Rows(msgspec.Struct):
+    """The rows of a run as they were read. Once they are, this is changed no more."""
+
+    place: Place
+    pages: dict[str, Pages] = {}
+    """By table."""
+    sides: dict[str, dict[int, Side]] = {}
+    steps: dict[int, Step] = {}
+    """In their order."""
+    waiting: list[int] = []
+    """Steps that are not read yet."""
+    attempts: Made = {}
+    spans: list[Span] = []
+    """Of the steps and of their attempts."""
+    named: list[tuple[RunRow, str]] = []
+    """Runs that a step names, and the span of the step."""
+    loose: list[RunRow] = []
+    """Runs that name this one as their parent."""
+
+
+class Memory(msgspec.Struct, frozen=True):
+    """What is remembered of a run that was read."""
+
+    runs: dict[str, Rows]
+    made: Made
+    compared: bool
+    """All rows were compared since the last one came."""
+    about: object
+    """What else the header and the body show."""
+
+
+def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef) -> Found:
+    """The run as it is now, as far as there is time: the first piece has a header, the last one also the body."""
+    database = Database(connection)
+    run = database.run_by_id(ref.key or "")
+    if run is None:
+        raise FormatError("the run is not in the database", f"run {ref.key}")
+    known: Memory | None = before.memory if before is not None else None
+    compares = before is not None and before.done
+    tree = Tree(database, path, run, known, keeps=True, compares=compares)
+    if tree.partly and not tree.dirty and known is not None and not known.compared:
+        tree = Tree(database, path, run, known, keeps=True, compares=True, whole=True)
+    spans, given = tree.spans, True
+    if before is not None:
+        if tree.size > SMALL and tree.active:
+            ranks = {span.id: rank for rank, span in enumerate(before.spans)}
+            spans.sort(key=lambda span: ranks.get(span.id, len(ranks)))  # what is given stays where it is
+        given = len(spans) != len(before.spans) or not all(map(is_, spans, before.spans))
+    header, body, about = (before.header, before.body, None) if before is not None else (None, None, None)
+    if tree.done:
+        more = dict(more_of_run(database, run.id))
+        about = [rows.place.run for rows in tree.runs.values()], more
+        if given or known is None or known.about != about:
+            items = [child for child in database.children_of([run.id]) if child.item is not None]
+            error, route = first_errors(database, [run]).get(run.id), last_routes(database, run.id).get(run.id)
+            header = header_of(run, error, items, route, database.version)
+            body = run_body(database, run, error, items, more)
+    header = header or header_of(run, None, (), writer=database.version)
+    memory = Memory(tree.runs, tree.made, not tree.dirty, about)
+    return Found(spans=spans, problems=tree.problems, header=header, body=body, done=tree.done, memory=memory)
+
+
+def tally_of(database: Database, path: str, run: RunRow, header: Header) -> Tally:
+    """The counts of a run, by reading it."""
+    tree = Tree(database, path, run)
+    builder = RunBuilder(RunRef("", path, run.id), lambda span: Body())
+    builder.add(tree.spans, header=header, problems=tree.problems)
+    built = builder.build()
+    tally = Tally(problems=len(built.problems))
+    for span in built.spans:
+        tally.add(span)
+    return tally
+
+
+class Tree:
+    """A run and those below it, as far as there is time. Spans that have not changed are the same objects as before.
+
+    Reading is a queue of runs, so that a run of any size and depth is read in pieces and without recursion.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        path: str,
+        run: RunRow,
+        before: Memory | None = None,
+        *,
+        keeps: bool = False,
+        compares: bool = False,
+        whole: bool = False,
+    ) -> None:
+        """`keeps`: it is followed. `compares`: what is known may have changed; else it is read on."""
         self.spans: list[Span] = []
         self.problems: list[Problem] = []
-        if not self.known.last:
-            self.known.last = last_row(connection, schema)
+        self.runs: dict[str, Rows] = {}
+        self.made: Made = {}
+        self.dirty: dict[str, float] = {}
+        """By run: the superstep from which on its steps are new."""
+        self.done = True
+        self.active = False
+        """A run of the tree is going on."""
+        self._database, self._path, self._run = database, path, run
+        self._before = dict(before.runs) if before is not None else {}
+        self._made = before.made if before is not None else {}
+        self._compares = compares
+        self._tables = _tables(database) if keeps else {}
+        own = self._before.get(run.id)
+        self.size = sum(len(rows.steps) for rows in self._before.values())
+        """How many steps were known."""
+        self.partly = compares and not whole and self.size > SMALL and own is not None and own.place.run == run
+        """Of the rows that are known only the latest are compared."""
+        self.partly &= run.standing is _RUNNING
+        self._began = time.monotonic() if keeps and not compares else -inf
+        self._deadline = inf
+        self._walk()
 
-    @property
-    def done(self) -> bool:
-        """True when nothing is left to do."""
-        return not self._tasks
-
-    @property
-    def position(self) -> Position:
-        """Where to go on."""
-        return Position(tuple(self._tasks), frozenset(self._seen), self.known)
-
-    def advance(self) -> None:
-        """Do one task."""
-        task = self._tasks.popleft()
-        if isinstance(task, Steps):
-            self._read_steps(task)
-        elif isinstance(task, Loose):
-            self._read_loose(task)
-        else:
-            self._open(task)
-
-    def _open(self, task: OpenRun) -> None:
-        """Queue the steps of a run, for the run itself also those that it inherited."""
-        if not has_steps(self._schema):
+    def _walk(self) -> None:
+        database, run = self._database, self._run
+        if not database.has_steps:
             self.problems.append(Problem(self._path, "steps", NO_STEPS))
             return
-        known = self.known
-        known.tree[task.run.id] = Below(task.run, task.parent, task.hung)
-        queue: list[Task] = []
-        if task.parent is None:
-            ancestors, absent = ancestors_of(self._connection, self._schema, task.run)
-            known.inherited, known.absent = tuple((run.id, last) for run, last in ancestors), absent
-            if absent is not None:
-                reason = f"it was forked from {absent!r}, which is not in this database: those steps are missing"
-                self.problems.append(Problem(self._path, f"run {task.run.id}", reason))
-            queue += [Steps(self._rowids(run.id, last), None, True) for run, last in ancestors]
-            self._seen.update(run.id for run, _ in ancestors)
-        rowids = self._rowids(task.run.id, None)
-        known.steps += len(rowids)
-        queue.append(Steps(rowids, task.parent))
-        self._tasks.extendleft(reversed([*queue, Loose(task.run, task.parent)]))
+        ancestors, absent = database.ancestors_of(run)
+        if absent is not None:
+            reason = f"it was forked from {absent!r}, which is not in this database: those steps are missing"
+            self.problems.append(Problem(self._path, f"run {run.id}", reason))
+        queue = deque([*(Place(ancestor, None, True, last) for ancestor, last in ancestors), Place(run)])
+        seen = {place.run.id for place in queue}
+        while queue:
+            place = queue.popleft()
+            if place.run.id not in self.runs:
+                if time.monotonic() >= self._deadline:
+                    self.done = False
+                    return
+                self._load([place, *(one for one in islice(queue, BATCH - 1) if one.run.id not in self.runs)])
+            rows = self.runs[place.run.id]
+            self.spans += rows.spans
+            if rows.waiting:
+                self.done = False
+                return
+            named = [one for one in rows.named if one[0].id not in seen]
+            seen.update(child.id for child, _ in named)
+            queue.extend(Place(child, parent) for child, parent in named)
+            if not place.inherited:
+                self._read_loose(rows, queue, seen)
 
-    def _rowids(self, run_id: str, last: int | None) -> tuple[int, ...]:
-        schema = self._schema
-        self.known.pages[run_id] = pages_of(self._connection, schema, run_id, self.known.last)
-        upto = "" if last is None else f" AND {schema.step('superstep')} <= {int(last)}"
-        # hidden rows are left out when they are read: here the index alone must suffice, for the sake of long runs
-        sql = (
-            f"SELECT rowid FROM steps WHERE {schema.step('run')} = ? AND rowid <= {self.known.last}{upto}"
-            f" ORDER BY {schema.step('index')}, rowid"
-        )
-        return tuple(rowid for (rowid,) in self._connection.execute(sql, (run_id,)).fetchall())
+    def _read_loose(self, rows: Rows, queue: deque[Place], seen: set[str]) -> None:
+        """What belongs to a run without a step that names it: nodes that are running now, items of a map."""
+        run, parent = rows.place.run, rows.place.parent
+        pending: dict[str, str] = {}
+        if run.standing is _RUNNING:
+            self.active = True
+            pending = self._read_pending(run, parent)
+        for child in rows.loose:
+            if child.id in seen:
+                continue
+            seen.add(child.id)
+            node = child.id.removeprefix(f"{run.id}/").partition("/")[0]
+            below = pending.get(node)
+            if below is None:  # it hangs by itself
+                below = f"run:{child.id}"
+                self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), child.id)
+            queue.append(Place(child, below))
 
-    def _read_steps(self, task: Steps) -> None:
-        page, rest = task.rowids[:PAGE], task.rowids[PAGE:]
-        if rest:
-            self._tasks.appendleft(Steps(rest, task.parent, task.inherited))
-        rows = {row.rowid: row for row in self._rows(page)}
-        ordered = [rows[rowid] for rowid in page if rowid in rows and rows[rowid].node_name != BASELINE]
-        if ordered and not task.inherited:
-            self.known.ends[text_id(ordered[-1].run)] = order_of(ordered[-1])
-        self._give(ordered, task.parent, task.inherited)
-
-    def _give(self, rows: list[StepRow], parent: str | None, inherited: bool) -> None:
-        for row in rows:
-            owner = self.owner(text_id(row.run))
-            self.spans.append(step_span(self.id_of(row), row, parent, inherited=inherited, owner=owner))
-        self._read_attempts(rows)
-        self._queue_children(rows)
-
-    def _rows(self, rowids: Iterable[int]) -> Iterable[StepRow]:
-        for row in many(self._connection, self._schema.step_select + "WHERE rowid IN ({keys})", rowids):
-            yield StepRow(*row)
-
-    def _queue_children(self, rows: list[StepRow]) -> None:
-        wanted = {child: row for row in rows if (child := text(row.child)) is not None and child not in self._seen}
-        if not wanted:
-            return
-        for found in runs_by_id(self._connection, self._schema, wanted).values():
-            self._seen.add(found.id)
-            self._tasks.append(OpenRun(found, self.id_of(wanted[found.id])))
-
-    def _read_attempts(self, rows: list[StepRow]) -> None:
-        series = {row.series: row for row in rows if row.series is not None}
-        if not series or "series_id" not in self._schema.columns.get("attempt_records", ()):
-            return
-        for record in attempts(self._connection, self._schema, series):
-            row = series.get(record["series_id"])
-            if row is not None:
-                owner = self.owner(text_id(row.run))
-                self.spans.append(attempt_span(record, self.id_of(row), integer(row.superstep), owner))
-
-    def _read_loose(self, task: Loose) -> None:
-        """Pending nodes of a run that is going on, and child runs that no step names."""
-        self.read_pending(task.run, task.parent)
-        for child in children_of(self._connection, self._schema, [task.run.id]):
-            if child.id not in self._seen:
-                self.read_child(child, task.run.id, task.parent)
-
-    def read_child(self, child: RunRow, run_id: str, parent: str | None) -> None:
-        """A run that no step of its parent names (yet): below the node that is running now, else by itself."""
-        self._seen.add(child.id)
-        node = child.id.removeprefix(f"{run_id}/").partition("/")[0]
-        below = next((ident for ident, one in self.known.shown.items() if (one.run, one.node) == (run_id, node)), None)
-        if below is None:
-            order = (number_or_end(item_number(child)), child.rowid)
-            self.known.disordered |= order < self.known.hung.get(parent, order)
-            self.known.hung[parent] = order
-            self.spans.append(run_span(child, parent, self.owner(run_id)))
-        self._tasks.append(OpenRun(child, below or run_span_id(child), True))
-
-    def read_pending(self, run: RunRow, parent: str | None, lowest: int | None = None) -> None:
-        """Spans of the nodes that were begun, from superstep `lowest` on, and have no step row yet."""
-        columns = self._schema.columns.get("pending_nodes", ())
-        if not is_active(run) or not {"run_id", "superstep", "node_name"} <= set(columns):
-            return
-        step = self._schema.step
+    def _read_pending(self, run: RunRow, parent: str | None) -> dict[str, str]:
+        """Spans of the nodes that were begun and have no step row yet, by name of the node."""
+        database, columns = self._database, self._database.columns.get("pending_nodes", ())
+        if not database.has("pending_nodes", *_ABOUT_STEPS):
+            return {}
+        step = database.step
         sql = (
             f"SELECT p.rowid, p.* FROM pending_nodes AS p WHERE p.run_id = ? AND NOT EXISTS (SELECT 1 FROM steps AS s"
             f" WHERE s.{step('run')} = p.run_id AND s.{step('superstep')} = p.superstep"
-            f" AND s.{step('node_name')} = p.node_name){'' if lowest is None else f' AND p.superstep >= {lowest}'}"
-            f" ORDER BY p.superstep, p.rowid"
+            f" AND s.{step('node_name')} = p.node_name) ORDER BY p.superstep, p.rowid"
         )
-        shown = self.known.shown
         found: dict[str, str] = {}
-        for rowid, *values in self._connection.execute(sql, (run.id,)).fetchall():
+        latest: dict[str, str] = {}
+        for rowid, *values in database.connection.execute(sql, (run.id,)).fetchall():
             row = dict(zip(columns, values, strict=True))
-            row_id = self._schema.span_id(row["run_id"], row["superstep"], row["node_name"], -rowid)
-            span = pending_span(row_id, rowid, row, parent, self.owner(run.id))
-            self.spans.append(span)
-            self.known.disordered |= row_id not in shown and parent in self.known.hung
-            shown[row_id] = Pending(run.id, span.name, span.step)
-            found[span.name] = span.id
-        self._read_open_attempts(run, found)
+            span = pending_span(database, rowid, row, parent, self._owner(run.id))
+            self._put(span, hash(tuple(values)), run.id)
+            found.setdefault(span.name, span.id)
+            latest[span.name] = span.id
+        if latest and database.has("attempt_series", "id", "run_id", "node_name", "closed_at"):
+            # attempts of the nodes that are running now: their series is not closed, no step names it yet
+            sql = "SELECT id, node_name FROM attempt_series WHERE run_id = ? AND closed_at IS NULL"
+            series = dict(database.connection.execute(sql, (run.id,)).fetchall())
+            for record in database.attempts(series):
+                above = latest.get(str(series.get(record["series_id"])))
+                if above is not None:
+                    at = integer(record.get("scheduled_superstep"))
+                    span = attempt_span(record, above, at, self._owner(run.id))
+                    self._put(span, hash(tuple(record.values())), run.id)
+        return found
 
-    def _read_open_attempts(self, run: RunRow, pending: dict[str, str]) -> None:
-        """Attempts of the nodes that are running now: their series is not closed, no step names it yet."""
-        columns = set(self._schema.columns.get("attempt_series", ()))
-        known = "series_id" in self._schema.columns.get("attempt_records", ())
-        if not pending or not known or not {"id", "run_id", "node_name", "closed_at"} <= columns:
-            return
-        sql = "SELECT id, node_name FROM attempt_series WHERE run_id = ? AND closed_at IS NULL"
-        series = dict(self._connection.execute(sql, (run.id,)).fetchall())
-        for record in attempts(self._connection, self._schema, series):
-            parent = pending.get(str(series.get(record["series_id"])))
-            if parent is not None:
-                step = integer(record.get("scheduled_superstep"))
-                span = attempt_span(record, parent, step, self.owner(run.id))
-                self.spans.append(span)
-                self.known.tried.add(span.id)
+    def _put(self, span: Span, check: int, run_id: str) -> None:
+        made = self._made.get(span.id)
+        self.made[span.id] = self._same(made, span, check, self.dirty.get(run_id, inf))
+        self.spans.append(self.made[span.id][1])
 
-    def owner(self, run_id: str) -> str | None:
+    @staticmethod
+    def _same(made: tuple[int, Span] | None, span: Span, check: int, since: float) -> tuple[int, Span]:
+        """The span that was made before, if nothing about it has changed."""
+        is_new = since < inf and (span.step is None or span.operation is _WORKFLOW or span.step >= since)
+        return (check, span) if is_new or made is None or made != (check, span) else made
+
+    def _owner(self, run_id: str) -> str | None:
         """The `Span.owner` of the spans of a run of the tree."""
-        return None if run_id == self.known.main else run_id
+        return None if run_id == self._run.id else run_id
 
-    def id_of(self, row: StepRow) -> str:
-        """Id of the span of a step row."""
-        return self._schema.span_id(row.run, row.superstep, row.node_name, row.rowid)
+    # ---- rows
 
-    def give(self, rows: list[StepRow], run_id: str) -> None:
-        """Steps of a run of the tree that came or changed."""
-        self._give(rows, self.known.tree[run_id].parent, inherited=False)
+    def _load(self, places: list[Place]) -> None:
+        """Read the rows of some runs, as far as they are not known and there is time."""
+        known: list[Place] = []
+        new: list[Place] = []
+        for place in places:
+            old = self._before.get(place.run.id)
+            if old is None or not old.place.is_where(place):
+                self._before.pop(place.run.id, None)
+                new.append(place)
+            elif self._compares or old.waiting:
+                known.append(place)
+            else:
+                self.runs[place.run.id] = old
+        if (known or new) and self._began > -inf and self._deadline == inf:
+            now = time.monotonic()
+            self._deadline = now + max(PIECE_SECONDS, now - self._began)  # most of it for what is new
+        for some, partly in ((known, self.partly), (new, False)):
+            if not some:
+                continue
+            loading = [Rows(place) for place in some]
+            self.runs |= {rows.place.run.id: rows for rows in loading}
+            fresh: dict[str, set[int]] = {}
+            reads_on = some is known and not self._compares
+            for rows in loading if reads_on else ():
+                old = self._before[rows.place.run.id]
+                rows.pages, rows.sides = old.pages, old.sides
+            for name, table in () if reads_on else self._tables.items():
+                pages = self._sum_up(name, table, loading, partly=partly) if table.sums else None
+                if name == _STEPS:
+                    fresh = pages or {}
+                else:
+                    self._read_sides(name, table, loading, pages)
+            self._read_attempts(self._read_steps(loading, fresh, partly=partly))
+            self._find_children(loading)
+
+    def _first(self, name: str) -> int:
+        """The number of the first row of the latest page of a table."""
+        return max((max(rows.pages.get(name) or (0,)) for rows in self._before.values()), default=0) << PAGE_BITS
+
+    def _sum_up(self, name: str, table: Table, loading: list[Rows], *, partly: bool) -> dict[str, set[int]]:
+        """Sum up the rows of some runs by page; by run, the pages that are not as they were."""
+        first = self._first(name) if partly else 0
+        sql = f"SELECT {table.run}, {table.rowid} >> {PAGE_BITS}, {table.sums} {table.of_runs(first)} GROUP BY 1, 2"
+        for rows in loading:
+            rows.pages = {**rows.pages, name: {}}
+        by_id = {rows.place.run.id: rows for rows in loading}
+        for run, page, *sums in many(self._database.connection, sql, by_id):
+            if (found := by_id.get(text_id(run))) is not None:
+                found.pages[name][page] = tuple(sums)
+        fresh: dict[str, set[int]] = {}
+        for rows in loading:
+            old = self._before.get(rows.place.run.id)
+            before, now = old.pages.get(name, {}) if old is not None else {}, rows.pages[name]
+            now |= {page: sums for page, sums in before.items() if page << PAGE_BITS < first}
+            again = {page for page in before.keys() | now.keys() if before.get(page) != now.get(page)}
+            if again and old is None and name != _STEPS:
+                again = {max(again)}  # where rows come; the others are read if they change
+            if again:
+                fresh[rows.place.run.id] = again
+        return fresh
+
+    def _read_sides(self, name: str, table: Table, loading: list[Rows], fresh: dict[str, set[int]] | None) -> None:
+        """Read what another table holds about the steps of some runs (`fresh`: the pages, else all of it)."""
+        for rows in loading:
+            old = self._before.get(rows.place.run.id)
+            again = set[int]() if fresh is None else fresh.get(rows.place.run.id, set())
+            known = {} if fresh is None or old is None else old.sides.get(name, {})
+            kept = {rowid: side for rowid, side in known.items() if rowid >> PAGE_BITS not in again} if again else known
+            rows.sides = {**rows.sides, name: kept}
+        by_id = {rows.place.run.id: rows for rows in loading if fresh is None or rows.place.run.id in fresh}
+        first = 0 if fresh is None else min((min(again) for again in fresh.values()), default=0) << PAGE_BITS
+        sql = f"SELECT {table.run}, {table.rowid}, {table.superstep}, {table.columns} {table.of_runs(first)}"
+        for run, rowid, superstep, *row in many(self._database.connection, sql, by_id):
+            found = by_id.get(text_id(run))
+            if found is not None and (fresh is None or rowid >> PAGE_BITS in fresh[found.place.run.id]):
+                found.sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
+        for rows in loading if self._compares else ():
+            old = self._before.get(rows.place.run.id)
+            before, now = old.sides.get(name, {}) if old is not None else {}, rows.sides[name]
+            if old is None or before == now:
+                continue
+            again = set[int]() if fresh is None else fresh.get(rows.place.run.id, set())
+            if again & old.pages.get(name, {}).keys() - {rowid >> PAGE_BITS for rowid in before}:
+                self._since(rows, None)  # nobody knows what was there
+                continue
+            for rowid in before.keys() | now.keys():
+                if before.get(rowid) != now.get(rowid):
+                    both = before.get(rowid), now.get(rowid)
+                    at = [side.superstep for side in both if side is not None and side.superstep is not None]
+                    if at or both[0] is not None:  # a series that was begun says nothing of any superstep
+                        self._since(rows, min(at, default=None))
+
+    def _since(self, rows: Rows, superstep: int | None) -> None:
+        """Note that something about this superstep of a run is new; None: about all of them."""
+        run_id = rows.place.run.id
+        self.dirty[run_id] = min(-inf if superstep is None else superstep, self.dirty.get(run_id, inf))
+
+    def _list_steps(self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool) -> dict[str, list[int]]:
+        """By run: the numbers of the steps that are to be read, in their order."""
+        step = self._database.step
+        first = min((min(again) for again in fresh.values()), default=0) << PAGE_BITS if partly else 0
+        sql = f"SELECT {step('run')}, rowid {Table('steps', step('run'), '').of_runs(first)}"
+        order = f" ORDER BY {step('index')}, rowid"
+        groups: dict[int | None, list[str]] = {}
+        found: dict[str, list[int]] = {}
+        for rows in loading:
+            run_id, old = rows.place.run.id, self._before.get(rows.place.run.id)
+            found[run_id] = old.waiting if old is not None else []
+            if not found[run_id] and (not self._tables or run_id in fresh):
+                found[run_id] = []
+                groups.setdefault(rows.place.last, []).append(run_id)
+        for last, runs in groups.items():
+            upto = "" if last is None else f" AND {step('superstep')} <= {int(last)}"
+            for run, rowid in many(self._database.connection, sql + upto + order, runs):
+                run_id = text_id(run)
+                if run_id in found and (not self._tables or rowid >> PAGE_BITS in fresh.get(run_id, ())):
+                    found[run_id].append(rowid)
+        return found
+
+    def _read_steps(
+        self, loading: list[Rows], fresh: dict[str, set[int]], *, partly: bool
+    ) -> list[tuple[Rows, Collection[Step]]]:
+        """Read the steps of some runs that are not known, or in pages that are not as they were: all to be shown."""
+        database, listed = self._database, self._list_steps(loading, fresh, partly=partly)
+        length = "NULL" if database.values is None else f"length({quoted(database.values)})"
+        sql = f"SELECT {length}, {database.step_columns} FROM steps WHERE rowid IN ({{keys}})"
+        rowids = [*chain.from_iterable(listed.values())]
+        count = 0
+        read: dict[int, tuple[Any, ...]] = {}
+        while count < len(rowids) and (count == 0 or time.monotonic() < self._deadline):
+            read |= {row[1]: row for row in many(database.connection, sql, rowids[count : count + ROWS])}
+            count += ROWS
+        changed: list[tuple[Rows, Collection[Step]]] = []
+        for rows in loading:
+            own = listed[rows.place.run.id]
+            made = [self._step(rows, read[rowid]) for rowid in own[: max(0, count)] if rowid in read]
+            rows.waiting = own[max(0, count) :]
+            count -= len(own)
+            if (some := self._take(rows, made, fresh.get(rows.place.run.id, set()))) is not None:
+                changed.append((rows, some))
+        return changed
+
+    def _step(self, rows: Rows, values: tuple[Any, ...]) -> Step:
+        """The step of a row, the same as before where the row is."""
+        place, row, check = rows.place, StepRow(*values[1:]), hash(values)
+        before = self._before.get(place.run.id)
+        old = None if before is None else before.steps.get(row.rowid)
+        if old is not None and old.check == check:
+            return old
+        superstep = integer(row.superstep)
+        if before is not None and self._compares:
+            self._since(rows, superstep if old is None else old.superstep)
+        span = step_span(
+            self._database, row, place.parent, inherited=place.inherited, owner=self._owner(text_id(row.run))
+        )
+        return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
+
+    def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
+        """Take in steps, which are all of those pages; the steps to be shown, None if all is as it was."""
+        place = rows.place
+        old = self._before.get(place.run.id)
+        steps = {step.span.at[1]: step for step in made}
+        if old is not None:
+            for rowid in [rowid for rowid in old.steps if rowid >> PAGE_BITS in again and rowid not in steps]:
+                self._since(rows, old.steps[rowid].superstep)
+            since = self.dirty.get(place.run.id, inf)
+            if since == inf and not made:
+                rows.steps, rows.attempts, rows.spans = old.steps, old.attempts, old.spans
+                return None
+            known = old.steps
+            if again:
+                known = {rowid: step for rowid, step in known.items() if rowid >> PAGE_BITS not in again}
+            steps = known | steps
+            for rowid, step in steps.items() if since < inf else ():
+                if old.steps.get(rowid) is step and (step.superstep is None or step.superstep >= since):
+                    steps[rowid] = replace(step, span=replace(step.span))
+            if self._compares:
+                steps = dict(sorted(steps.items(), key=lambda one: one[1].order))
+            if since < inf and place.inherited and (place.last is None or since <= place.last):
+                self.dirty[self._run.id] = -inf  # its steps began with that
+        rows.steps = steps
+        if old is None or self._compares:
+            return steps.values()
+        rows.attempts, rows.spans = dict(old.attempts), list(old.spans)
+        return made
+
+    def _read_attempts(self, changed: list[tuple[Rows, Collection[Step]]]) -> None:
+        """Show steps, and read their attempts."""
+        tried: dict[Any, tuple[Rows, Step]] = {}
+        for rows, steps in changed:
+            rows.spans += [step.span for step in steps if not step.hidden]
+            tried |= {step.series: (rows, step) for step in steps if step.series is not None and not step.hidden}
+        for record in self._database.attempts(tried):
+            if (found := tried.get(record["series_id"])) is not None:
+                rows, step = found
+                run_id = rows.place.run.id
+                old = self._before.get(run_id)
+                span = attempt_span(record, step.span.id, step.superstep, step.span.owner)
+                made = None if old is None else old.attempts.get(span.id)
+                made = self._same(made, span, hash(tuple(record.values())), self.dirty.get(run_id, inf))
+                rows.attempts[span.id] = made
+                rows.spans.append(made[1])
+
+    def _find_children(self, loading: list[Rows]) -> None:
+        """Find the runs that some runs started."""
+        loading = [rows for rows in loading if not rows.waiting]
+        loose: dict[str, list[RunRow]] = {}
+        for child in self._database.children_of([rows.place.run.id for rows in loading]):
+            loose.setdefault(text_id(child.parent), []).append(child)
+        named = {
+            rows.place.run.id: {
+                step.child: step.span.id for step in rows.steps.values() if step.child and not step.hidden
+            }
+            for rows in loading
+        }
+        found = self._database.runs_by_id(sorted({child for children in named.values() for child in children}))
+        for rows in loading:
+            run_id = rows.place.run.id
+            rows.loose = loose.get(run_id, [])
+            rows.named = [(found[child], span) for child, span in named[run_id].items() if child in found]
 
 
-def attempts(connection: Connection, schema: Schema, series: Iterable[Any]) -> list[dict[str, Any]]:
-    """Records of the attempts of some series, by series and number, with their ``rowid``."""
-    columns = schema.columns["attempt_records"]
-    names = ", ".join(map(quoted, columns))
-    order = "ORDER BY series_id, attempt_number, rowid" if "attempt_number" in columns else "ORDER BY series_id, rowid"
-    sql = f"SELECT rowid, {names} FROM attempt_records WHERE series_id IN ({{keys}}) {order}"
-    return [dict(zip(("rowid", *columns), row, strict=True)) for row in many(connection, sql, series)]
+_STEPS: Final = "steps"
+_ABOUT_STEPS: Final = ("run_id", "superstep", "node_name")
 
 
-def step_span(
-    row_id: str, row: StepRow, parent: str | None, *, inherited: bool = False, owner: str | None = None
-) -> Span:
+def _tables(database: Database) -> dict[str, Table]:
+    """The tables that say something about steps: they themselves, questions, attempts, nodes that are pending."""
+    step, found = database.step, dict[str, Table]()
+    if database.has_steps:
+        values = "NULL" if database.values is None else quoted(database.values)
+        sums = (
+            f"count(*), total(rowid), total(unicode({step('node_name')})), total(length({step('node_name')})),"
+            f" total({step('duration_ms')}), total(unicode({step('status')})), total(length({values})),"
+            f" count({step('completed_at')}), max({step('completed_at')}), count({step('error')}),"
+            f" total(length({step('decision')})), count({step('child')}), total({step('index')})"
+        )
+        found[_STEPS] = Table("steps", step("run"), step("superstep"), sums=sums)
+    if database.has("pending_nodes", *_ABOUT_STEPS):  # as many as steps where nobody deletes them
+        lengths = " + ".join(f"ifnull(length({quoted(name)}), 0)" for name in database.columns["pending_nodes"])
+        sums = f"count(*), total(rowid), total({lengths})"
+        found["pending_nodes"] = Table("pending_nodes", "run_id", "superstep", sums=sums)
+    if database.has("pause_slots", *_ABOUT_STEPS):
+        found["pause_slots"] = Table("pause_slots", "run_id", "superstep")
+    if database.has("attempt_series", "id", "run_id", "committed_superstep"):
+        found["attempt_series"] = Table("attempt_series", "run_id", "committed_superstep")
+        if database.has("attempt_records", "series_id", "scheduled_superstep"):
+            both = "attempt_series AS s JOIN attempt_records AS r ON r.series_id = s.id"
+            found["attempt_records"] = Table(both, "s.run_id", "r.scheduled_superstep", "r.rowid", "r.*")
+    return found
+
+
+# ---- spans
+
+
+def step_span(database: Database, row: StepRow, parent: str | None, *, inherited: bool, owner: str | None) -> Span:
     """The span of one step row; a step of a nested run (one with a parent) is no step of the run that is shown."""
-    status, word, source = status_of_step(row)
+    status, word, source = row.outcome
     duration = number(row.duration_ms)
     if duration == 0 and status in _NO_DURATION:
         duration = None  # schema default: such a step has none recorded
     end, _ = timestamp(row.completed_at)
     start = timestamp(row.created_at)[0] if end is None else end - (duration or 0.0) / 1000
-    message = text(row.error)
-    operation = operation_of(row.node_type, row.decision, row.child)
+    error, note, operation = None, "", row.operation
+    if status is _ERROR:
+        message = text(row.error) or ""
+        error = Error(message, error_type(message))
+    facts = (
+        "" if row.decision is None else arrow(json_of(row.decision)),
+        "cached" if row.cached else "",
+        "paused" if status is _PAUSED else "",
+        "partial" if row.partial else "",
+        INHERITED if inherited else "",
+    )
+    if any(facts):
+        note = " · ".join(filter(None, facts))
     return Span(
-        id=row_id,
-        name=name_of(row.node_name),
+        id=database.span_id(row.run, row.superstep, row.node_name, row.rowid),
+        name=row.name,
         operation=operation,
         owner=owner,
-        nested_graph=operation is Operation.INVOKE_WORKFLOW,
+        nested_graph=operation is _WORKFLOW,
         parent_id=parent,
         step=integer(row.superstep),
         is_step=parent is None,
@@ -306,66 +623,34 @@ def step_span(
         status_source=source,
         started_at=start,
         duration_ms=duration,
-        error=Error(message or "", error_type(message or "")) if status is Status.ERROR else None,
-        note=_note(row, inherited, status),
+        error=error,
+        note=note,
         at=("step", row.rowid),
     )
 
 
-def name_of(node_name: Any) -> str:
-    """Name of the span of a step."""
-    return text(node_name) or text_id(node_name or "step")
-
-
-def status_of_step(row: StepRow) -> tuple[Status, str | None, StatusSource | None]:
-    """(Status, the row's own word, where the status comes from); see also `runs.failing`."""
-    word = text(row.status)
-    status = Status.UNKNOWN if word is None else status_of(word)
-    if status is Status.UNKNOWN and text(row.error):
-        status = Status.ERROR
-    return status, word, StatusSource.EXPLICIT if word is not None or status is Status.ERROR else None
-
-
-def _note(row: StepRow, inherited: bool, status: Status) -> str:
-    facts = [
-        "" if row.decision is None else arrow(row.decision),
-        "cached" if row.cached else "",
-        "paused" if status is Status.PAUSED else "",
-        "partial" if row.partial else "",
-        INHERITED if inherited else "",
-    ]
-    return " · ".join(filter(None, facts))
-
-
-def run_span_id(run: RunRow) -> str:
-    """Id of the span of a run that hangs below another without a step of it."""
-    return f"run:{run.id}"
-
-
-def run_span(run: RunRow, parent: str | None, owner: str | None) -> Span:
+def run_span(run: RunRow, ident: str, parent: str | None, owner: str | None) -> Span:
     """The span of a run that hangs below another (`owner`) without a step of it: an item of a map."""
-    word = text(run.status)
-    status = Status.UNKNOWN if word is None else status_of(word)
+    status, word, source = standing(run.status)
     return Span(
-        id=run_span_id(run),
-        name=label_of(run) or text(run.graph_name) or run.id,
-        operation=Operation.INVOKE_WORKFLOW,
+        id=ident,
+        name=run.label or text(run.graph_name) or run.id,
+        operation=_WORKFLOW,
         owner=owner,
         parent_id=parent,
-        step=item_number(run),
+        step=run.item,
         status=status,
         status_word=word,
-        status_source=None if word is None else StatusSource.EXPLICIT,
+        status_source=source,
         started_at=timestamp(run.created_at)[0],
-        duration_ms=duration_of(run),
+        duration_ms=run.took,
         at=("run", run.id),
     )
 
 
-def attempt_span(record: dict[str, Any], parent: str, superstep: int | None, owner: str | None) -> Span:
+def attempt_span(record: Row, parent: str, superstep: int | None, owner: str | None) -> Span:
     """The span of one attempt of a node that was tried more than once."""
-    word = text(record.get("status"))
-    status = Status.UNKNOWN if word is None else status_of(word)
+    status, word, source = standing(record.get("status"))
     start, _ = timestamp(record.get("started_at"))
     end, _ = timestamp(record.get("completed_at"))
     message, kind = text(record.get("error_message")), text(record.get("error_type"))
@@ -377,26 +662,26 @@ def attempt_span(record: dict[str, Any], parent: str, superstep: int | None, own
         step=superstep,
         status=status,
         status_word=word,
-        status_source=None if word is None else StatusSource.EXPLICIT,
+        status_source=source,
         started_at=start,
         duration_ms=None if start is None or end is None else max(0.0, end - start) * 1000,
-        error=Error(message or kind or "", kind) if status is Status.ERROR else None,
+        error=Error(message or kind or "", kind) if status is _ERROR else None,
         at=("attempt", record["rowid"]),
     )
 
 
-def pending_span(row_id: str, rowid: int, row: dict[str, Any], parent: str | None, owner: str | None) -> Span:
+def pending_span(database: Database, rowid: int, row: Row, parent: str | None, owner: str | None) -> Span:
     """The span of a node that runs right now: schema 6 notes each before it is begun."""
     is_graph = row.get("node_type") == "GraphNode"
     return Span(
-        id=row_id,
+        id=database.span_id(row["run_id"], row["superstep"], row["node_name"], -rowid),
         name=text(row["node_name"]) or text_id(row["node_name"]),
-        operation=Operation.INVOKE_WORKFLOW if is_graph else Operation.NODE,
+        operation=_WORKFLOW if is_graph else Operation.NODE,
         owner=owner,
         nested_graph=is_graph,
         parent_id=parent,
         step=integer(row["superstep"]),
-        status=Status.RUNNING,
+        status=_RUNNING,
         status_source=StatusSource.DERIVED,
         started_at=timestamp(row.get("created_at"))[0],
         note="pending",

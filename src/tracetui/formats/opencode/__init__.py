@@ -7,13 +7,14 @@ has messages and a message has parts; a sub-agent is a session of its own.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import PurePath
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
-from tracetui.formats.opencode import db, export, listing, store
-from tracetui.formats.opencode.parts import whole_of
-from tracetui.formats.opencode.rows import TABLES
+from tracetui.formats.base import CERTAIN, NO, Reader
+from tracetui.formats.document import DocumentReader
+from tracetui.formats.opencode import database, export, storage
+from tracetui.formats.sqlite import DatabaseReader, KindReader
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import SQLITE_MAGIC, File
 
@@ -27,31 +28,28 @@ class Opencode:
 
     def sniff(self, file: File) -> int:
         if _is_database(file):
-            return CERTAIN if file.tables >= TABLES else NO
-        return export.sniff(file.head) or store.sniff(file)
+            return CERTAIN if file.tables >= database.TABLES else NO
+        return export.sniff(file.head) or storage.sniff(file)
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if _is_database(file):
-            return listing.summarize(file, self.name, deep=deep)
-        return export.summarize(file, self.name) if _is_export(file) else store.summarize(file, self.name)
+            return database.summarize(file, self.name, deep=deep)
+        return export.summarize(file, self.name) if _is_export(file) else storage.summarize(file, self.name)
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """A database in pieces, all else at once."""
-        if _is_database(file):
-            return db.read(file, ref, cursor)
-        return export.read(file, cursor) if _is_export(file) else store.read(file, cursor)
+    def open(self, file: File, ref: RunRef) -> Reader:
+        rows = partial(DatabaseReader, partial(database.read, ref=ref))
+        readers: dict[str, Callable[[], Reader]]
+        readers = {"database": rows, "export": partial(DocumentReader, export.read), "storage": storage.StorageReader}
+        return KindReader(_kind_of, readers)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         if _is_database(file):
-            return db.body(file, span)
-        return export.body(file, span) if _is_export(file) else store.body(file, span)
+            return database.body(file, span)
+        return export.body(file, span) if _is_export(file) else storage.body(file, span)
 
     def whole_of(self, file: File) -> str | None:
         """Messages, parts and sub-agents that have files of their own are told with their session."""
-        return None if _is_database(file) or _is_export(file) else whole_of(file)
+        return None if _is_database(file) or _is_export(file) else storage.whole_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:
         """Where the messages of a session are, its sub-agents, and the parts of all messages."""
@@ -69,3 +67,7 @@ def _is_database(file: File) -> bool:
 
 def _is_export(file: File) -> bool:
     return export.sniff(file.head) > NO
+
+
+def _kind_of(file: File) -> str:
+    return "database" if _is_database(file) else "export" if _is_export(file) else "storage"

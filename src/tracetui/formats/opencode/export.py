@@ -9,14 +9,22 @@ from zlib import crc32
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, Chunk, Cursor
+from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import decode, strict, top_names
-from tracetui.formats.document import unchanged, whole
-from tracetui.formats.opencode.body import body_of, changed, rendered
-from tracetui.formats.opencode.records import At, Message, Part, Record, info_of, part_with
-from tracetui.formats.opencode.run import header_of_tree, run_body
-from tracetui.formats.opencode.session import Memory, Session, Teller, Tree
-from tracetui.formats.opencode.spans import KINDS, tell
+from tracetui.formats.opencode.messages import (
+    KINDS,
+    At,
+    Message,
+    Part,
+    Record,
+    body_of,
+    changed,
+    info_of,
+    part_with,
+    rendered,
+    tell,
+)
+from tracetui.formats.opencode.runs import Memory, Session, Teller, Tree, header_of_tree, run_body
 from tracetui.formats.scalars import without, word
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
@@ -56,11 +64,8 @@ def summarize(file: File, name: str) -> Iterator[RunSummary | Problem]:
     yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
-def read(file: File, cursor: Cursor) -> Chunk:
-    """The whole run in one chunk; nothing while the file stays as it was."""
-    if cursor is not None and (same := unchanged(file, cursor)) is not None:
-        return Chunk(cursor=same)
-    data = file.read_all()
+def read(file: File, data: bytes) -> Chunk:
+    """The whole run."""
     tree, document = _tree(file, data)
     attributes = document.info | {key if key not in document.info else f"export.{key}": value
                                   for key, value in document.rest.items()}  # fmt: skip
@@ -69,8 +74,6 @@ def read(file: File, cursor: Cursor) -> Chunk:
         header=_header(tree, file),
         body=run_body(tree, attributes),
         problems=_problems(tree, document, file),
-        cursor=whole(file, data),
-        reset=cursor is not None,
     )
 
 

@@ -1,4 +1,4 @@
-"""Sessions as one run: turns begin with a prompt, sub-agents are below the call that started them.
+"""Sessions as runs: turns begin with a prompt, sub-agents are below the call that started them, forks copy messages.
 
 All spans are told each time something came. What has not changed is the same object as before, so that it is seen at
 once what has.
@@ -6,17 +6,31 @@ once what has.
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from tracetui.formats.opencode.records import At, Info, seconds, since
-from tracetui.formats.opencode.spans import Told
-from tracetui.formats.scalars import string
-from tracetui.model import COPIED, PREVIEW, Operation, Problem, Span, Status, StatusSource
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.labels import folder_of, task_key
+from tracetui.formats.opencode.messages import At, Info, Record, Told, seconds, since, whole
+from tracetui.formats.scalars import child, number, string
+from tracetui.model import (
+    COPIED,
+    PREVIEW,
+    Header,
+    Operation,
+    Problem,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Total,
+    Usage,
+)
 
 REVERTED: Final = "reverted"
 FORK: Final = re.compile(r"^(.*) \(fork #(\d{1,6})\)$", re.DOTALL)
@@ -281,23 +295,178 @@ def placed(told: Told, place: Place) -> tuple[Span, ...]:
     return tuple(spans)
 
 
-def changed(before: Sequence[Span], now: Sequence[Span]) -> list[Span] | None:
-    """What of `now` is new or another than before; None where a span is gone, or stands elsewhere among its siblings.
+# ---- headers
 
-    Whoever knows `before`, and puts each span that is new after its siblings, has `now` then.
+LEADING: Final = 8
+"""Messages at the beginning of a session that say what it is about."""
+AGENT: Final = "opencode"
+STALE_MS: Final = 15 * 60_000.0
+"""So long after something was heard of a session, while others went on, it isn't running any more for all we know."""
+_COUNTS: Final = ("input", "output", "reasoning")
+
+
+def header_of(
+    info: Info, leading: Sequence[Told], last: Told | None, *, stale: bool, original: str | None = None
+) -> Header:
+    """The header, by the first `LEADING` messages of a session and its last one.
+
+    A database, what was exported of it and older files may tell the same session. A fork begins with the same question
+    at the same time, wherever it is told.
+
+    A session never ends, it can always be gone on with; but its last turn does.
     """
-    known = {span.id: span for span in before}
-    given = [span for span in now if known.get(span.id) is not span]
-    if not given:
-        return [] if len(now) == len(known) else None
-    ranks = {ident: rank for rank, ident in enumerate(known)}
-    last: dict[str | None, int] = {}
-    found = 0
-    for span in now:
-        rank = ranks.get(span.id, len(ranks))
-        is_known = rank < len(ranks)
-        found += is_known
-        if rank < last.get(span.parent_id, 0) or (is_known and known[span.id].parent_id != span.parent_id):
+    status, source, name = None, None, None
+    if last is not None and last.end is not None:
+        status, source, name, _ = last.end
+    elif stale:
+        status, source = Status.UNKNOWN, StatusSource.DERIVED
+    created = info.created if info.created is not None or not leading else leading[0].created
+    first = next((told for told in leading if told.is_prompt), None)
+    return Header(
+        id=info.id,
+        name=folder_of(info.directory) or AGENT,
+        agent=info.agent or next((told.agent for told in leading if told.agent), None) or AGENT,
+        model=info.model or next((told.model for told in leading if told.model), None),
+        status=status,
+        status_word=name,
+        status_source=source,
+        ended=last is not None and last.end is not None,
+        started_at=seconds(created),
+        replay_of=original,
+        relation=None if original is None else "fork",
+        repeats=None if first is None or first.created is None else task_key(AGENT, f"{first.created}\n{first.said}"),
+        identity=None if info.created is None else task_key(AGENT, f"{info.id}\n{info.created}"),
+        parent=info.parent,
+        prompt="" if first is None else first.said[:PREVIEW],
+        tags=(info.branch[:PREVIEW],) if info.branch else (),
+        source=(info.directory or "")[:PREVIEW] or None,
+        writer=info.version and info.version[:PREVIEW],
+    )
+
+
+def header_of_tree(tree: Tree, *, stale: bool) -> Header:
+    """The header of a run all of which was read."""
+    told = tree.root.told
+    last = told[-1] if told else None
+    header = header_of(tree.root.info, told[:LEADING], last, stale=stale, original=tree.original)
+    fields = unknown_fields(*(told.strange for session in tree.sessions.values() for told in session.told))
+    return replace(header, size=tree.size, fields=fields)
+
+
+def run_body(tree: Tree, attributes: Record, raw: bytes = b"") -> RunBody:
+    """Everything that is said about the run as a whole."""
+    info, told = tree.root.info, tree.root.told
+    asked = [one.said for one in told if one.is_prompt and one.said]
+    answered = [one.said for one in told if one.role == "assistant" and one.said]
+    used = sum((one.usage for one in told), Usage())
+    return RunBody(
+        last_user=asked[-1] if asked else None,
+        last_assistant=answered[-1] if answered else None,
+        totals=tuple(totals(info, used)),
+        attributes=attributes,
+        raw=raw,
+    )
+
+
+def totals(info: Info, used: Usage) -> Iterator[Total]:
+    """What a session declares, recounted over its own steps: those that a fork copied count, those of sub-agents not.
+
+    Sessions from before opencode counted have zeros everywhere, which says nothing.
+    """
+    tokens, cache = info.tokens, child(info.tokens, "cache")
+    declared = [whole(tokens.get(name)) for name in _COUNTS] + [whole(cache.get(name)) for name in ("read", "write")]
+    cost = number(info.cost)
+    if not any(declared) and not cost:
+        return
+    fresh = None
+    if used.input_tokens is not None:
+        fresh = used.input_tokens - (used.cache_read_tokens or 0) - (used.cache_creation_tokens or 0)
+    said = None if used.output_tokens is None else used.output_tokens - (used.reasoning_tokens or 0)
+    counted = [fresh, said, used.reasoning_tokens, used.cache_read_tokens, used.cache_creation_tokens]
+    names = [*(f"tokens.{name}" for name in _COUNTS), "tokens.cache.read", "tokens.cache.write"]
+    for name, stated, found in zip(names, declared, counted, strict=True):
+        if stated is not None:
+            yield Total(name, stated, found)
+    if cost is not None:
+        same = used.cost_usd is not None and math.isclose(cost, used.cost_usd, rel_tol=1e-9, abs_tol=1e-12)
+        yield Total("cost", cost, cost if same else used.cost_usd)
+
+
+# ---- which session a fork was made from: opencode copies the messages with new ids, and no word of where from
+
+
+class Opening(NamedTuple):
+    """How a session begins."""
+
+    first: float | None
+    """When its first message was made, which a copy of it says too."""
+    said: Callable[[], str]
+    """What was asked first."""
+
+
+def is_suspect(info: Info, first: float | None) -> bool:
+    """Whether a session may be a fork: its title says so, or its first message is older than it is."""
+    return FORK.match(info.title) is not None or (
+        first is not None and info.created is not None and first < info.created
+    )
+
+
+class Originals:
+    """Finds what sessions were forked from: one that began earlier with the same words.
+
+    Its first message was copied with its time, or by its title the fork is one of it.
+    """
+
+    def __init__(self, infos: Iterable[Info], opening: Callable[[Info], Opening]) -> None:
+        self._opening = opening
+        self._alike: dict[float | str, list[Info]] = {}
+        """By the time of the first message, and by title."""
+        for info in infos:
+            self._alike.setdefault(info.title, []).append(info)
+            if (first := opening(info).first) is not None:
+                self._alike.setdefault(first, []).append(info)
+
+    def of(self, info: Info) -> str | None:
+        """Id of the original, None if there is none."""
+        opening = self._opening(info)
+        if opening.first is None or info.created is None or not is_suspect(info, opening.first):
             return None
-        last[span.parent_id] = rank
-    return given if found == len(known) else None
+        wanted, said = titled(info.title), opening.said()
+        found: list[tuple[bool, bool, float, str]] = []
+        for other in (*self._alike.get(opening.first, ()), *self._alike.get(wanted or 0.0, ())):
+            begins = self._opening(other)
+            same = begins.first == opening.first
+            if other.created is not None and other.created < info.created and (said or same) and begins.said() == said:
+                found.append((other.title != wanted, not same, other.created, other.id))
+        return min(found)[-1] if found else None
+
+
+def titled(title: str) -> str | None:
+    """The title of what a session of that title is a fork of; None where it is none by its title."""
+    match = FORK.match(title)
+    if match is None:
+        return None
+    number = int(match[2])
+    return match[1] if number <= 1 else f"{match[1]} (fork #{number - 1})"
+
+
+def listed(infos: Sequence[Info]) -> tuple[list[Info], list[Info]]:
+    """(The sessions that are runs of their own, those of them whose parents go round in a circle).
+
+    A sub-agent is told below the session that started it; where that is missing it stands for itself.
+    """
+    parents = {info.id: info.parent for info in infos}
+    circular: set[str] = set()
+    clear: set[str] = set()
+    for info in infos:
+        way: dict[str, None] = {}
+        at: str | None = info.id
+        while at is not None and at in parents and at not in way and at not in clear:
+            way[at] = None
+            at = parents[at]
+        if at is not None and at in way:
+            names = list(way)
+            circular.update(names[names.index(at) :])
+        clear.update(way)
+    runs = [info for info in infos if info.parent not in parents or info.id in circular]
+    return runs, [info for info in runs if info.id in circular]

@@ -1,31 +1,252 @@
-"""From one message to its spans: a response for each of its steps, the calls that it asked for below that."""
+"""Messages and parts of opencode, as each of its stores holds them: their spans, and what is shown in detail.
+
+A message is a record of who spoke, and its parts are what was said and done: texts, thoughts, calls, steps, patches. It
+is a response for each of its steps, and the calls that it asked for below that. No field can be trusted.
+"""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
+import orjson
 from msgspec.structs import replace
 
+from tracetui.errors import FormatError
 from tracetui.formats.calls import argument, as_json
-from tracetui.formats.fields import Strange
-from tracetui.formats.opencode.known import strange_in
-from tracetui.formats.opencode.records import (
-    At,
-    Message,
-    Part,
-    Record,
-    model_of,
-    moment,
-    seconds,
-    since,
-    usage_of,
-    whole,
+from tracetui.formats.decode import decode
+from tracetui.formats.fields import Fields, Strange
+from tracetui.formats.scalars import child, number, string, without, word
+from tracetui.model import (
+    MESSAGE_LIMIT,
+    PREVIEW,
+    Blob,
+    Body,
+    Error,
+    Link,
+    Operation,
+    Reasoning,
+    Span,
+    Status,
+    StatusSource,
+    Text,
+    ToolCall,
+    Usage,
 )
-from tracetui.formats.scalars import child, string, word
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.model import Message as Said
+from tracetui.model import Part as SaidPart
 from tracetui.model.status import status_of
+
+_MOST: Final = 1 << 53
+"""What JavaScript, which counted, holds exactly."""
+_LATEST: Final = 1e14
+"""Milliseconds since the epoch of times that are believed: up to the year 5138."""
+
+Record = dict[str, Any]
+
+
+class Part(msgspec.Struct, frozen=True):
+    """One part of a message."""
+
+    id: str
+    data: Record
+    own: Record = {}
+    """What its row says besides, under the names of the columns; and data that is no object."""
+    place: tuple[Any, ...] = ()
+    """Where it is in its store."""
+    kind: str = "part"
+    """What kind of part it is, as it says itself."""
+    size: int = 0
+    """Bytes of it; 0 where they are within those of the message."""
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message with its parts, in their order."""
+
+    id: str
+    data: Record
+    parts: tuple[Part, ...] = ()
+    own: Record = {}
+    place: tuple[Any, ...] = ()
+    size: int = 0
+    """Bytes of it, those of parts that have their own left out."""
+
+
+class Info(msgspec.Struct, frozen=True):
+    """What a store says of a session itself."""
+
+    id: str
+    parent: str | None = None
+    title: str = ""
+    directory: str | None = None
+    version: str | None = None
+    agent: str | None = None
+    model: str | None = None
+    created: float | None = None
+    """Milliseconds since the epoch, as all times of opencode are."""
+    updated: float | None = None
+    revert: Record = {}
+    tokens: Record = {}
+    """Totals that it declares, as a step declares its tokens."""
+    cost: Any = None
+    branch: str | None = None
+    place: tuple[Any, ...] = ()
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is: the session, its message, the part of it; and what of that it shows."""
+
+    session: tuple[Any, ...] = ()
+    message: tuple[Any, ...] | None = None
+    """None: the span is made of the session itself, or of nothing."""
+    part: tuple[Any, ...] | None = None
+    part_id: str = ""
+    step: int = 0
+    """Which of the steps of a message."""
+    shows: str = ""
+    """``session`` or ``revert``, of the session itself."""
+    size: int = 0
+    """Bytes of a record of an unknown kind."""
+
+
+def info_of(told: Record, ident: str, place: tuple[Any, ...] = ()) -> Info:
+    """What the object that opencode itself calls the info of a session says."""
+    times = child(told, "time")
+    return Info(
+        id=ident,
+        parent=word(told.get("parentID")),
+        title=string(told.get("title")) or "",
+        directory=word(told.get("directory")),
+        version=word(told.get("version")),
+        agent=word(told.get("agent")),
+        model=model_of(told),
+        created=moment(times.get("created")),
+        updated=moment(times.get("updated")),
+        revert=child(told, "revert"),
+        tokens=child(told, "tokens"),
+        cost=told.get("cost"),
+        place=place,
+    )
+
+
+def part_with(ident: str, data: Record, own: Record, place: tuple[Any, ...], size: int = 0) -> Part:
+    """A part of the kind that its data says."""
+    kind = data.get("type")
+    return Part(ident, data, own, place, kind if isinstance(kind, str) and kind else "part", size)
+
+
+def size_of(value: Any) -> int:
+    """Bytes of a text, or of bytes."""
+    if isinstance(value, str):
+        return len(value) if value.isascii() else len(value.encode("utf-8", "surrogatepass"))
+    return len(value) if isinstance(value, bytes) else 0
+
+
+def model_of(told: Record) -> str | None:
+    """The model that a message or a session names, in each of the ways in which they do."""
+    named = told.get("model")
+    if isinstance(named, dict):
+        return word(named.get("modelID")) or word(named.get("id"))
+    return word(told.get("modelID")) or word(named)
+
+
+def record_of(value: Any) -> tuple[Record, Record, str | None]:
+    """(The object that a column or file holds, what it holds if that is none, what is wrong with it)."""
+    try:
+        found = msgspec.json.decode(value)
+        note = None
+    except (TypeError, ValueError, RecursionError):
+        if not isinstance(value, str | bytes):
+            return {}, {} if value is None else {"data": value}, "it holds no JSON"
+        try:
+            data = value if isinstance(value, bytes) else value.encode("utf-8", "surrogatepass")
+            found, note = decode(data)
+        except FormatError as error:
+            shown = value if isinstance(value, str) else value.decode("utf-8", "replace")
+            return {}, {"data": shown}, error.reason
+    if not isinstance(found, dict):
+        return {}, {"data": found}, "it is no JSON object"
+    return found, {}, None if note is None else f"read leniently: {note}"
+
+
+def usage_of(tokens: Record, cost: Any) -> Usage | None:
+    """The tokens of a step: opencode leaves cached tokens out of the input, and thoughts out of the output."""
+    cache = child(tokens, "cache")
+    fresh, said, thought = (whole(tokens.get(name)) for name in ("input", "output", "reasoning"))
+    read, written = whole(cache.get("read")), whole(cache.get("write"))
+    used = Usage(
+        input_tokens=None if fresh is read is written is None else (fresh or 0) + (read or 0) + (written or 0),
+        output_tokens=None if said is thought is None else (said or 0) + (thought or 0),
+        cache_read_tokens=read,
+        cache_creation_tokens=written,
+        reasoning_tokens=thought,
+        cost_usd=number(cost),
+    )
+    return used or None
+
+
+def whole(value: Any) -> int | None:
+    """`value` if it is a whole number that JavaScript holds."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < _MOST:
+        return None
+    return int(value) if value == int(value) else None
+
+
+def moment(value: Any) -> float | None:
+    """A time in milliseconds since the epoch."""
+    found = number(value)
+    return found if found is not None and 0 < found < _LATEST else None
+
+
+def seconds(milliseconds: float | None) -> float | None:
+    """The same in seconds."""
+    return None if milliseconds is None else milliseconds / 1000
+
+
+def since(begin: float | None, end: float | None) -> float | None:
+    """Milliseconds from `begin` to `end`, None where one is not told or they are the wrong way round."""
+    return None if begin is None or end is None or end < begin else end - begin
+
+
+# ---- fields that are known: by files of 1.3 to 1.18.33, and by what opencode declares
+
+FIELDS: Final = Fields(
+    {
+        "user": "agent editorContext format model role summary system tools variant",
+        "assistant": (
+            "agent cost error finish mode model modelID parentID path providerID role structured summary system tokens "
+            "variant"
+        ),
+        "text": "ignored synthetic text",
+        "reasoning": "text",
+        "tool": "callID state tool",
+        "file": "filename mime source url",
+        "agent": "name source",
+        "subtask": "agent command description model prompt",
+        "snapshot": "snapshot",
+        "patch": "files hash",
+        "retry": "attempt error",
+        "step-start": "snapshot",
+        "step-finish": "cost reason snapshot tokens",
+        "compaction": "auto overflow tail_start_id",
+    },
+    "id messageID metadata sessionID time type",
+)
+"""By the role of a message, or the type of a part."""
+
+
+def strange_in(message: Message) -> Strange:
+    """The fields of a message and its parts that are not known."""
+    found: Strange = {}
+    FIELDS.count(found, word(message.data.get("role")) or "message", message.data)
+    for part in message.parts:
+        FIELDS.count(found, part.kind, part.data)
+    return found
+
+
+# ---- spans
 
 STEP: Final = "step-start"
 FINISH: Final = "step-finish"
@@ -398,3 +619,131 @@ def alone(part: Part) -> Told:
     message = Message("", {})
     row = _row(part, message, At(), "")
     return Told(part.id, "part", (replace(row, parent_id=None),))
+
+
+# ---- bodies
+
+_OWN_SPAN = frozenset({"text", "reasoning", "file", "step-start", "step-finish"})
+"""Parts of a response that no span of their own shows."""
+
+
+def body_of(span: Span, message: Message, raw: bytes) -> Body:
+    """The body of a span of `message`. Raises `FormatError` if its part is not there any more."""
+    at: At = span.at
+    if at.part is not None:
+        return _part_body(next((part for part in message.parts if part.place == at.part), None), at, raw)
+    if span.operation is Operation.CHAT:
+        return _response_body(message, at.step, raw)
+    return _asked_body(message, raw)
+
+
+def changed(where: str) -> FormatError:
+    """The error of a body whose record is not the one that was read."""
+    return FormatError("the session changed: another record is there now", where)
+
+
+def _asked_body(message: Message, raw: bytes) -> Body:
+    said = [_said_part(part) for part in message.parts if part.kind != "tool"]
+    texts = [
+        text
+        for part in message.parts
+        if part.kind == "text" and not is_synthetic(part) and (text := string(part.data.get("text")))
+    ]
+    role = word(message.data.get("role")) or "message"
+    parts = tuple(part for part in said if part is not None)
+    return Body(
+        input="\n".join(texts) or None,
+        input_messages=(Said(role, parts, message.id),) if parts else (),
+        attributes=_fields(message) | _rests(message.parts, frozenset({part.kind for part in message.parts})),
+        raw=raw,
+    )
+
+
+def _response_body(message: Message, step: int, raw: bytes) -> Body:
+    """One step as one message: what the model thought and said, and the calls that it asked for."""
+    steps = steps_of(message.parts)
+    if step >= len(steps):
+        raise changed(f"message {message.id}")
+    parts = steps[step]
+    said = tuple(found for part in parts if (found := _said_part(part)) is not None)
+    texts = [part.text for part in said if isinstance(part, Text)]
+    finish = next((word(part.data.get("reason")) for part in parts if part.kind == "step-finish"), None)
+    told = Said("assistant", said, message.id, finish or word(message.data.get("finish")))
+    return Body(
+        output="\n".join(texts) or None,
+        output_messages=(told,) if said else (),
+        attributes=(_fields(message) if step == 0 else {}) | _rests(parts, _OWN_SPAN),
+        raw=raw,
+    )
+
+
+def _part_body(part: Part | None, at: At, raw: bytes) -> Body:
+    if part is None or part.id != at.part_id:
+        raise changed(f"part {at.part_id}")
+    if part.kind != "tool":
+        return Body(attributes=_all(part), raw=raw)
+    told = part.data.get("state")
+    state = child(part.data, "state")
+    output = state.get("output")
+    rest = without(state, "input", "output")
+    metadata = child(state, "metadata")
+    if isinstance(output, str) and metadata.get("output") == output:
+        rest["metadata"] = without(metadata, "output")  # opencode keeps it twice
+    named = metadata.get("sessionId")
+    return Body(
+        input=state.get("input"),
+        output=output,
+        attributes=_all(part) | {"state": rest if isinstance(told, dict) else told},
+        links=(Link("sub-agent", run=named),) if isinstance(named, str) and named else (),
+        raw=raw,
+    )
+
+
+def _said_part(part: Part) -> SaidPart | None:
+    """A part as one of a message; None for what is not said."""
+    text = string(part.data.get("text"))
+    if part.kind == "text" and text is not None:
+        return Text(text)
+    if part.kind == "reasoning" and text is not None:
+        return Reasoning(text) if text else None
+    if part.kind == "tool":
+        name = word(part.data.get("tool")) or "tool"
+        return ToolCall(word(part.data.get("callID")), name, child(part.data, "state").get("input"))
+    return Blob(part.kind, part.data) if part.kind in ("file", "agent", "subtask") else None
+
+
+def _fields(message: Message) -> Record:
+    """All that a message says of itself."""
+    fields = without(message.data, "role") if isinstance(message.data.get("role"), str) else dict(message.data)
+    return _joined(message.id, fields, message.own)
+
+
+def _rests(parts: Any, kinds: frozenset[str]) -> Record:
+    """What parts of these kinds say besides what they say aloud."""
+    rests = [_rest(part) for part in parts if part.kind in kinds]
+    return {"parts": rests} if rests else {}
+
+
+def _rest(part: Part) -> Record:
+    said = part.kind in ("text", "reasoning") and isinstance(part.data.get("text"), str)
+    return without(_all(part), "text") if said else _all(part)
+
+
+def _all(part: Part) -> Record:
+    return _joined(part.id, part.data, part.own)
+
+
+def _joined(ident: str, fields: Record, own: Record) -> Record:
+    """Fields and those around them, which are called ``record.NAME`` where the name is taken."""
+    return {"id": ident} | fields | {f"record.{key}" if key in fields else key: value for key, value in own.items()}
+
+
+def rendered(value: Any) -> bytes:
+    """`value` as JSON, for what is no text in its store."""
+    try:
+        return orjson.dumps(value, default=repr)
+    except (TypeError, ValueError, RecursionError):
+        try:
+            return json.dumps(value, default=repr).encode("utf-8", "surrogatepass")
+        except (ValueError, RecursionError):
+            return b""

@@ -1,0 +1,143 @@
+"""Runs that are rows of an SQLite database: read in pieces, and followed while rows come and change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from sqlite3 import Connection, Error
+from typing import Any, Final
+
+import msgspec
+
+from tracetui.formats.base import Chunk, Reader
+from tracetui.model import Header, Problem, RunBody, Span
+from tracetui.sources.base import SQLITE_MAGIC, File
+from tracetui.sources.sqlite import is_passing, version_of
+
+IN_CHUNK: Final = 400
+"""Values in one ``IN (…)``: some builds of SQLite take 999 at most."""
+
+
+class Found(msgspec.Struct, frozen=True, kw_only=True):
+    """All of a run as far as it was read."""
+
+    spans: Sequence[Span] = ()
+    """In order. One that is the same object as before has not changed, nor has its body."""
+    problems: Sequence[Problem] = ()
+    header: Header | None = None
+    body: RunBody | None = None
+    done: bool = True
+    """False: there is more to read."""
+    memory: Any = None
+    """What the next read needs, never changed any more: a read that fails leaves it as it was."""
+
+
+class DatabaseReader:
+    """The `Reader` of a run of a database.
+
+    `read` gets a connection (one state of the database for all statements), the path, and what was found before. While
+    the database has not changed it is not asked.
+    """
+
+    def __init__(self, read: Callable[[Connection, str, Found | None], Found]) -> None:
+        self._read = read
+        self._found: Found | None = None
+        self._version: object = None
+        """The version of the database all of which was read."""
+
+    def more(self, file: File) -> Chunk:
+        before = self._found
+        try:
+            with file.database() as connection:
+                connection.execute("BEGIN")  # closing ends it
+                version = version_of(connection)
+                if before is not None and self._version == version is not None:
+                    return Chunk()
+                found = self._read(connection, file.path, before)
+        except (Error, OSError) as error:
+            if before is None or not is_passing(error):
+                raise
+            return Chunk()  # what was read before stays
+        whole = found.done and (before is None or before.done)  # else its pieces may be of several versions
+        self._found, self._version = found, version if whole else None
+        return chunk_of(before, found)
+
+
+class KindReader:
+    """The `Reader` of a run in a file that is a database, or something else: `kind_of` tells, `readers` read each."""
+
+    def __init__(self, kind_of: Callable[[File], str], readers: Mapping[str, Callable[[], Reader]]) -> None:
+        self._kind_of, self._readers = kind_of, readers
+        self._kind = ""
+        self._reader: Reader | None = None
+
+    def more(self, file: File) -> Chunk:
+        kind = self._kind_of(file)
+        if self._reader is not None and kind == self._kind:
+            return self._reader.more(file)
+        reader = self._readers[kind]()
+        chunk = reader.more(file)
+        if self._reader is not None:
+            chunk = msgspec.structs.replace(chunk, reset=True)
+        self._kind, self._reader = kind, reader
+        return chunk
+
+
+def is_database(file: File) -> bool:
+    """Whether `file` is an SQLite database."""
+    return file.read(0, len(SQLITE_MAGIC)) == SQLITE_MAGIC
+
+
+def chunk_of(before: Found | None, now: Found) -> Chunk:
+    """What of `now` is new; all of it where a span or a problem is gone, or a span moved among its siblings."""
+    given = None if before is None else changed(before.spans, now.spans)
+    told = () if before is None else before.problems
+    reset = before is not None and (given is None or list(now.problems[: len(told)]) != list(told))
+    if before is None or reset:
+        before, given, told = Found(), None, ()
+    return Chunk(
+        spans=now.spans if given is None else given,
+        header=None if now.header == before.header else now.header,
+        body=None if now.body == before.body else now.body,
+        problems=now.problems[len(told) :],
+        reset=reset,
+        done=now.done,
+    )
+
+
+def changed(before: Sequence[Span], now: Sequence[Span]) -> Sequence[Span] | None:
+    """What of `now` is another object than before; None where a span is gone, or stands elsewhere among its siblings.
+
+    Whoever knows `before`, and puts each span that is new after its siblings, has `now` then.
+    """
+    pairs = enumerate(zip(before, now, strict=False))
+    same = next((place for place, (old, new) in pairs if old is not new), min(len(before), len(now)))
+    before, now = before[same:], now[same:]
+    known = {span.id: (rank, span) for rank, span in enumerate(before)}
+    given: list[Span] = []
+    last: dict[str | None, int] = {}
+    left = len(known)
+    for span in now:
+        rank, old = known.get(span.id, (len(known), None))
+        if old is not span:
+            given.append(span)
+        if rank < last.get(span.parent_id, 0) or (old is not None and old.parent_id != span.parent_id):
+            return None
+        left -= old is not None
+        last[span.parent_id] = rank
+    return None if left else given
+
+
+# ---- statements
+
+
+def many(connection: Connection, sql: str, keys: Iterable[Any], *more: Any) -> Iterator[tuple[Any, ...]]:
+    """Rows of a statement whose ``{keys}`` is filled with up to `IN_CHUNK` keys at a time; `more` are values after."""
+    waiting = list(keys)
+    for start in range(0, len(waiting), IN_CHUNK):
+        part = waiting[start : start + IN_CHUNK]
+        yield from connection.execute(sql.format(keys=", ".join("?" * len(part))), [*part, *more]).fetchall()
+
+
+def quoted(name: str) -> str:
+    """An SQL identifier, whatever it holds."""
+    return '"' + name.replace('"', '""') + '"'
