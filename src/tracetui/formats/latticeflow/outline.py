@@ -12,7 +12,8 @@ from tracetui.errors import FormatError
 from tracetui.formats.latticeflow import records
 from tracetui.formats.latticeflow.files import Document
 from tracetui.formats.latticeflow.records import EVENTS, ITEMS, Event, Item, Piece, Place, R, ident
-from tracetui.formats.schema import Schema, Unknown
+from tracetui.formats.scalars import sequence
+from tracetui.formats.schema import Schema, Unknown, plain
 from tracetui.model import Link, Problem
 
 Order = tuple[int, int, int]
@@ -181,8 +182,10 @@ def _from_model_calls(document: Document, events: list[EventAt]) -> list[ItemAt]
 
 def _context(document: Document, event: EventAt) -> list[ItemAt]:
     within: Piece = event.record.input_context
-    made = []
-    for piece, place in document.places(records.elements(within) or [], within, event.place, "input_context"):
+    found, made = records.elements(within), []
+    if found is None:  # lone surrogates in a document that was read leniently
+        found = sequence(plain(within))
+    for piece, place in document.places(found, within, event.place, "input_context"):
         item = records.as_item(piece)
         made.append(ItemAt(records.item_kind(item), item, place))
     return made

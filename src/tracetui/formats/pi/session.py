@@ -96,6 +96,8 @@ class Session(Conversation):
         self.nodes: dict[str, Node] = {}
         self.leaf: str | None = None
         self._moves_left = _FREE
+        self._is_worn = False
+        """There were so many returns to earlier entries that branches are not followed any more."""
         self._rows: dict[str, Span] = {}
         """Rows of the conversation by id."""
         self._branches: dict[str, Branch] = {}
@@ -211,11 +213,12 @@ class Session(Conversation):
 
     def _follow(self, parent: str | None, ident: str, line: Line) -> None:
         """Entry `ident` follows `parent` (None: nothing), which need not be the latest one."""
-        if self._moves_left < 0 or (parent is not None and parent not in self.nodes):
+        if self._is_worn or (parent is not None and parent not in self.nodes):
             return
         left, back, fork = self._path(parent)
         self._moves_left -= len(left) + len(back)
         if self._moves_left < 0:
+            self._is_worn = True
             self.problem(line, "too many returns to earlier entries: what this line abandons is not shown as abandoned")
         self.settle()
         self.notes = None
