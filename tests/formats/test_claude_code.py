@@ -15,10 +15,7 @@ import pytest
 
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
-from tracetui.formats.base import START
 from tracetui.formats.claude_code import ClaudeCode
-from tracetui.formats.claude_code.count import count
-from tracetui.formats.counting import regular
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, grep, grep_runs
 from tracetui.live.surveying.needle import Needle
@@ -190,19 +187,13 @@ def test_what_was_taken_back_is_a_branch_of_its_own(case: Path) -> None:
 
 
 @with_case(["plain"])
-def test_a_regular_session_is_counted_without_reading_all_of_it(case: Path) -> None:
+def test_a_session_is_counted_as_it_is_read(case: Path) -> None:
     path = session(case)
-    with SOURCE.open(str(path)) as file:
-        facts, tally, size = count(file)
-    summary = read(path).summary
-    assert (facts.prompt, tally.spans, tally.errors) == (summary.prompt, summary.spans, summary.errors)
-    assert (size, facts.version) == (summary.size, summary.writer)
-    assert summary.errors == 6
-    assert tally.first_error is not None
-    assert tally.first_error.span == "toolu_p2"
-    path.write_bytes(path.read_bytes().replace(b'"mode":"normal"', b'"mode":' + b"9" * 5_000))
-    with SOURCE.open(str(path)) as file:
-        assert regular(count, file) is None
+    os.utime(path, (MTIME, MTIME))
+    (counted,), run = listed(case), read(path)
+    assert counted == run.summary
+    assert counted.errors == 6
+    assert next(one.id for one in run.spans if one.error is not None) == "toolu_p2"
 
 
 _PROMPT: dict[str, Any] = {"type": "user", "message": {"role": "user", "content": "Dig"}}
@@ -416,11 +407,10 @@ def test_a_session_counts_as_moving_while_a_sub_agent_works(case: Path) -> None:
         os.utime(path, (1_700_000_000, 1_700_000_000))
     assert [run.status for run in listed(case)] == [Status.UNKNOWN]
     os.utime(next(case.rglob("agent-owl01.jsonl")))
-    ref, cursor, done = RunRef(FORMAT.name, str(main)), START, False
     with SOURCE.open(str(main)) as file:
-        while not done:  # on a slow machine one read may not come to all of its files
-            chunk = FORMAT.read(file, ref, cursor)
-            cursor, done = chunk.cursor, chunk.done
+        reader = FORMAT.open(file, RunRef(FORMAT.name, str(main)))
+        while not reader.more(file).done:  # on a slow machine one read may not come to all of its files
+            pass
         assert file.moving
 
 

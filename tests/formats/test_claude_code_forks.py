@@ -24,7 +24,7 @@ from tests.formats.test_claude_code import (
     with_case,
     write,
 )
-from tracetui.formats import tail
+from tracetui.formats import jsonl
 from tracetui.live.scan import scan
 from tracetui.model import COPIED, COUNTED_COPY, RunRef
 from tracetui.sources.base import File, Stat
@@ -299,7 +299,7 @@ def test_what_an_agent_was_given_along_counts_once_however_little_is_read_at_a_t
     main.write_bytes(b"")
     follower = Follower(FORMAT, RunRef(FORMAT.name, str(main)))
     follower.read()  # the files of agents
-    monkeypatch.setattr(tail, "BUDGET", 0.0)  # a line at a time
+    monkeypatch.setattr(jsonl, "BUDGET", 0.0)  # a line at a time
     main.write_bytes(data)
     follower.read()
     follower.check("after the session came")
@@ -379,5 +379,5 @@ def test_what_counts_elsewhere_is_the_same_where_the_first_read_ends_early(
     shutil.copyfile(fork, fork.with_name(f"z-{fork.name}"))
     right = read(fork).summary.usage
     times = iter([0.0, 0.0, 100.0])  # the first read begins, and meets two lines
-    monkeypatch.setattr(tail, "perf_counter", lambda: next(times, 0.0))
+    monkeypatch.setattr(jsonl, "perf_counter", lambda: next(times, 0.0))
     assert read(fork).summary.usage == right

@@ -170,7 +170,7 @@ def test_thousands_of_files_of_sub_agents(tmp_path: Path) -> None:
 def test_files_of_sub_agents_are_read_however_long_it_takes_to_see_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.formats.tail.BUDGET", 0.0)
+    monkeypatch.setattr("tracetui.formats.jsonl.BUDGET", 0.0)
     run, _ = read(ClaudeCode(), tmp_path / "s.jsonl", with_files(tmp_path, 8))
     assert sum(span.operation is Operation.INVOKE_AGENT for span in run.spans) == 8
     assert sum(span.operation is Operation.CHAT for span in run.spans) == 1 + 8 + 8

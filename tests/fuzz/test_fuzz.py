@@ -12,8 +12,9 @@ from tests.fuzz import judge, mutate
 from tests.fuzz.campaign import fuzz, make, shrink
 from tests.fuzz.values import TraceFile
 from tracetui.formats import registry
-from tracetui.formats.base import START, Chunk, Cursor
+from tracetui.formats.base import Chunk
 from tracetui.formats.claude_code import ClaudeCode
+from tracetui.formats.claude_code.parts import RunReader
 from tracetui.formats.tail import records_in
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import SHARED, File
@@ -91,10 +92,15 @@ class _Miscounts(_Planted):
             yield msgspec.structs.replace(item, spans=(item.spans or 0) + 1) if wrong else item  # type: ignore[union-attr]
 
 
-class _Hangs(_Planted):
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
+class _HangingReader(RunReader):
+    def read(self, file: File, seconds: float) -> Chunk:
         while True:
             pass
+
+
+class _Hangs(_Planted):
+    def open(self, file: File, ref: RunRef) -> RunReader:
+        return _HangingReader()
 
 
 class _LosesFiles(_Planted):

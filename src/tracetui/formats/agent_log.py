@@ -18,6 +18,8 @@ from tracetui.sources.base import File
 
 CHAT: Final = Operation.CHAT
 EXECUTE_TOOL: Final = Operation.EXECUTE_TOOL
+HOOK: Final = Operation.HOOK
+INVOKE_AGENT: Final = Operation.INVOKE_AGENT
 MESSAGE: Final = Operation.MESSAGE
 META: Final = Operation.META
 UNKNOWN_KIND: Final = Operation.UNKNOWN
@@ -41,6 +43,24 @@ Outcome = tuple[Status, StatusSource | None, Error | None]
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
     """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
     return Span(id=ident, name=name, started_at=when, at=At(line.offset, len(line.data)), **facts)
+
+
+class Made(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is that no record stands for (an abandoned branch, a sub-agent): what is known of it."""
+
+    facts: tuple[tuple[str, str | None], ...]
+    part: str = ""
+    """Path of the file that it is about, relative to the folder of the main one."""
+
+
+class Row(Protocol):
+    """What other rows need to know of a row of the conversation."""
+
+    @property
+    def id(self) -> str: ...
+
+    @property
+    def step(self) -> int | None: ...
 
 
 class Pending(Protocol):
@@ -67,6 +87,7 @@ class Call(msgspec.Struct, gc=False):
     error: Error | None = None
     duration_ms: float | None = None
     usage: Usage | None = None
+    status_word: str | None = None
 
     def span(self) -> Span:
         """The call as it is now."""
@@ -77,6 +98,7 @@ class Call(msgspec.Struct, gc=False):
             parent_id=self.parent_id,
             step=self.step,
             status=self.status,
+            status_word=self.status_word,
             status_source=self.source,
             started_at=self.started_at,
             duration_ms=self.duration_ms,
@@ -90,7 +112,7 @@ class Call(msgspec.Struct, gc=False):
     def answered(self, place: Place) -> None:
         """Add the line of an answer."""
         at = self.at
-        self.at = At(at.offset, at.length, at.block, (*at.more, place))
+        self.at = At(at.offset, at.length, at.block, (*at.more, place), at.part)
 
 
 class Notes(msgspec.Struct, gc=False):
@@ -102,6 +124,7 @@ class Notes(msgspec.Struct, gc=False):
     started_at: float | None
     preview: str
     lines: list[Place]
+    part: str = ""
 
     def span(self) -> Span:
         """The row as it is now."""
@@ -114,7 +137,7 @@ class Notes(msgspec.Struct, gc=False):
             step=self.step,
             started_at=self.started_at,
             preview=self.preview,
-            at=At(offset, length, more=tuple(more)),
+            at=At(offset, length, more=tuple(more), part=self.part),
         )
 
 
@@ -128,14 +151,15 @@ class Conversation:
     skipped = False
     """Records were left out (list stage): ids that depend on them are not known."""
 
-    def __init__(self, file: File) -> None:
-        self.file = file
+    def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
+        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `At`."""
+        self.file, self.root, self.part = file, root, part
         self.records = 0
         self.unknown: Unknown = {}
         self.problems: list[Problem] = []
         self.steps = 0
         """Responses of the conversation."""
-        self.top: Span | None = None
+        self.top: Row | None = None
         self.notes: Notes | None = None
         """The row of notes that the next note joins."""
         self.calls: dict[str, Call] = {}
@@ -154,8 +178,13 @@ class Conversation:
 
     def collect(self) -> list[Span]:
         """Spans that are new or changed since the last call, in the order in which they came."""
-        changed, self._changed = self._changed, {}
-        return [one if isinstance(one, Span) else one.span() for one in changed.values()]
+        changed = [one if isinstance(one, Span) else one.span() for one in self._changed.values()]
+        self._changed.clear()
+        return changed
+
+    def at(self, line: Line, block: int = -1) -> At:
+        """Where the record on a line is, or a block of it."""
+        return At(line.offset, len(line.data), block, (), self.part)
 
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
@@ -164,7 +193,7 @@ class Conversation:
     def below_top(self) -> dict[str, Any]:
         """The fields of a span that hangs below the latest row of the conversation."""
         top = self.top
-        return {} if top is None else {"parent_id": top.id, "step": top.step}
+        return {"parent_id": self.root} if top is None else {"parent_id": top.id, "step": top.step}
 
     def put(self, span: Span) -> None:
         """Give out a row of the conversation itself."""
@@ -191,10 +220,31 @@ class Conversation:
         notes = self.notes
         if notes is None or len(notes.lines) >= MOST_NOTES:
             top = self.top
-            parent, step = (None, None) if top is None else (top.id, top.step)
-            notes = self.notes = Notes(ident, parent, step, when, label, [line.place])
+            parent, step = (self.root, None) if top is None else (top.id, top.step)
+            notes = self.notes = Notes(ident, parent, step, when, label, [line.place], self.part)
         else:
             notes.lines.append(line.place)
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes
+
+
+# ---- decoded records, for bodies
+
+
+def kind_of(record: dict[str, Any]) -> str:
+    """The record's kind as it says it, ``?`` where it says none."""
+    return type_of(record) or "?"
+
+
+def blocks_of(content: Any) -> list[Any]:
+    """The blocks of a message: a text is one block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def type_of(block: Any) -> str:
+    """The type of a block, empty where it has none."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""

@@ -62,19 +62,28 @@ class _Telling(msgspec.Struct, gc=False):
 _telling: Final = msgspec.json.Decoder(_Telling).decode
 
 
-def preview_of(raw: msgspec.Raw) -> str:
+def preview_of(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
     """What `argument` returns for arguments that are kept as they are written, most of which are not decoded."""
+    return preview_and_task(raw, tasks=tasks)[0]
+
+
+def preview_and_task(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> tuple[str, str | None]:
+    """`preview_of`, and the text that is given to a sub-agent as its task (``prompt``), if there is one."""
     try:
         told = _telling(raw)
     except (ValueError, RecursionError):
-        return argument(plain(raw))
+        given = plain(raw)
+        task = given.get("prompt") if isinstance(given, dict) else None
+        return argument(given, tasks=tasks), task if isinstance(task, str) else None
     if told.command is not None:
-        return told.command[:PREVIEW]
+        return told.command[:PREVIEW], told.prompt
     for name in _ARGUMENTS:
         value = getattr(told, name)
+        if value is not None and name != "subagent_type":
+            return value[:PREVIEW], told.prompt
         if value is not None:
-            return value[:PREVIEW] if name != "subagent_type" else argument(plain(raw))
-    return argument(plain(raw))
+            break
+    return argument(plain(raw), tasks=tasks), told.prompt
 
 
 def as_json(value: Any) -> str:

@@ -25,7 +25,7 @@ from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import HEAD_SIZE, File, Stat
+from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
 BUDGET: Final = 0.05
@@ -41,8 +41,10 @@ _CHECK: Final = 1 << 14
 _LONG: Final = 4000
 """Bytes of a line that may hold a number of thousands of digits."""
 _EDGE: Final = 4096
+_LAST: Final = 1024
+"""Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 16
-"""The list stage enlarges the tail that it reads by this factor until the tail says how the run stands."""
+"""and the factor by which it takes more, until they say how the run stands."""
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = _BOM + b" \t\r\0"
 """What may stand before a record."""
@@ -72,6 +74,8 @@ class At(msgspec.Struct, frozen=True, gc=False):
     length: int
     block: int = -1
     more: tuple[Place, ...] = ()
+    part: str = ""
+    """Path of the file that holds them, relative to the folder of the main one; empty for the main file."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -93,7 +97,7 @@ class Session(Protocol):
     unknown: Unknown
     """Unknown fields that were met."""
     problems: list[Problem]
-    """New problems; whoever collects them clears the list."""
+    """New problems; who collects them clears the list."""
 
     @property
     def ended(self) -> bool:
@@ -153,7 +157,7 @@ class LogReader(Generic[S]):
         """`begin` makes a session of a file of which nothing was read yet."""
         self._schema = schema
         self._begin = begin
-        self._stat: Stat | None = None
+        self.stat: Stat | None = None
         """The version of the file that was read last."""
         self._restarted = False
         """The file was read from its start again, and no chunk has said so yet."""
@@ -173,11 +177,24 @@ class LogReader(Generic[S]):
         """A record is being taken: after an exception the session may be half changed."""
 
     def more(self, file: File) -> Chunk:
-        if not self.advance(file, perf_counter() + BUDGET * (1 if self._offset else FIRST)):
+        return self.read(file, self.budget)
+
+    @property
+    def budget(self) -> float:
+        """Seconds that the next read should take."""
+        return BUDGET * (1 if self._offset else FIRST)
+
+    @property
+    def records(self) -> int:
+        """Records that were taken."""
+        return self.session.records
+
+    def read(self, file: File, seconds: float) -> Chunk:
+        """What is new, at most about so many seconds worth."""
+        if not self.advance(file, perf_counter() + seconds):
             return Chunk()
         session = self.session
-        problems, session.problems = session.problems, []
-        spans, restarted = session.collect(), self.take_restart()
+        spans, problems, restarted = session.collect(), self.take_problems(), self.take_restart()
         header = msgspec.structs.replace(session.header(), unfinished=self.unfinished)
         return Chunk(
             spans=spans,
@@ -187,6 +204,12 @@ class LogReader(Generic[S]):
             reset=restarted,
             done=self.done,
         )
+
+    def take_problems(self) -> list[Problem]:
+        """Problems that were met since the last call."""
+        problems = list(self.session.problems)
+        self.session.problems.clear()
+        return problems
 
     def take_restart(self) -> bool:
         """Whether the file was read from its start again since the last call."""
@@ -201,17 +224,21 @@ class LogReader(Generic[S]):
             return ()
         return (Problem(self.path, LAST_LINE, f"cut off: {one.size} bytes that are no whole record", one.size, True),)
 
+    def is_current(self, stat: Stat | None) -> bool:
+        """Whether all of that version of the file was read."""
+        return self._current and stat == self.stat
+
     def advance(self, file: File, deadline: float) -> bool:
         """Take what is new until `deadline` (`perf_counter`); False if nothing can be new."""
         stat = file.stat
-        if self._stat is None or self._busy or not self._continues(file):
-            self._restarted |= self._stat is not None
+        if self.stat is None or self._busy or not self._continues(file):
+            self._restarted |= self.stat is not None
             self._reset()
             self.session, self.path = self._begin(file), file.path
-        elif self._current and stat == self._stat:
+        elif self._current and stat == self.stat:
             return False
-        before = self._stat, self._offset, self._partial
-        self._stat = stat
+        before = self.stat, self._offset, self._partial
+        self.stat = stat
         self.session.file = file
         self.done = self._read(file, stat.size, deadline)
         self._current = self.done and settled(stat)
@@ -221,7 +248,7 @@ class LogReader(Generic[S]):
 
     def _continues(self, file: File) -> bool:
         """Whether what was read is still there. Of a file that changed without growing, every byte is compared."""
-        stat, before = file.stat, self._stat
+        stat, before = file.stat, self.stat
         if before is None or (self._current and stat == before):
             return True
         if (stat.device, stat.inode) != (before.device, before.inode) or self._edges != edges_of(file, self._offset):
@@ -391,12 +418,12 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
         _take(session, schema, line, data)
         if session.settled:
             break
-    session.skip()
-    window = HEAD_SIZE
+    window = _LAST
     while end < size:
+        session.skip()
         start = max(end, size - window)
         whole = start <= end
-        found = file.read(start, size - start).split(b"\n")
+        found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
         for data in found if whole else found[1:]:  # the first one is the end of a line
             _take(session, schema, line, data)
         if whole or session.stands:
@@ -437,14 +464,25 @@ def listed(ref: RunRef, file: File, session: Session) -> RunSummary:
     return summary_of(ref, session.header(), None, modified_at=file.stat.mtime, moving=file.moving)
 
 
-def counted(ref: RunRef, file: File, reader: LogReader[Any]) -> RunSummary:
+class Counting(Protocol):
+    """A reader of which all that it reads can be counted."""
+
+    @property
+    def records(self) -> int:
+        """Records that were taken."""
+        ...
+
+    def read(self, file: File, seconds: float) -> Chunk:
+        """What is new, at most about so many seconds worth."""
+        ...
+
+
+def counted(ref: RunRef, file: File, reader: Counting) -> RunSummary:
     """The summary of all records. Raises `FormatError` if there are problems and no record."""
-    reader.advance(file, inf)
-    session, builder = reader.session, RunBuilder(ref, lambda span: Body())
-    header = msgspec.structs.replace(session.header(), unfinished=reader.unfinished)
-    builder.add(session.collect(), header=header, problems=session.problems)
-    if not session.records and (session.problems or not file.moving):
-        first = next(iter(session.problems), None) or Problem(file.path, "line 1", "it does not end")
+    builder, chunk = RunBuilder(ref, lambda span: Body()), reader.read(file, inf)
+    builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
+    if not reader.records and (chunk.problems or not file.moving):
+        first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "it does not end")
         raise FormatError(f"no record could be read: {first.reason}", first.where)
     return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 

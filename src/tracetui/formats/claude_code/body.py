@@ -3,27 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
 from typing import Any, Final
 
-from tracetui.formats.claude_code.agents import Part, meta_of, parts_of
-from tracetui.formats.claude_code.records import (
-    At,
-    Record,
-    blocks_of,
-    content_of,
-    is_answer,
-    is_call,
-    kind_of,
-    text_in,
-    type_of,
-)
+from tracetui.formats.agent_log import CHAT, INVOKE_AGENT, MESSAGE, META, Made, blocks_of, kind_of, type_of
+from tracetui.formats.claude_code.parts import meta_of, part_at
+from tracetui.formats.jsonl import At
 from tracetui.formats.kept import opened
 from tracetui.formats.places import changed, record_at
 from tracetui.formats.scalars import mapping, text, without
-from tracetui.model import Blob, Body, Link, Message, Operation, Reasoning, Span, Text, ToolCall
-from tracetui.model import Part as MessagePart
+from tracetui.model import Blob, Body, Link, Message, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
+
+Record = dict[str, Any]
 
 SPILLED_LIMIT: Final = 8 << 20
 """Bytes that are read of an answer that was too long to stay in the session."""
@@ -31,39 +22,38 @@ _SPILLED: Final = re.compile(r"tool-results[/\\]([A-Za-z0-9_.-]{1,160})")
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span that `read_on` made; raises `FormatError` if the file holds other records there now."""
+    """The body of a span that the reader made; raises `FormatError` if the file holds other records there now."""
     at = span.at
+    if isinstance(at, Made):
+        return _made_up(file, span, at)
     if not isinstance(at, At):
         raise changed()
-    if not at.lines:
-        return _made_up(file, span)
     if not at.part:
-        return _of_lines(file, file, span)
+        return _of_lines(file, file, span, at)
     with opened(file, at.part) as other:
-        return _of_lines(file, other, span)
+        return _of_lines(file, other, span, at)
 
 
-def _of_lines(main: File, file: File, span: Span) -> Body:
-    at: At = span.at
-    found = [record_at(file, *line, many=at.block > 0) for line in at.lines]
+def _of_lines(main: File, file: File, span: Span, at: At) -> Body:
+    found = [record_at(file, *line, many=at.block > 0) for line in at.places]
     records = [record for record, _ in found]
     raw = b"\n".join(data for _, data in found)
-    if span.operation is Operation.CHAT:
-        return _response(records, raw, span)
-    if span.operation is Operation.MESSAGE:
+    if span.operation is CHAT:
+        return _response(records, raw, at)
+    if span.operation is MESSAGE:
         return _message(records[0], raw)
     if at.block >= 0:
         block = _block(records[0], at)
-        return _call(main, file, block, at, raw) if is_call(block) else _answer_alone(records[0], block, raw)
-    if span.operation is not Operation.META:
+        return _call(main, block, records[1:], at, raw) if is_call(block) else _answer_alone(records[0], block, raw)
+    if span.operation is not META:
         return Body(attributes=records[0], raw=raw)
-    return Body(attributes=_numbered(records), raw=raw)
+    return Body(attributes={f"{n}. {kind_of(one)[:120]}": one for n, one in enumerate(records, 1)}, raw=raw)
 
 
 def _message(record: Record, raw: bytes) -> Body:
     """What was said in the user's name; answers to calls in the same record are those calls' output."""
     content, attributes = content_of(record), _envelope(record)
-    parts: list[MessagePart] = []
+    parts: list[Part] = []
     for place, block in enumerate(blocks_of(content)):
         if not is_answer(block):
             part, rest = _part(block)
@@ -77,12 +67,12 @@ def _message(record: Record, raw: bytes) -> Body:
     return Body(input=said or None, input_messages=(Message(role, tuple(parts)),), attributes=attributes, raw=raw)
 
 
-def _response(records: list[Record], raw: bytes, span: Span) -> Body:
+def _response(records: list[Record], raw: bytes, at: At) -> Body:
     """A response as one message; `output` is its text. What its lines say alike stands there once."""
     if kind_of(records[0]) != "assistant":
-        raise changed(f"byte {span.at.lines[0][0]}")
+        raise changed(f"byte {at.offset}")
     attributes: Record = {}
-    parts: list[MessagePart] = []
+    parts: list[Part] = []
     place = 0
     for line, record in enumerate(records):
         content = content_of(record)
@@ -106,12 +96,10 @@ def _response(records: list[Record], raw: bytes, span: Span) -> Body:
     return Body(output="\n".join(texts) or None, output_messages=(said,), attributes=first | attributes, raw=raw)
 
 
-def _call(main: File, file: File, block: Record, at: At, raw: bytes) -> Body:
+def _call(main: File, block: Record, answers: list[Record], at: At, raw: bytes) -> Body:
     """A call with its answers; where a name is taken, the answer's is ``result.FIELD``."""
-    attributes, output, datas = without(block, "input"), None, [raw]
-    for line in at.answers:
-        record, data = record_at(file, *line, many=at.block > 0)
-        datas.append(data)
+    attributes, output = without(block, "input"), None
+    for record, line in zip(answers, at.more, strict=True):
         same = (one for one in blocks_of(content_of(record)) if mapping(one).get("tool_use_id") == block.get("id"))
         answer = next(filter(is_answer, same), None)
         if answer is None:
@@ -124,7 +112,7 @@ def _call(main: File, file: File, block: Record, at: At, raw: bytes) -> Body:
     if spilled is not None:
         attributes["result.content"] = output
         attributes["result.file"], output = spilled
-    return Body(input=block.get("input"), output=output, attributes=attributes, raw=b"\n".join(datas))
+    return Body(input=block.get("input"), output=output, attributes=attributes, raw=raw)
 
 
 def _answer_alone(record: Record, block: Record, raw: bytes) -> Body:
@@ -149,21 +137,15 @@ def _spilled(main: File, output: Any) -> tuple[str, str] | None:
     return None
 
 
-def _made_up(file: File, span: Span) -> Body:
+def _made_up(file: File, span: Span, at: Made) -> Body:
     """A span that no record stands for: a sub-agent, an abandoned branch."""
-    at: At = span.at
-    attributes = {key: value for key, value in at.facts if value}
-    if span.operation is not Operation.INVOKE_AGENT:
+    attributes: Record = {key: value for key, value in at.facts if value}
+    if span.operation is not INVOKE_AGENT:
         return Body(attributes=attributes)
     raw = b""
     if at.part:
-        part = next((one for one in parts_of(file, at.part.partition("/")[0]) if one.path == at.part), None)
-        if part is None:  # in the folder of the session itself
-            meta, beside = at.part.removesuffix(".jsonl") + ".meta.json", file.folder().entries
-            stat = next((one.stat for one in beside if one.path.endswith(meta)), None)
-            part = Part(at.part, "", None, stat, None)
-        _, told, raw = meta_of(file, part)
-        attributes |= {"file": at.part} | told
+        _, found, raw = meta_of(file, part_at(file, at.part))
+        attributes |= {"file": at.part} | found
     links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
     return Body(attributes=attributes, links=links, raw=raw)
 
@@ -171,7 +153,7 @@ def _made_up(file: File, span: Span) -> Body:
 def _block(record: Record, at: At) -> Record:
     blocks = blocks_of(content_of(record))
     if at.block >= len(blocks) or not isinstance(blocks[at.block], dict):
-        raise changed(f"byte {at.lines[0][0]}")
+        raise changed(f"byte {at.offset}")
     found: Record = blocks[at.block]
     return found
 
@@ -185,7 +167,7 @@ def _envelope(record: Record) -> Record:
     return {key: rest if key == "message" else value for key, value in record.items()}
 
 
-def _part(block: Any) -> tuple[MessagePart | None, Any]:
+def _part(block: Any) -> tuple[Part | None, Any]:
     """A block of a message as a part of it, and what the part does not show. Of most thoughts only a seal is kept."""
     kind = type_of(block)
     if isinstance(block, str):
@@ -212,6 +194,22 @@ def _put(attributes: Record, key: str, value: Any) -> None:
     attributes[name] = value
 
 
-def _numbered(records: Iterable[Record]) -> Record:
-    """Several records under their numbers and kinds."""
-    return {f"{number}. {kind_of(record)[:120]}": record for number, record in enumerate(records, 1)}
+def content_of(record: Record) -> Any:
+    """What the message of a record holds."""
+    return mapping(record.get("message")).get("content")
+
+
+def is_call(block: Any) -> bool:
+    """Whether a block calls a tool, ours or the server's."""
+    return type_of(block).endswith("tool_use")
+
+
+def is_answer(block: Any) -> bool:
+    """Whether a block is the answer to such a call."""
+    return type_of(block).endswith("tool_result")
+
+
+def text_in(content: Any) -> str:
+    """The text of a message or of a tool's answer."""
+    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(content)]
+    return "\n".join(one for one in texts if isinstance(one, str))

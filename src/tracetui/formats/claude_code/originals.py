@@ -10,17 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from math import inf
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.formats.claude_code.facts import Facts
-from tracetui.formats.claude_code.records import Record
+from tracetui.formats.claude_code.records import SCHEMA, Envelope, Forked
 from tracetui.formats.lines import lines
-from tracetui.formats.scalars import mapping, moment, text
+from tracetui.formats.scalars import moment
 from tracetui.formats.tail import MAX_LINE, record_on
 from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File
 from tracetui.sources.versions import cacheable
+
+if TYPE_CHECKING:
+    from tracetui.formats.claude_code.session import Session
 
 _IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _OLD: Final = re.compile(r"(?:[01]\.|2\.0\b)")
@@ -59,56 +61,42 @@ class Elsewhere(msgspec.Struct, frozen=True):
 NOWHERE: Final = Elsewhere()
 
 
-class _Message(msgspec.Struct, gc=False):
-    id: str | None = None
-
-
-class _Record(msgspec.Struct, gc=False):
-    type: str | None = None
-    uuid: str | None = None
-    timestamp: str | None = None
-    message: _Message | None = None
-
-
-_decode: Final = msgspec.json.Decoder(_Record).decode
-
-
-def original_of(facts: Facts, file: File) -> tuple[str, str | None] | None:
+def original_of(session: Session, file: File) -> tuple[str, str | None] | None:
     """Id and path of the session that this one was forked from."""
-    if facts.forked_from is not None:
-        known = _IDENT.fullmatch(facts.forked_from)
-        return facts.forked_from, file.sibling(f"{facts.forked_from}.jsonl") if known else None
-    if not _may_hold_copies(facts):
+    if session.forked_from is not None:
+        known = _IDENT.fullmatch(session.forked_from)
+        return session.forked_from, file.sibling(f"{session.forked_from}.jsonl") if known else None
+    if not _may_hold_copies(session):
         return None
-    uuid = facts.uuid or ""
-    if uuid not in facts.searched:
-        facts.searched[uuid] = tuple(_holders(file, facts, _sessions(file)))
-    first = next(iter(_before(file, facts, facts.searched[uuid])), None)
+    uuid = session.uuid or ""
+    if uuid not in session.searched:
+        session.searched[uuid] = tuple(_holders(file, session, _sessions(file)))
+    first = next(iter(_before(file, session, session.searched[uuid])), None)
     return None if first is None else (first.name.removesuffix(".jsonl"), first.path)
 
 
-def elsewhere(file: File, facts: Facts, known: Elsewhere = NOWHERE) -> Elsewhere:
+def elsewhere(file: File, session: Session, known: Elsewhere = NOWHERE) -> Elsewhere:
     """What of the session in `file` other sessions tell that were there before; `known` is what was found earlier."""
-    if not _may_hold_copies(facts):
+    if not _may_hold_copies(session):
         return NOWHERE
     sessions = {(_name(entry), _much(entry)): entry for entry in _sessions(file)}
     listed = frozenset(sessions)
     names, new = {name for name, _ in listed}, [sessions[one] for one in listed - known.listed]
     again = {entry.path for entry in new}
     holders = [one for one in known.known if one.name in names and one.path not in again]
-    holders += _holders(file, facts, new)
-    before = tuple(_before(file, facts, holders))
+    holders += _holders(file, session, new)
+    before = tuple(_before(file, session, holders))
     if (listed, before) == (known.listed, known.before):
         return known
     ids = known.ids if before == known.before else frozenset(_ids(file, before))
     return Elsewhere(before, ids, tuple(holders), listed)
 
 
-def _may_hold_copies(facts: Facts) -> bool:
+def _may_hold_copies(session: Session) -> bool:
     """Whether others may hold the records with which this session begins: whether it is worth while to look."""
-    if facts.uuid is None or facts.agent is not None:
+    if session.uuid is None or session.agent is not None:
         return False
-    return facts.is_fork or _OLD.match(facts.named.get("version", "")) is not None
+    return session.is_fork or _OLD.match(session.named.get("version", "")) is not None
 
 
 def _sessions(file: File) -> list[Entry]:
@@ -124,25 +112,25 @@ def _much(entry: Entry) -> int:
     return 0 if entry.stat is None else min(entry.stat.size, HEAD_SIZE)
 
 
-def _holders(file: File, facts: Facts, among: Iterable[Entry]) -> Iterator[Holder]:
+def _holders(file: File, session: Session, among: Iterable[Entry]) -> Iterator[Holder]:
     """Those of these sessions that hold the first record of this one."""
-    uuid = facts.uuid or ""
+    uuid = session.uuid or ""
     needle = b'"' + uuid.encode("utf-8", "replace") + b'"'
     cache: dict[tuple[Any, ...], str | None] = file.memo.get(SHARED, {}).setdefault(_FIRST_RECORDS, {})
     for entry in among:
-        if not facts.is_fork and cache.get(_version(entry), uuid) != uuid:
+        if not session.is_fork and cache.get(_version(entry), uuid) != uuid:
             continue
         try:
             with file.other(_name(entry)) as other:
-                if needle in other.head if facts.is_fork else _first_of(other, entry, cache) == uuid:
+                if needle in other.head if session.is_fork else _first_of(other, entry, cache) == uuid:
                     yield _holder(other, entry.path)
         except OSError:
             continue
 
 
-def _before(file: File, facts: Facts, holders: Iterable[Holder]) -> list[Holder]:
+def _before(file: File, session: Session, holders: Iterable[Holder]) -> list[Holder]:
     """Those that were there before this session, in order."""
-    begun = inf if facts.first is None else facts.first
+    begun = inf if session.first is None else session.first
     there = [one for one in holders if one.begun <= begun]
     if any(one.begun == begun for one in there):
         there = [one for one in there if one < Holder(begun, last_time(file), file.name, "")]
@@ -153,8 +141,8 @@ def _holder(file: File, path: str) -> Holder:
     """When a session began on its own, and when it was left."""
     begun = inf
     for line in lines(file, limit=MAX_LINE, end=file.stat.size):
-        record = record_on(line.data) or {}
-        if not isinstance(record.get("forkedFrom"), dict) and (when := moment(record.get("timestamp"))) is not None:
+        record = _record_on(line.data)
+        if not isinstance(record.forked_from, Forked) and (when := moment(record.timestamp)) is not None:
             begun = when
             break
     return Holder(begun, last_time(file), file.name, path)
@@ -164,7 +152,7 @@ def last_time(file: File) -> float:
     """The last time that a record has, as far as it is at the very end of the file; else 0."""
     start = max(0, file.stat.size - HEAD_SIZE)
     for data in reversed(file.read(start, HEAD_SIZE).split(b"\n")):
-        when = moment((record_on(data) or {}).get("timestamp")) if data else None
+        when = moment(_record_on(data).timestamp) if data else None
         if when is not None:
             return when
     return 0.0
@@ -177,8 +165,7 @@ def _version(entry: Entry) -> tuple[Any, ...]:
 
 def _first_of(file: File, entry: Entry, cache: dict[tuple[Any, ...], str | None]) -> str | None:
     """The id of the first record of a conversation; goes into the `cache` if the file's stat identifies its content."""
-    records = (record_on(data) or {} for data in file.head.split(b"\n") if data)
-    found = next((uuid for record in records if (uuid := text(record.get("uuid"))) is not None), None)
+    found = next((uuid for data in file.head.split(b"\n") if data and (uuid := _record_on(data).uuid)), None)
     if entry.stat is not None and cacheable(entry.stat):
         if len(cache) >= _MOST_FIRST_RECORDS:
             cache.clear()
@@ -190,10 +177,10 @@ def _name(entry: Entry) -> str:
     return re.split(r"[/\\]", entry.path)[-1]
 
 
-def ids_of(kind: str | None, uuid: str | None, time: str | None, response: str | None) -> tuple[str | None, str | None]:
+def ids_of(record: Envelope) -> tuple[str | None, str | None]:
     """What is equal of a record and its copy, None for one without an id; and of the response that it is part of."""
-    record = None if uuid is None else f"{kind} {uuid} {time}"
-    return record, response or record
+    ident = f"{record.kind} {record.uuid} {record.timestamp}" if record.uuid else None
+    return ident, record.response or ident
 
 
 def _ids(file: File, sessions: Iterable[Holder]) -> Iterator[str]:
@@ -202,21 +189,15 @@ def _ids(file: File, sessions: Iterable[Holder]) -> Iterator[str]:
         try:
             with file.other(one.name) as other:
                 for line in lines(other, limit=MAX_LINE, end=other.stat.size):
-                    yield from (ident for ident in _ids_on(line.data) if ident is not None)
+                    yield from (ident for ident in ids_of(_record_on(line.data)) if ident is not None)
         except OSError:
             continue
 
 
-def _ids_on(data: bytes) -> Iterable[str | None]:
+def _record_on(data: bytes) -> Envelope:
+    """The record on a line; an empty one if there is none."""
     try:
-        record = _decode(data)
-    except ValueError:
-        return ids_in(record_on(data) or {})
-    response = None if record.message is None else record.message.id
-    return ids_of(record.type, record.uuid, record.timestamp, response)
-
-
-def ids_in(record: Record) -> tuple[str | None, str | None]:
-    """`ids_of` a decoded record."""
-    kind, uuid, time = (text(record.get(name)) for name in ("type", "uuid", "timestamp"))
-    return ids_of(kind, uuid, time, text(mapping(record.get("message")).get("id")))
+        found: Envelope = SCHEMA.strict(data)
+    except (ValueError, RecursionError):
+        found = SCHEMA.convert(record_on(data), {})
+    return found

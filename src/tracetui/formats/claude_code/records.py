@@ -1,78 +1,57 @@
-"""Records of Claude Code sessions: one JSON object a line, and fields whose types nobody may trust.
+"""Records of Claude Code sessions: what each kind holds, and what it means. One JSON object a line.
 
-Facts: files written by Claude Code 1.0 to 2.1. Nothing of it is documented; kinds and fields are added
-all the time.
+Facts: files written by Claude Code 1.0 to 2.1. Nothing of it is documented; kinds and fields are added all the time.
+A response is a model call, whatever the number of its lines; each of its ``tool_use`` blocks a tool call below it.
 """
 
 from __future__ import annotations
 
 import re
-from typing import Any, Final
+from functools import reduce
+from operator import or_
+from sys import intern
+from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
+from msgspec import Raw, Struct, field
 
-from tracetui.formats.fields import Fields
-from tracetui.formats.scalars import mapping, natural
-from tracetui.model import Usage
+from tracetui.formats.agent_log import (
+    CANCELLED,
+    CHAT,
+    DERIVED,
+    ERROR,
+    EXECUTE_TOOL,
+    EXIT,
+    EXPLICIT,
+    HOOK,
+    MESSAGE,
+    OK,
+    UNKNOWN,
+    UNKNOWN_KIND,
+    Call,
+    Outcome,
+)
+from tracetui.formats.calls import as_json, preview_and_task
+from tracetui.formats.jsonl import Line
+from tracetui.formats.scalars import between, text
+from tracetui.formats.schema import NULL, Field, Finite, Loose, Natural, Schema
+from tracetui.model import COPIED, MESSAGE_LIMIT, PREVIEW, Error, FirstError, Span, Usage
+from tracetui.model.status import plain_word
 
-Record = dict[str, Any]
+if TYPE_CHECKING:
+    from tracetui.formats.claude_code.session import Agent, Response
 
 SYNTHETIC: Final = "<synthetic>"
 """The model of an answer that the program made up itself."""
+ABANDONED: Final = "abandoned"
+BACKGROUND: Final = "in the background"
+_FAILED: Final = "Error: "
+"""How the result of a call begins that failed, where it is a text: else it is an object."""
+_QUIET: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
+"""Stop reasons that go without saying."""
 
-CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
-"""Kinds of records that are nodes of the conversation's tree."""
-# fmt: off
-HOUSEKEEPING: Final = frozenset(
-    {
-        "agent-color", "agent-name", "agent-setting", "ai-title", "atis-latch", "attribution-snapshot",
-        "bridge-session", "content-replacement", "context-collapse-commit", "context-collapse-snapshot",
-        "custom-title", "file-history-delta", "file-history-snapshot", "frame-link", "last-prompt", "mode",
-        "permission-mode", "pr-link", "progress", "queue-operation", "relocated", "result",
-        "speculation-accept", "started", "summary", "tag", "task-summary", "worktree-state",
-    }
-)
-# fmt: on
-"""Kinds that are no part of the conversation."""
-KINDS: Final = CONVERSATION | HOUSEKEEPING
-
-FIELDS: Final = Fields(
-    {
-        "user": (
-            "classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId isCompactSummary isMeta "
-            "isVisibleInTranscriptOnly mcpMeta message origin permissionMode promptId promptSource requestId "
-            "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn toolUseResult "
-            "turnCompanion"
-        ),
-        "assistant": (
-            "apiErrorStatus attributionAgent attributionMcpServer attributionMcpTool attributionPlugin "
-            "attributionSkill effort error errorDetails isAbortedMidStream isApiErrorMessage isMeta message requestId "
-            "supersedesUuids"
-        ),
-        "system": (
-            "apiRefusalCategory apiRefusalExplanation cause compactMetadata content direction durationMs error "
-            "fallbackModel hasOutput hookAdditionalContext hookCount hookErrors hookInfos isMeta level "
-            "logicalParentUuid maxRetries messageCount originalModel pendingBackgroundAgentCount preventedContinuation "
-            "refusedUserMessageUuid requestId retractedMessageUuids retryAttempt retryInMs scope source stopReason "
-            "subtype toolUseID trigger"
-        ),
-        "attachment": "attachment",
-        "progress": "data parentToolUseID toolUseID",
-        "file-history-snapshot": "isSnapshotUpdate messageId snapshot",
-        "queue-operation": "content operation",
-        "summary": "leafUuid summary",
-        "last-prompt": "lastPrompt leafUuid",
-        "mode": "mode",
-        "permission-mode": "permissionMode",
-        "ai-title": "aiTitle",
-        "custom-title": "customTitle",
-        "agent-name": "agentName",
-        "pr-link": "prNumber prRepository prUrl",
-    },
-    "agentId agentName cwd entrypoint forkedFrom gitBranch isSidechain logicalParentUuid parentUuid sessionId "
-    "sessionKind session_id slug teamName timestamp type userType uuid version",
-)
-"""What is known of these, by the files that were read. Of other kinds of housekeeping too little is known."""
+_WENT: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
+"""Nothing says that it failed."""
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(</system-reminder>|\Z)", re.DOTALL)
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
@@ -92,85 +71,86 @@ _TAGS: Final = (
     ("Caveat: The messages below were generated by the user while running local commands", "meta"),
     ("[Request interrupted by user", "interrupted"),
 )
-"""How texts begin that stand in the user's name, but which nobody typed as a prompt."""
+"""How texts begin that stand in the user's name, but which no user typed as a prompt."""
 
 
-class At(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is: the lines (offset, size) that it comes from, the block that is a call, the lines of its answers.
-
-    `part` is the path of another file of the run, relative to the folder of the main one.
-    """
-
-    lines: tuple[tuple[int, int], ...] = ()
-    block: int = -1
-    answers: tuple[tuple[int, int], ...] = ()
-    part: str = ""
-    facts: tuple[tuple[str, Any], ...] = ()
-    """What is known of a span that no record stands for."""
-
-    @property
-    def size(self) -> int:
-        """Bytes of its lines."""
-        return sum(size for _, size in (*self.lines, *self.answers))
+# ---- parts of records
 
 
-def kind_of(record: Record) -> str:
-    """The record's kind as it says itself, ``?`` where it says none."""
-    kind = record.get("type")
-    return kind if isinstance(kind, str) and kind else "?"
+class Tokens(Struct, gc=False):
+    """Usage of a response. Claude Code counts cached input apart; `usage` has it as part of the input."""
+
+    input_tokens: Natural | None = None
+    cache_creation_input_tokens: Natural | None = None
+    cache_read_input_tokens: Natural | None = None
+    output_tokens: Natural | None = None
+
+    def usage(self) -> Usage | None:
+        """The tokens, None if there are none."""
+        plain, written, read = self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens
+        if plain is not None or written is not None or read is not None:
+            plain = (plain or 0) + (written or 0) + (read or 0)
+        elif self.output_tokens is None:
+            return None
+        return Usage(plain, self.output_tokens, None, read, written)
 
 
-def content_of(record: Record) -> Any:
-    """What the message of a record holds."""
-    return mapping(record.get("message")).get("content")
+class Block(Struct, gc=False):
+    """A part of a message. Calls and answers are ours (``tool_use``) or the server's (``server_tool_use``)."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = NULL
+    tool_use_id: str | None = None
+    content: Raw = NULL
+    is_error: bool | None = None
 
 
-def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message: a text is one block."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
+Content = str | list[Block] | None
+_content: Final[Field[Content]] = Field(Content)
 
 
-def type_of(block: Any) -> str:
-    """The type of a block, empty where it has none."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""
+class Message(Struct, gc=False):
+    model: str | None = None
+    id: str | None = None
+    content: Content = None
+    stop_reason: str | None = None
+    usage: Tokens | Loose = None
 
 
-def is_call(block: Any) -> bool:
-    """Whether a block calls a tool, ours or the server's."""
-    return type_of(block).endswith("tool_use")
+class Result(Struct, gc=False, rename="camel"):
+    """What a tool says besides its answer; times are in milliseconds."""
+
+    interrupted: bool | None = None
+    total_duration_ms: Finite | None = None
+    duration_ms: Finite | None = None
+    is_async: bool | None = None
+    agent_id: str | None = None
+    run_id: str | None = None
 
 
-def is_answer(block: Any) -> bool:
-    """Whether a block is the answer to such a call."""
-    return type_of(block).endswith("tool_result")
+class Forked(Struct, gc=False, rename="camel"):
+    """The record that this one is a copy of."""
+
+    session_id: str | None = None
 
 
-def text_in(content: Any) -> str:
+def text_in(content: Content) -> str:
     """The text of a message or of a tool's answer."""
-    if isinstance(content, str):
-        return content
-    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(content)]
-    return "\n".join(one for one in texts if isinstance(one, str))
+    if isinstance(content, str) or not content:
+        return content if isinstance(content, str) else ""
+    if len(content) == 1:
+        return content[0].text or ""
+    return "\n".join([one.text for one in content if one.text is not None])
 
 
-def spoken(content: Any) -> str:
+def spoken(content: Content) -> str:
     """The text of a message without what the program put in: its reminders."""
     said = text_in(content)
     return _REMINDER.sub("", said).strip() if "<system-reminder>" in said else said.strip()
-
-
-def role_of(record: Record, said: str, content: Any) -> str:
-    """What a record of the user is: ``user`` only where somebody wrote a prompt."""
-    if record.get("isCompactSummary") is True:
-        return "compact summary"
-    if record.get("isMeta") is True:
-        return "meta"
-    if not said:
-        return "system reminder" if "<system-reminder>" in text_in(content) else "user"
-    return next((role for begin, role in _TAGS if said.startswith(begin)), "user")
 
 
 def command_in(said: str) -> str:
@@ -182,20 +162,463 @@ def command_in(said: str) -> str:
     return f"{name[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
 
 
-def usage_of(value: Any) -> Usage | None:
-    """Token counts of a response. Claude Code counts cached input apart; here it is part of the input."""
-    if not isinstance(value, dict):
+# ---- records, by their type
+
+
+class Envelope(Struct, gc=False, rename="camel"):
+    """What every record may have. `parent_uuid` is the record of the conversation that it follows."""
+
+    parent_uuid: str | None = None
+    is_sidechain: bool | None = None
+    user_type: str | None = None
+    cwd: str | None = None
+    session_id: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    agent_id: str | None = None
+    slug: str | None = None
+    uuid: str | None = None
+    timestamp: str | None = None
+    entrypoint: str | None = None
+    logical_parent_uuid: str | None = None
+    forked_from: Forked | Loose = None
+
+    @property
+    def kind(self) -> str:
+        """The kind as the record says it, ``?`` where it says none."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def response(self) -> str | None:
+        """The id of the message that it is part of."""
         return None
-    plain, written, read = (
-        natural(value.get(name)) for name in ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        """What the record means; `when` in seconds since the epoch."""
+        raise NotImplementedError
+
+    def note(self, agent: Agent, when: float | None, line: Line) -> None:
+        """Take it as a note of the program: it is no part of what was said and done, or stands here twice."""
+        inner = self.inner()
+        label = f"{self.kind} {inner}" if inner else self.kind
+        agent.note(f"{agent.prefix}l{line.number}", label[:PREVIEW], when, line)
+
+    def inner(self) -> str | None:
+        """The kind of what it is about."""
+        return None
+
+
+class Record(Envelope, tag_field="type"):
+    """A record of a kind that is known; those of which enough is known say which other fields they may have."""
+
+    known: ClassVar[str | None] = None
+
+
+_ANY: Final = "agentName sessionKind session_id teamName"
+"""Further fields of any record."""
+
+
+class Spoken(Record):
+    """A record with a message."""
+
+    message: Message | None = None
+
+    @property
+    def response(self) -> str | None:
+        return None if self.message is None else self.message.id
+
+
+class User(Spoken, tag="user"):
+    """A prompt, what the program says in the user's name, or answers to calls."""
+
+    known: ClassVar = (
+        f"{_ANY} classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId "
+        "isVisibleInTranscriptOnly mcpMeta origin permissionMode promptId promptSource requestId "
+        "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn turnCompanion"
     )
-    known = [count for count in (plain, written, read) if count is not None]
-    return (
-        Usage(
-            input_tokens=sum(known) if known else None,
-            output_tokens=natural(value.get("output_tokens")),
-            cache_read_tokens=read,
-            cache_creation_tokens=written,
-        )
-        or None
+    tool_use_result: Result | Loose = None
+    is_meta: bool | None = None
+    is_compact_summary: bool | None = None
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        content = None if self.message is None else self.message.content
+        answers = 0
+        if isinstance(content, list):
+            for number, block in enumerate(content):
+                if block.type == "tool_result" or block.type.endswith("tool_result"):
+                    answers += 1
+                    take_answer(agent, block, number, self.tool_use_result, when, line)
+            if answers and answers == len(content):
+                return
+        said = spoken(content)
+        role = self._role(said, content)
+        if role == "user":
+            if not answers:
+                agent.goes_back()
+            agent.settle()
+        if not answers:
+            agent.heard(role, said)
+        shown = command_in(said) if role == "command" else said or text_in(content)
+        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=shown[:PREVIEW], **_WENT))
+
+    def note(self, agent: Agent, when: float | None, line: Line) -> None:
+        content = None if self.message is None else self.message.content
+        if not isinstance(content, list) or not any(block.type.endswith("tool_result") for block in content):
+            said = spoken(content)
+            agent.heard(self._role(said, content), said)  # of two records with one id, the second may be another one
+        super().note(agent, when, line)
+
+    def _role(self, said: str, content: Content) -> str:
+        """What it is: ``user`` only where the user wrote a prompt."""
+        if self.is_compact_summary:
+            return "compact summary"
+        if self.is_meta:
+            return "meta"
+        if not said:
+            return "system reminder" if "<system-reminder>" in text_in(content) else "user"
+        return next((role for begin, role in _TAGS if said.startswith(begin)), "user")
+
+
+class Assistant(Spoken, tag="assistant"):
+    """A line of a response; its lines are known by the id of their message. Each has one of its blocks, mostly."""
+
+    known: ClassVar = (
+        f"{_ANY} apiErrorStatus attributionMcpServer attributionMcpTool attributionPlugin attributionSkill effort "
+        "errorDetails isAbortedMidStream isMeta requestId supersedesUuids"
     )
+    is_api_error_message: bool | None = None
+    error: Any = None
+    attribution_agent: str | None = None
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        message = self.message or Message()
+        model, failed = message.model or None, self.is_api_error_message is True
+        response = agent.response(message.id or None, when, line)
+        if response is None:
+            name = ("API" if failed else (model or "").strip("<>")) or "assistant"
+            shown = None if model is None or model == SYNTHETIC else intern(model)
+            response = agent.begin_response(message.id or None, self.uuid, intern(name), shown, when, line)
+        if agent.model is None and model != SYNTHETIC:
+            agent.model = model
+        usage = message.usage.usage() if isinstance(message.usage, Tokens) else None
+        if usage is not None:
+            response.usage = usage
+        if agent.copied == COPIED:
+            response.usage = None
+        agent.failure, agent.stood = None, True
+        if failed:
+            self._failure(agent, message, response)
+        else:
+            response.stops(message.stop_reason)
+        response.note = agent.copied or (ABANDONED if response.parent_id != agent.root else _noted(response.word))
+        content = message.content
+        if isinstance(content, str):
+            response.says(content, is_text=True)
+            agent.last_assistant = spoken(content) or agent.last_assistant
+            return
+        has_text = False
+        for number, block in enumerate(content or ()):
+            kind = block.type
+            if kind == "tool_use" or kind.endswith("tool_use"):
+                _take_call(agent, response, block, number, when, line)
+            elif kind == "thinking":
+                response.says(block.thinking, is_text=False)
+            elif kind == "text":
+                response.says(block.text, is_text=True)
+                has_text = True
+            elif kind.endswith("tool_result"):
+                take_answer(agent, block, number, None, when, line)
+        if has_text:
+            agent.last_assistant = spoken(content) or agent.last_assistant
+
+    def _failure(self, agent: Agent, message: Message, response: Response) -> None:
+        """A call of the API that failed for good: its record is a message that says so."""
+        kind, said = text(self.error), text_in(message.content)
+        response.word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
+        response.error = Error(said[:MESSAGE_LIMIT] or kind or "API error", kind)
+        told = spoken(message.content)[:MESSAGE_LIMIT] or kind or "API error"
+        agent.failure = FirstError(told, kind, message.id or self.uuid or None, "API", CHAT)
+
+
+class Compaction(Struct, gc=False, rename="camel"):
+    """The conversation so far was replaced by a summary of it."""
+
+    trigger: str | None = None
+    pre_tokens: Natural | None = None
+    post_tokens: Natural | None = None
+    duration_ms: Finite | None = None
+
+
+class System(Record, tag="system"):
+    """What happened in the program; its subtype says what."""
+
+    known: ClassVar = (
+        f"{_ANY} apiRefusalCategory apiRefusalExplanation cause direction fallbackModel hasOutput "
+        "hookAdditionalContext hookCount hookInfos isMeta level messageCount originalModel "
+        "pendingBackgroundAgentCount preventedContinuation refusedUserMessageUuid requestId retractedMessageUuids "
+        "retryInMs scope source stopReason toolUseID trigger"
+    )
+    subtype: str | None = None
+    content: Content = None
+    compact_metadata: Compaction | Loose = None
+    error: Any = None
+    retry_attempt: Natural | None = None
+    max_retries: Natural | None = None
+    hook_errors: Any = None
+    duration_ms: Finite | None = None
+
+    def inner(self) -> str | None:
+        return self.subtype
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        if self.subtype == "compact_boundary":
+            agent.add(self._compaction(agent, when, line))
+        elif self.subtype == "api_error":
+            agent.add(self._failure(agent, when, line))
+        elif self.subtype == "stop_hook_summary":
+            ran = Hook(type="system", hook_errors=self.hook_errors, duration_ms=self.duration_ms)
+            agent.add(ran.span(agent, self.uuid, self.subtype, when, line))
+        else:
+            self.note(agent, when, line)
+
+    def _compaction(self, agent: Agent, when: float | None, line: Line) -> Span:
+        done = self.compact_metadata if isinstance(self.compact_metadata, Compaction) else Compaction()
+        before, after = done.pre_tokens, done.post_tokens
+        shown = "" if before is None else f"{before} tokens" if after is None else f"{before} → {after} tokens"
+        facts = {"duration_ms": _length(done.duration_ms), "note": (done.trigger or "")[:PREVIEW], **_WENT}
+        return agent.row(self.uuid, "compaction", when, line, preview=shown, **facts)
+
+    def _failure(self, agent: Agent, when: float | None, line: Line) -> Span:
+        """A call of the API that failed and was mostly made again."""
+        attempt, most, cause = self.retry_attempt, self.max_retries, self.error
+        details = cause if isinstance(cause, dict) else {}
+        said = text(cause) or text(details.get("message")) or (as_json(cause) if cause else "")
+        error = Error((said or text_in(self.content))[:MESSAGE_LIMIT] or "API error", text(details.get("type")))
+        note = "" if attempt is None else f"attempt {attempt}" if most is None else f"attempt {attempt} of {most}"
+        facts: dict[str, Any] = {"status": ERROR, "status_source": EXPLICIT, "error": error, "note": note}
+        return agent.row(self.uuid, "API error", when, line, **facts)
+
+
+class Hook(Struct, gc=False, rename="camel"):
+    """What an attachment says of a hook that ran."""
+
+    type: str = ""
+    hook_name: str | None = None
+    hook_event: str | None = None
+    command: str | None = None
+    exit_code: Natural | None = None
+    duration_ms: Finite | None = None
+    stderr: str | None = None
+    blocking_error: Any = None
+    hook_errors: Any = None
+    call: str | None = field(default=None, name="toolUseID")
+
+    def outcome(self) -> Outcome:
+        """Its type or its errors say so, else its exit code."""
+        errors = self.hook_errors if isinstance(self.hook_errors, list) else None
+        if errors or (self.type.startswith("hook_") and "error" in self.type):
+            blocking = self.blocking_error if isinstance(self.blocking_error, str) else ""
+            said = self.stderr or blocking or (as_json(errors) if errors else "")
+            return ERROR, EXPLICIT, Error(said[:MESSAGE_LIMIT] or self.type, self.type)
+        code = self.exit_code
+        if code:
+            return ERROR, EXIT, Error((self.stderr or f"exit {code}")[:MESSAGE_LIMIT], f"exit {code}")
+        return OK, DERIVED if code is None else EXIT, None
+
+    def span(self, agent: Agent, uuid: str | None, name: str, when: float | None, line: Line, **below: Any) -> Span:
+        """The hook, which is called `name` where it does not say for which event it ran."""
+        status, source, error = self.outcome()
+        facts = {"operation": HOOK, "status": status, "status_source": source, "error": error, **below}
+        facts |= {"duration_ms": _length(self.duration_ms), "preview": (self.hook_name or self.command or "")[:PREVIEW]}
+        return agent.row(uuid, self.hook_event or name, when, line, **facts)
+
+
+class Attachment(Record, tag="attachment"):
+    """What the program attaches to the conversation; hooks that ran are among it."""
+
+    known: ClassVar = _ANY
+    attachment: Hook | Loose = None
+
+    def inner(self) -> str | None:
+        return self.attachment.type if isinstance(self.attachment, Hook) else None
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        hook = self.attachment
+        if not isinstance(hook, Hook) or not hook.type.startswith("hook_"):
+            self.note(agent, when, line)
+            return
+        call = agent.calls.get(hook.call or "")
+        below = agent.below_top() if call is None else {"parent_id": call.id, "step": call.step}
+        agent.aside(hook.span(agent, self.uuid, "hook", when, line, **below))
+
+
+class Note(Record):
+    """A kind that is no part of the conversation."""
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        self.note(agent, when, line)
+
+
+class Data(Struct, gc=False):
+    type: str | None = None
+
+
+class Progress(Note, tag="progress"):
+    known: ClassVar = f"{_ANY} parentToolUseID toolUseID"
+    data: Data | Loose = None
+
+    def inner(self) -> str | None:
+        return self.data.type if isinstance(self.data, Data) else None
+
+
+class Title(Note):
+    """A record that says one thing about the session: the last one holds."""
+
+    name: ClassVar[str]
+    """The field that says it."""
+    said: str | None = None
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        if self.said is not None:
+            agent.latest[self.name] = self.said
+        self.note(agent, when, line)
+
+
+class Other(Envelope):
+    """A record of a kind that is not known: kept whole."""
+
+    type: str | Loose = None
+
+    @property
+    def kind(self) -> str:
+        return self.type if isinstance(self.type, str) and self.type else "?"
+
+    def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        facts = agent.below_top()
+        agent.aside(agent.row(None, self.kind[:PREVIEW], when, line, operation=UNKNOWN_KIND, **facts))
+
+    note = take
+
+
+_TITLES: Final = {
+    "ai-title": ("aiTitle", ""),
+    "custom-title": ("customTitle", ""),
+    "agent-name": ("agentName", ""),
+    "agent-setting": ("agentSetting", None),
+    "summary": ("summary", "leafUuid"),
+    "tag": ("tag", None),
+    "mode": ("mode", ""),
+    "permission-mode": ("permissionMode", ""),
+    "last-prompt": ("lastPrompt", "leafUuid"),
+}
+"""The field that says it, and further known fields of that kind (None: too little is known of it)."""
+_NOTES: Final = {
+    "file-history-snapshot": "isSnapshotUpdate messageId snapshot",
+    "queue-operation": "content operation",
+    "pr-link": "prNumber prRepository prUrl",
+} | dict.fromkeys(
+    (
+        "agent-color", "atis-latch", "attribution-snapshot", "bridge-session", "content-replacement",
+        "context-collapse-commit", "context-collapse-snapshot", "file-history-delta", "frame-link", "relocated",
+        "result", "speculation-accept", "started", "task-summary", "worktree-state",
+    )
+)  # fmt: skip
+"""Other kinds, with their known fields."""
+CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
+"""Kinds of records that are nodes of the conversation's tree."""
+HOUSEKEEPING: Final = frozenset({"progress", *_TITLES, *_NOTES})
+"""Kinds that are no part of the conversation."""
+
+
+def _note(kind: str, known: str | None) -> Any:
+    space = {"known": None if known is None else f"{_ANY} {known}"}
+    return msgspec.defstruct("Note", [], bases=(Note,), namespace=space, tag=kind, gc=False)
+
+
+def _title(kind: str, name: str, known: str | None) -> Any:
+    space = {"known": None if known is None else f"{_ANY} {known}", "name": name}
+    said = ("said", str | None, field(default=None, name=name))
+    return msgspec.defstruct("Title", [said], bases=(Title,), namespace=space, tag=kind, gc=False)
+
+
+_KINDS: Final[list[Any]] = [
+    User,
+    Assistant,
+    System,
+    Attachment,
+    Progress,
+    *(_title(kind, name, known) for kind, (name, known) in _TITLES.items()),
+    *(_note(kind, known) for kind, known in _NOTES.items()),
+]
+SCHEMA: Final = Schema[Any](reduce(or_, _KINDS), Other)
+
+
+# ---- calls and answers
+
+
+def _take_call(agent: Agent, response: Response, block: Block, number: int, when: float | None, line: Line) -> None:
+    key, name = block.id or None, block.name or "tool"
+    preview, task = preview_and_task(block.input)
+    ident = f"{agent.prefix}l{line.number}.{number}"
+    if key is None:
+        agent.problem(line, f"a call of {(block.name or 'a tool')[:PREVIEW]} has no id")
+    elif key not in agent.calls:
+        ident = agent.prefix + key
+    at = agent.at(line, number)
+    call = Call(ident, intern(name), response.id, response.step, when, preview, at, agent.copied)
+    if key is None:
+        call.status, call.source = UNKNOWN, None
+    else:
+        response.calls = (*response.calls, call)
+        if task:
+            agent.tasks[task] = key
+    agent.call(key, call)
+
+
+def take_answer(
+    agent: Agent, block: Block, number: int, result: Result | Loose, when: float | None, line: Line
+) -> None:
+    """Take the answer to a call; `result` is what the tool says besides."""
+    key = block.tool_use_id or None
+    call = None if key is None else agent.calls.get(key)
+    status, source, error = OK, EXPLICIT if block.is_error is False else DERIVED, None
+    word, told = None, result if isinstance(result, Result) else None
+    if block.is_error:
+        error = Error(text_in(_content.value(block.content))[:MESSAGE_LIMIT] or "failed")
+        status, source = ERROR, EXPLICIT
+    elif block.is_error is None and isinstance(result, str) and result.startswith(_FAILED):
+        status, error = ERROR, Error((text_in(_content.value(block.content)) or result)[:MESSAGE_LIMIT])
+    elif told is not None and told.interrupted:
+        status, source, word = CANCELLED, EXPLICIT, "interrupted"
+    if call is None:
+        shown = "without an id" if key is None else repr(key[:PREVIEW])
+        agent.problem(line, f"an answer, but there is no call {shown}")
+        shown = text_in(_content.value(block.content))[:PREVIEW]
+        facts = {"status": status, "status_word": word, "status_source": source, "error": error, "preview": shown}
+        kind = block.type or "tool_result"
+        agent.add(agent.row(None, kind, when, line, number, operation=EXECUTE_TOOL, **facts))
+    else:
+        agent.notes = None
+        call.status, call.source, call.error, call.status_word = status, source, error, word
+        length = between(call.started_at, when)
+        if told is not None:
+            stated = told.duration_ms if told.total_duration_ms is None else told.total_duration_ms
+            length = length if stated is None else _length(stated)
+            if told.is_async and not call.note:
+                call.note = BACKGROUND
+        call.duration_ms = length
+        call.answered(line.place)
+        agent.emit(call)
+    if told is not None and (told.agent_id or told.run_id):
+        agent.started(told, key or "")
+
+
+def _noted(reason: str | None) -> str:
+    """What notes say about a stop reason."""
+    if reason is None or reason in _QUIET or plain_word(reason) in _QUIET:
+        return ""
+    return reason[:PREVIEW]
+
+
+def _length(milliseconds: float | None) -> float | None:
+    return None if milliseconds is None or milliseconds < 0 else float(milliseconds)

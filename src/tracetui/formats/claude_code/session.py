@@ -1,148 +1,566 @@
 """One file of a Claude Code session while its records come in: its conversation, and those of sub-agents within it.
 
-Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others.
+Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
+name the one before them, and a rewind is a prompt that names an earlier one. No record says how a session ended: it can
+always be continued. But where the last call of the model failed for good, as the record of it says, so did the session.
 """
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from tracetui.formats.claude_code.agents import agent_span
-from tracetui.formats.claude_code.conversation import Conversation, Copy
-from tracetui.formats.claude_code.facts import Facts
-from tracetui.formats.claude_code.originals import ids_in
-from tracetui.formats.claude_code.records import Record, content_of, kind_of, spoken
-from tracetui.formats.claude_code.spans import BACKGROUND
-from tracetui.formats.layers import Layers
-from tracetui.formats.lines import Line
-from tracetui.formats.scalars import text
-from tracetui.formats.tail import object_of
-from tracetui.model import Problem, Span, Status
+from tracetui.formats.agent_log import (
+    CHAT,
+    DERIVED,
+    ERROR,
+    EXPLICIT,
+    INVOKE_AGENT,
+    OK,
+    RUNNING,
+    UNKNOWN,
+    Call,
+    Conversation,
+    Made,
+    Row,
+)
+from tracetui.formats.claude_code.originals import ids_of, original_of
+from tracetui.formats.claude_code.records import (
+    ABANDONED,
+    BACKGROUND,
+    Assistant,
+    Envelope,
+    Forked,
+    Result,
+    User,
+    command_in,
+    spoken,
+)
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.jsonl import At, Line
+from tracetui.formats.labels import folder_of
+from tracetui.formats.scalars import between, moment, version
+from tracetui.model import (
+    COPIED,
+    COUNTED_COPY,
+    MESSAGE_LIMIT,
+    PREVIEW,
+    Error,
+    FirstError,
+    Header,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Usage,
+)
+from tracetui.model.status import status_of
+from tracetui.sources.base import File
+
+AGENT: Final = "claude"
+ROOT: Final = "\0root"
+"""What prompts follow that name no record: the first one, and what took its place. No record is called so."""
+EARLIER: Final = 1.0
+"""Seconds by which the conversation must be older than the file, if it was copied from another."""
+_HEAD: Final = 6
+"""Characters of the id of a sub-agent that tell it from the others of a session."""
+_FEW: Final = 100
+"""Records among which the list stage looks for the first prompt and response."""
+_NAMED: Final = {
+    "session_id": "sessionId",
+    "cwd": "cwd",
+    "git_branch": "gitBranch",
+    "version": "version",
+    "entrypoint": "entrypoint",
+    "user_type": "userType",
+    "slug": "slug",
+}
+"""Fields of records that say something about the session: the first one holds."""
+_STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
-class Session:
-    """What is known of one file so far; see `tracetui.formats.tail.Session`."""
+class Response(Struct, gc=False):
+    """A response of the model: all of its lines that were read."""
 
-    ended = False
+    id: str
+    name: str
+    parent_id: str | None
+    started_at: float | None
+    model: str | None
+    at: At
+    step: int | None = None
+    status: Status = OK
+    word: str | None = None
+    """The last stop reason."""
+    source: StatusSource = DERIVED
+    error: Error | None = None
+    usage: Usage | None = None
+    duration_ms: float | None = None
+    preview: str = ""
+    has_text: bool = False
+    """The preview is a text, not a thought."""
+    note: str = ""
+    calls: tuple[Call, ...] = ()
+
+    def span(self) -> Span:
+        """The response as it is now."""
+        return Span(
+            id=self.id,
+            name=self.name,
+            operation=CHAT,
+            parent_id=self.parent_id,
+            step=self.step,
+            is_step=self.step is not None,
+            status=self.status,
+            status_word=self.word,
+            status_source=self.source,
+            started_at=self.started_at,
+            duration_ms=self.duration_ms,
+            usage=self.usage,
+            error=self.error,
+            model=self.model,
+            preview=self.preview,
+            note=self.note,
+            at=self.at,
+        )
+
+    def stops(self, reason: str | None) -> None:
+        """A line says this of how it ended: the last stop reason holds."""
+        if reason:
+            self.word, self.source, self.error = reason, EXPLICIT, None
+            self.status = _STATUSES.get(reason) or status_of(reason)
+            if self.status is ERROR:
+                self.error = Error(f"stopped: {reason}"[:MESSAGE_LIMIT], reason)
+        elif self.word is None:
+            self.status, self.source, self.error = OK, DERIVED, None
+
+    def says(self, said: str | None, *, is_text: bool) -> None:
+        """It says this, or thinks it."""
+        if said and (not self.preview or (is_text and not self.has_text)):
+            self.preview, self.has_text = said[:PREVIEW], is_text
+
+
+class Node(Struct, gc=False):
+    """A record in the tree of a conversation."""
+
+    place: int
+    parent: str | None
+    top: str | None
+    """The latest row of the conversation when it was written."""
+    asks: bool
+    """It is a prompt."""
+    before: Node | None = None
+    """The record that named the same parent before this one."""
+    latest: Node | None = None
+    """The last record that names this one."""
+
+
+class Agent(Conversation):
+    """The conversation of one agent. `prefix` makes ids of spans unique."""
+
+    def __init__(self, file: File, *, root: str | None = None, part: str = "", prefix: str = "") -> None:
+        super().__init__(file, root=root, part=part)
+        self.prefix = prefix
+        self.rows: dict[str, Span | Response] = {}
+        """Rows of the conversation by id."""
+        self.tasks: dict[str, str] = {}
+        """The call that gave a sub-agent its task, by the task."""
+        self.starters: dict[str, str] = {}
+        """The call that an agent or a workflow of that id was started by, as its answer says."""
+        self.agents: set[str] = set()
+        """The agents among these."""
+        self.copied = ""
+        """What notes say of the rows of this record, if it was copied from another session."""
+        self.model: str | None = None
+        self.prompt: str | None = None
+        """The beginning of the first prompt of the user."""
+        self.command: str | None = None
+        """The first slash command, for a session without a prompt."""
+        self.last_user: str | None = None
+        self.last_assistant: str | None = None
+        self.failure: FirstError | None = None
+        """The failed call of the API that was the last thing that happened."""
+        self.stood = True
+        """Something says whether there is one."""
+        self.latest: dict[str, str] = {}
+        """What records of their own say about the session."""
+        self._nodes: dict[str, Node] = {}
+        self._last: Node | None = None
+        self._uuid: str | None = None
+        self._parent: str | None = None
+        self._asks = False
+
+    def follow(self, record: Envelope, when: float | None, line: Line) -> None:
+        """Take one record of this conversation."""
+        uuid = record.uuid
+        if uuid and uuid in self._nodes:  # written twice around a crash
+            record.note(self, when, line)
+            return
+        self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
+        self._asks = False
+        record.take(self, when, line)
+        if uuid:
+            self._append(uuid)
+
+    # ---- what records say
+
+    def heard(self, role: str, said: str) -> None:
+        """A message in the user's name."""
+        if role == "user":
+            self.failure, self.stood = None, True
+            if said:
+                self.last_user = said
+                if self.prompt is None:
+                    self.prompt = said[:PREVIEW]
+        elif role == "command" and self.command is None:
+            self.command = command_in(said)[:PREVIEW]
+
+    def response(self, key: str | None, when: float | None, line: Line) -> Response | None:
+        """The response that another line of the same message began; None if this is the first one."""
+        found = None if key is None else self.rows.get(self.prefix + key)
+        if not isinstance(found, Response):
+            return None
+        at = found.at
+        found.at = At(at.offset, at.length, at.block, (*at.more, line.place), at.part)
+        found.duration_ms = between(found.started_at, when) or found.duration_ms
+        self._carry(found)
+        return found
+
+    def begin_response(
+        self, key: str | None, uuid: str | None, name: str, model: str | None, when: float | None, line: Line
+    ) -> Response:
+        """A new response; `key` is the id of its message."""
+        self.settle()
+        ident = self.ident(uuid, line) if key is None or self.prefix + key in self.rows else self.prefix + key
+        known = self.rows.get(ident)
+        response = Response(ident, name, self.root if known is None else known.parent_id, when, model, self.at(line))
+        if self.root is None:
+            self.steps += 1
+            response.step = self.steps
+        self.rows[ident] = response
+        self._carry(response)
+        return response
+
+    def _carry(self, row: Row) -> None:
+        self.top, self.notes = row, None
+        self.emit(row)
+
+    def started(self, result: Result, key: str) -> None:
+        """The answer to the call `key` says which agent or workflow it has started."""
+        for ident in (result.agent_id, result.run_id):
+            if ident:
+                self.starters[ident] = key
+        if result.agent_id:
+            self.agents.add(result.agent_id)
+
+    # ---- rows
+
+    def ident(self, uuid: str | None, line: Line) -> str:
+        """The id of a record's span."""
+        return self.prefix + (uuid or f"l{line.number}")
+
+    def row(self, uuid: str | None, name: str, when: float | None, line: Line, block: int = -1, **facts: Any) -> Span:
+        """The span of a record, or of a block of it; `facts` are further fields."""
+        ident, parent = self.ident(uuid, line), facts.pop("parent_id", self.root)
+        ident = ident if block < 0 else f"{ident}.{block}"
+        return Span(id=ident, name=name, parent_id=parent, started_at=when, at=self.at(line, block), **facts)
+
+    def add(self, span: Span) -> None:
+        """Give out a row of the conversation."""
+        known = self.rows.get(span.id)
+        if known is not None:
+            span = replace(span, parent_id=known.parent_id)
+        if self.copied:
+            span = replace(span, note=" · ".join(filter(None, (self.copied, span.note))))
+        self.rows[span.id] = span
+        self.put(span)
+
+    def aside(self, span: Span) -> None:
+        """Give out a row below another one."""
+        self.notes = None
+        self.emit(span)
+
+    # ---- the tree
+
+    def _append(self, uuid: str) -> None:
+        """Put the record into the tree."""
+        nodes, parent, top = self._nodes, self._parent, self.top
+        node = Node(len(nodes), parent, None if top is None else top.id, self._asks)
+        if parent is not None:
+            if parent == ROOT and ROOT not in nodes:
+                nodes[ROOT] = Node(-1, None, None, asks=False)
+            above = nodes.get(parent)
+            if above is not None:
+                node.before, above.latest = above.latest, node
+        nodes[uuid] = self._last = node
+
+    def goes_back(self) -> None:
+        """A prompt that takes the place of an earlier one: what had followed that one is a branch of its own now."""
+        self._asks = True
+        if self._parent is None and self.root is None:
+            self._parent = ROOT
+        uuid, parent = self._uuid, self._parent
+        found = self._left(parent) if uuid and parent is not None else []
+        if not found:
+            return
+        ident = f"{self.prefix}branch:{uuid}"
+        for row in found:
+            self._abandon(row, ident)
+        spans = [row if isinstance(row, Span) else row.span() for row in found]
+        responses = sum(span.operation is CHAT for span in spans)
+        self.emit(
+            Span(
+                id=ident,
+                name="abandoned branch",
+                parent_id=self.root,
+                preview=next((span.preview for span in spans if span.name == "user"), ""),
+                note=f"{responses} responses" if responses != 1 else "1 response",
+                at=Made((("went_back_to", None if parent == ROOT else parent), ("went_on_with", uuid)), self.part),
+            )
+        )
+        self.notes = None
+
+    def _abandon(self, row: Span | Response, branch: str) -> None:
+        if isinstance(row, Span):
+            row = self.rows[row.id] = replace(row, parent_id=branch, note=ABANDONED)
+        else:
+            self.steps -= row.step is not None
+            row.parent_id, row.step, row.note = branch, None, ABANDONED
+            for call in row.calls:
+                call.step = None
+                self.emit(call)
+        self.emit(row)
+
+    def _left(self, uuid: str) -> list[Span | Response]:
+        """The rows of what followed record `uuid`, if the conversation goes on from there, and not at its end.
+
+        Nothing unless a prompt was among it: only what the user asked can be taken back. Lines of parallel calls name
+        each other in a way that looks alike. What was left follows nothing any more: it is found once. A prompt took
+        the place of the first one only where something had followed that: some files leave out what follows what.
+        """
+        start = self._nodes.get(uuid)
+        if start is None or start is self._last:
+            return []
+        nodes, todo = [], [start]
+        while todo:
+            follower = todo.pop().latest
+            while follower is not None:
+                nodes.append(follower)
+                todo.append(follower)
+                follower = follower.before
+        if not any(node.asks for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
+            return []
+        start.latest = None
+        tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.place))
+        rows = [self.rows[top] for top in tops if top is not None and top != start.top and top in self.rows]
+        return [row for row in rows if row.parent_id == self.root]
+
+
+class Session(Agent):
+    """What is known of one file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(
-        self, path: str, *, part: str = "", agent: str | None = None, elsewhere: frozenset[str] = frozenset()
+        self, file: File, *, agent: str | None = None, part: str = "", elsewhere: frozenset[str] = frozenset()
     ) -> None:
-        """`agent` is the id of the sub-agent whose file this is, read as a part of a run.
+        """`agent` is the id of the sub-agent whose file this is, read as `part` of a run.
 
         `elsewhere` are the records and responses that sessions before this one hold (`originals.Elsewhere`).
         """
-        self.path, self.part, self.agent, self.elsewhere = path, part, agent, elsewhere
-        within = {} if agent is None else {"prefix": f"{agent}/", "root": f"agent:{agent}"}
-        self.main = Conversation(path, part=part, **within)
-        self.within: dict[str, Conversation] = {}
-        """Conversations of sub-agents in this file, by agent."""
-        self.agents: dict[str, Span] = {}
-        """Their spans, before anything was linked."""
-        self.linked: dict[str, Span] = {}
-        """The same below what started them, as they were handed out last."""
-        self.whose: Layers[str] = Layers()
-        """Which sub-agent a record belongs to."""
-        self.facts = Facts()
-        self.ours: set[str] = set()
-        """Those of these conversations that no other session has."""
-        self.problems: list[Problem] = []
-        self.made: dict[str, Span] = {}
-        """New and changed spans, but for those of sub-agents that are linked otherwise now."""
-
-    @property
-    def spans(self) -> dict[str, Span]:
-        """New and changed spans by id since this session was copied, sub-agents below what started them."""
-        for key, span in self.agents.items():
-            if (linked := self._linked(key, span)) != self.linked.get(key):
-                self.linked[key] = self.made[linked.id] = linked
-        return self.made
-
-    def copy(self) -> Session:
-        made = Session.__new__(Session)
-        made.__dict__.update(self.__dict__)
-        made.main, made.whose = self.main.copy(), self.whose.copy()
-        made.within, made.agents, made.linked = dict(self.within), dict(self.agents), dict(self.linked)
-        self.ours, made.ours = set(), set()
-        made.facts = self.facts.copy()
-        made.problems, made.made = [], {}
-        return made
-
-    def take(self, value: Any, line: Line, note: str | None = None) -> None:
-        record = object_of(self, value, line, note)
-        if record is None:
-            return
-        self.facts.take(record)
-        key = self._sub_agent(record)
-        if key is None:
-            self.main.take(record, line, self._copy(record))
-            self._collect(self.main)
+        if agent is None:
+            super().__init__(file)
         else:
-            self._take_within(key, record, line)
+            super().__init__(file, root=f"agent:{agent}", part=part, prefix=f"{agent}/")
+        self.elsewhere = elsewhere
+        self.named: dict[str, str] = {}
+        self._unnamed = tuple(_NAMED)
+        self.version: str | None = None
+        """Of the Claude Code that wrote last."""
+        self.first: float | None = None
+        self.last: float | None = None
+        self._timed = True
+        self.uuid: str | None = None
+        """The first record of the conversation."""
+        self.agent: str | None = None
+        """The sub-agent that the file is about, as its records say."""
+        self.forked_from: str | None = None
+        self.is_fork = False
+        """Its first record says, or its time does, that it was copied."""
+        self.searched: dict[str, tuple[Any, ...]] = {}
+        """The sessions that hold the same first record, as they were found once."""
+        self._copied_before: float | None = None
+        """What is older was copied from the session that this one continues."""
+        self._within: dict[str, Agent] = {}
+        """Conversations of sub-agents in this file."""
+        self._spans: dict[str, tuple[Span, Span]] = {}
+        """Their spans, before anything was linked and as they were given out last."""
+        self._owners: dict[str, str] = {}
+        """Which sub-agent a record belongs to."""
 
-    def problem(self, line: int, reason: str) -> None:
-        self.problems.append(Problem(self.path, f"line {line}", reason))
+    def take(self, record: Envelope, line: Line) -> None:
+        self.records += 1
+        when = moment(record.timestamp)
+        if when is not None:
+            self.last, self._timed = when, True
+        if record.version:
+            self.version = record.version
+        if (self._unnamed or self.first is None or self.uuid is None) and not self.skipped:
+            self._begin(record, when)
+        agent = self if not record.is_sidechain or self.part else self._agent_of(record, line)
+        agent.copied = self._copy(record, when) if self.is_fork or self.elsewhere else ""
+        agent.follow(record, when, line)
 
-    def _collect(self, conversation: Conversation) -> None:
-        """Take over what is new in a conversation, in the order in which it came."""
-        self.made |= conversation.spans
-        self.problems += conversation.problems
-        conversation.spans, conversation.problems = {}, []
+    def _begin(self, record: Envelope, when: float | None) -> None:
+        """Take what the first record that says it says about the session."""
+        if self.first is None and not isinstance(record.forked_from, Forked):
+            self.first = when
+        if self._unnamed:
+            for name in self._unnamed:
+                if value := getattr(record, name):
+                    self.named[_NAMED[name]] = value
+            self._unnamed = tuple(name for name in self._unnamed if _NAMED[name] not in self.named)
+        if self.uuid is not None or not record.uuid:
+            return
+        self.uuid = record.uuid
+        if isinstance(record.forked_from, Forked):
+            self.forked_from, self.is_fork = record.forked_from.session_id or None, True
+        if record.is_sidechain:
+            self.agent = record.agent_id or None
+        if when is not None and self.first is not None and when < self.first - EARLIER:  # older than the file
+            self._copied_before, self.is_fork = self.first, True
 
-    def _copy(self, record: Record) -> Copy | None:
-        """What a record is where it was copied from another session."""
-        if self.agent is not None or not (self.facts.is_fork or self.elsewhere):
-            return None
-        ident, response = ids_in(record)
-        is_copy = self.facts.is_copy(record) or ident in self.elsewhere
-        return Copy(counts=response not in self.elsewhere) if is_copy else None
+    def _copy(self, record: Envelope, when: float | None) -> str:
+        """What notes say of the rows of a record that was copied from another session; empty if it was not."""
+        if self.part:
+            return ""
+        is_copy = isinstance(record.forked_from, Forked)
+        if not is_copy and self._copied_before is not None:
+            if when is not None and when >= self._copied_before:
+                self._copied_before = None
+            else:
+                is_copy = bool(record.uuid)
+        ident, response = ids_of(record)
+        if not is_copy and ident not in self.elsewhere:
+            return ""
+        return COPIED if response in self.elsewhere else COUNTED_COPY
 
     # ---- sub-agents among the records of the session
 
-    def _sub_agent(self, record: Record) -> str | None:
-        """Which sub-agent within this file a record belongs to, None for the file's own conversation."""
-        if record.get("isSidechain") is not True or self.agent is not None:
-            return None
-        own, agent = self.facts.agent, text(record.get("agentId"))
-        if own is not None and agent in (None, own):
-            return None
-        uuid, parent = text(record.get("uuid")), text(record.get("parentUuid"))
-        key = agent or (self.whose.get(parent) if parent is not None else None) or uuid or "sidechain"
+    def _agent_of(self, record: Envelope, line: Line) -> Agent:
+        """The conversation that a record of a sub-agent belongs to."""
+        own, agent, uuid = self.agent, record.agent_id or None, record.uuid or None
+        if own is not None and (agent is None or agent == own):
+            return self
+        key = agent or self._owners.get(record.parent_uuid or "") or uuid or "sidechain"
         if uuid is not None:
-            self.whose[uuid] = key
-        return key
+            self._owners[uuid] = key
+        found = self._within.get(key)
+        if found is None:
+            found = self._within[key] = Agent(self.file, root=f"agent:{key}", part=self.part, prefix=f"{key}/")
+            found.problems, found._changed = self.problems, self._changed
+            task = ""
+            if isinstance(record, User) and record.message is not None:
+                task = spoken(record.message.content)
+            kind = record.attribution_agent if isinstance(record, Assistant) else None
+            span = agent_span(key, kind or "", "", moment(record.timestamp), task, self.part)
+            self._spans[key] = span, span
+            self.emit(span)
+        return found
 
-    def _take_within(self, key: str, record: Record, line: Line) -> None:
-        if key not in self.within:
-            task = spoken(content_of(record)) if kind_of(record) == "user" else ""
-            self.within[key] = Conversation(self.path, part=self.part, prefix=f"{key}/", root=f"agent:{key}")
-            self.agents[key] = self.made[f"agent:{key}"] = agent_span(key, task, record, self.part)
-        elif key not in self.ours:
-            self.within[key] = self.within[key].copy()
-        self.ours.add(key)
-        self.within[key].take(record, line, self._copy(record))
-        self._collect(self.within[key])
+    def collect(self) -> list[Span]:
+        """Spans that are new or changed since the last call, sub-agents below what started them."""
+        for key, (span, before) in self._spans.items():
+            called = self.starters.get(key) or self.tasks.get(str(dict(span.at.facts)["task"]))
+            call = None if called is None else self.calls.get(called)
+            linked = span if call is None else started_by(span, call)
+            if linked != before:
+                self._spans[key] = span, linked
+                self.emit(linked)
+        return super().collect()
 
-    def _linked(self, key: str, span: Span) -> Span:
-        """The span of a sub-agent below the call that started it, if that is known."""
-        facts = dict(span.at.facts)
-        called = self.main.agents.get(key) or self.main.tasks.get(str(facts.get("task", "")))
-        call = None if called is None else self.main.calls.get(called)
-        return span if call is None else started_by(span, call)
+    # ---- the session as a whole
+
+    @property
+    def settled(self) -> bool:
+        """No later record changes what the beginning says."""
+        if self.uuid is None or "sessionId" not in self.named:
+            return False
+        return self.records >= _FEW or (
+            self.prompt is not None and self.model is not None and self.first is not None and "cwd" in self.named
+        )
+
+    @property
+    def stands(self) -> bool:
+        """The records taken since `skip` say how the session stands, and when it was written last."""
+        return self._timed and self.stood
+
+    def skip(self) -> None:
+        super().skip()
+        self._timed = self.stood = False
+        self.version = self.failure = None
+        self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
+        self._nodes.clear()  # the last records may come again, with more before them
+
+    def header(self) -> Header:
+        """The header as far as it is known; the size of all files is not."""
+        stem, cwd = self.file.name.removesuffix(".jsonl"), self.named.get("cwd")
+        original, branch, failed = original_of(self, self.file), self.named.get("gitBranch"), self.failure
+        return Header(
+            id=self.agent or self.named.get("sessionId") or stem,
+            name=folder_of(cwd) or AGENT,
+            agent=AGENT,
+            model=self.model or None,
+            status=None if failed is None else ERROR,
+            status_source=None if failed is None else EXPLICIT,
+            ended=False,
+            error=failed,
+            started_at=self.first,
+            duration_ms=between(self.first, self.last) or None,
+            replay_of=None if original is None else original[0],
+            replay_of_path=None if original is None else original[1],
+            relation="fork" if self.is_fork or original is not None else None,
+            parent=None if self.agent is None else self.named.get("sessionId"),
+            prompt=self.prompt or self.command or "",
+            tags=() if branch is None else (branch[:PREVIEW],),
+            source=(cwd or "")[:PREVIEW] or None,
+            label=None if self.agent is None else f"agent {self.agent[:_HEAD]}",
+            writer=version(self.version),
+            fields=unknown_fields(self.unknown),
+        )
+
+    def run_body(self) -> RunBody:
+        """All that the session says about itself, but for what its records say."""
+        return RunBody(
+            last_user=self.last_user,
+            last_assistant=self.last_assistant,
+            attributes={**self.named, **self.latest},
+        )
 
 
-def started_by(span: Span, call: Span) -> Span:
+def agent_span(agent: str, kind: str, preview: str, when: float | None, task: str, part: str) -> Span:
+    """The span of a sub-agent that is not linked to any call yet."""
+    return Span(
+        id=f"agent:{agent}",
+        name=kind or "agent",
+        operation=INVOKE_AGENT,
+        status_source=DERIVED,
+        started_at=when,
+        preview=preview,
+        at=Made((("agentId", agent), ("task", task)), part),
+    )
+
+
+def started_by(span: Span, call: Call) -> Span:
     """The span of a sub-agent that this call started, as it stands by the answer of the call."""
     name, told = span.name, call.preview.partition(": ")
-    known = call.status in (Status.OK, Status.RUNNING) and call.note != BACKGROUND
+    known = call.status in (OK, RUNNING) and call.note != BACKGROUND
     return replace(
         span,
         name=told[0] if name == "agent" and told[1] else name,
         parent_id=call.id,
         step=call.step,
-        status=call.status if known else Status.UNKNOWN,
+        status=call.status if known else UNKNOWN,
         started_at=call.started_at if span.started_at is None else span.started_at,
         duration_ms=call.duration_ms if call.note != BACKGROUND else None,
         preview=span.preview or told[2],

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
+from tracetui.formats.agent_log import kind_of
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.formats.pi.body import body_of, kind_of, message_of
+from tracetui.formats.pi.body import body_of, message_of
 from tracetui.formats.pi.records import SCHEMA
 from tracetui.formats.pi.session import Session
 from tracetui.formats.scalars import text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from itertools import count
 from typing import Any
 
+from tracetui.formats.agent_log import Made, blocks_of, kind_of, type_of
 from tracetui.formats.jsonl import At
-from tracetui.formats.pi.session import Left
 from tracetui.formats.places import changed, record_at
-from tracetui.formats.scalars import mapping, text, without, word
+from tracetui.formats.scalars import mapping, text, without
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
@@ -18,7 +18,7 @@ Record = dict[str, Any]
 def body_of(file: File, span: Span) -> Body:
     """The body of a span that `read` made; raises `FormatError` if the file holds other records there now."""
     at = span.at
-    if isinstance(at, Left):
+    if isinstance(at, Made):
         return Body(attributes={key: value for key, value in at.facts if value})
     if not isinstance(at, At):
         raise changed()
@@ -122,24 +122,6 @@ def _part(block: Any) -> tuple[Part, Any]:
     return Blob(kind or "block", block), None
 
 
-def kind_of(record: Record) -> str:
-    """The record's kind as it says itself, ``?`` where it says none."""
-    return word(record.get("type")) or "?"
-
-
 def message_of(record: Record) -> Record:
     """The message of a record; that of an extension, or about a branch, is the record itself."""
     return record if kind_of(record) in ("custom_message", "branch_summary") else mapping(record.get("message"))
-
-
-def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message: a text is one block."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
-
-
-def type_of(block: Any) -> str:
-    """The type of a block, empty where it has none."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""

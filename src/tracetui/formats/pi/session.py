@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import CHAT, Call, Conversation
+from tracetui.formats.agent_log import CHAT, Call, Conversation, Made, Row
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
@@ -40,7 +40,7 @@ class Node(Struct, gc=False):
     """An entry in the tree: the one that it follows, the latest row of the conversation, and the row of its own."""
 
     parent: str | None
-    top: Span | None
+    top: Row | None
     own: str | None
     gone: bool = False
     """It is abandoned."""
@@ -54,12 +54,6 @@ class Branch(Struct):
     row: Span
     spans: int = 0
     responses: int = 0
-
-
-class Left(Struct, frozen=True, gc=False):
-    """Where an abandoned branch is: no record stands for it."""
-
-    facts: tuple[tuple[str, str | None], ...]
 
 
 class Session(Conversation):
@@ -255,7 +249,7 @@ class Session(Conversation):
             return
         if branch is None:
             asked = next((span.preview for span in spans if span.name == "user"), "")
-            at = Left((("went_back_to", fork), ("went_on_with", follower)))
+            at = Made((("went_back_to", fork), ("went_on_with", follower)))
             branch = Branch(Span(id=BRANCH + left[0], name="abandoned branch", preview=asked, at=at))
             self._branches[branch.row.id] = branch
             if fork is None:

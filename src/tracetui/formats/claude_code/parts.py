@@ -1,0 +1,384 @@
+"""A run in several files: that of the session, and those of its sub-agents beside it, which come and grow meanwhile."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from time import perf_counter
+from typing import Any, Final, NamedTuple
+
+import msgspec
+from msgspec.structs import replace
+
+from tracetui.errors import FormatError
+from tracetui.formats.agent_log import CHAT
+from tracetui.formats.base import Chunk
+from tracetui.formats.claude_code.originals import NOWHERE, Elsewhere, elsewhere, original_of
+from tracetui.formats.claude_code.records import SCHEMA
+from tracetui.formats.claude_code.session import Response, Session, agent_span, started_by
+from tracetui.formats.decode import decode
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
+from tracetui.formats.scalars import mapping, sequence, text
+from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
+from tracetui.sources.base import Entry, File, Stat, reason_of
+
+_NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
+_BELOW: Final = re.compile(r"(?:^|/)([^/]+)/subagents/(?:[^/]+/){0,4}[^/]+\.jsonl$")
+_IDENT: Final = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_META_LIMIT: Final = 1 << 16
+_PLAN_LIMIT: Final = 4 << 20
+DEPTH: Final = 3
+"""Folders below ``subagents`` that are looked into."""
+
+
+class Part(NamedTuple):
+    """The file of a sub-agent: its path relative to the folder of the session's file."""
+
+    path: str
+    agent: str
+    stat: Stat | None
+    meta: Stat | None
+    """Of the file that says what it was started by."""
+    workflow: str | None
+    """The workflow that started it."""
+    plan: Stat | None = None
+    """Of the file that says what that workflow planned."""
+
+
+class Meta(msgspec.Struct, frozen=True):
+    """What is known of a sub-agent beside its records."""
+
+    kind: str = ""
+    task: str = ""
+    call: str | None = None
+    """The id of the call that started it."""
+
+
+# ---- which files there are
+
+
+def parts_of(file: File, session: str = "") -> list[Part]:
+    """The files of sub-agents that belong to the session in `file`, or to another one of its folder."""
+    stem = session or file.name.removesuffix(".jsonl")
+    found = sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
+    if not any(part.workflow for part in found):
+        return found
+    plans = {re.split(r"[/\\]", one.path)[-1]: one for one in file.folder(f"{stem}/workflows").entries}
+    stats = {name: one.stat for name, one in plans.items() if one.skipped is None}
+    return [part._replace(plan=stats.get(f"{part.workflow}.json")) for part in found]
+
+
+def _in_folder(file: File, folder: str, depth: int) -> Iterator[Part]:
+    listed = file.folder(folder)
+    names = {entry.path.rpartition("/")[2]: entry for entry in listed.entries if entry.skipped is None}
+    for name, entry in names.items():
+        if named := _NAME.fullmatch(name):
+            meta = names.get(name.removesuffix(".jsonl") + ".meta.json")
+            workflow = folder.partition("/workflows/")[2] or None
+            yield Part(f"{folder}/{name}", named[1], entry.stat, None if meta is None else meta.stat, workflow)
+    for path in listed.folders if depth else ():
+        yield from _in_folder(file, f"{folder}/{path.rpartition('/')[2]}", depth - 1)
+
+
+def _beside(file: File, agents: Sequence[str]) -> Iterator[Part]:
+    """The files of these sub-agents in the folder of the session itself, where Claude Code 2.0 had them."""
+    for agent in agents:
+        name = f"agent-{agent}.jsonl"
+        if _NAME.fullmatch(name) and name != file.name and file.sibling(name) is not None:
+            listed = {entry.path.rpartition("/")[2]: entry for entry in file.folder().entries}
+            entry: Entry | None = listed.get(name)
+            if entry is not None and entry.skipped is None:
+                yield Part(name, agent, entry.stat, None, None)
+
+
+def part_at(file: File, path: str) -> Part:
+    """The file of a sub-agent at that path."""
+    part = next((one for one in parts_of(file, path.partition("/")[0]) if one.path == path), None)
+    if part is not None:
+        return part
+    meta = path.removesuffix(".jsonl") + ".meta.json"  # in the folder of the session itself
+    stat = next((one.stat for one in file.folder().entries if one.path.endswith(meta)), None)
+    return Part(path, "", None, stat, None)
+
+
+def meta_of(file: File, part: Part) -> tuple[Meta, dict[str, Any], bytes]:
+    """What the file beside that of a sub-agent says, all of it, and its bytes; with the plan of its workflow."""
+    found, data = _small(file, part.path.removesuffix(".jsonl") + ".meta.json", part.meta, _META_LIMIT)
+    kind, task, call = (text(found.get(name)) for name in ("agentType", "description", "toolUseId"))
+    if (row := _planned(file, part)) and (label := text(row.get("label"))) is not None:
+        phase = text(row.get("phaseTitle"))
+        task, found = task or (label if phase is None else f"{phase}: {label}"), found | {"workflow": row}
+    return Meta((kind or "")[:PREVIEW], (task or "")[:PREVIEW], call), found, data
+
+
+def _planned(file: File, part: Part) -> dict[str, Any]:
+    """What the plan of a workflow says of one of its agents."""
+    if part.plan is None:
+        return {}
+    path = f"{part.path.partition('/subagents/')[0]}/workflows/{part.workflow}.json"
+    rows = map(mapping, sequence(_small(file, path, part.plan, _PLAN_LIMIT)[0].get("workflowProgress")))
+    return next((row for row in rows if row.get("agentId") == part.agent), {})
+
+
+def _small(file: File, path: str, stat: Stat | None, limit: int) -> tuple[dict[str, Any], bytes]:
+    """The object that is in a small file, and its bytes; nothing where there is none."""
+    if stat is None or stat.size > limit:
+        return {}, b""
+    try:
+        with file.other(path, stat) as other:
+            data = other.read(0, limit)
+        return mapping(decode(data)[0]), data
+    except (FormatError, OSError):
+        return {}, b""
+
+
+def session_of(file: File, ident: Any) -> str | None:
+    """Path, relative to its folder, of the file of the session that the sub-agent's file `file` may belong to.
+
+    `ident` is the id of the session as the records of the sub-agent have it.
+    """
+    below = _BELOW.search(file.path)
+    if below is not None:
+        folders = file.path[below.end(1) :].count("/") - 1
+        return f"{'../' * (folders + 1)}{below[1]}.jsonl"
+    if _NAME.fullmatch(file.name) is None or not isinstance(ident, str) or not _IDENT.fullmatch(ident):
+        return None
+    return f"{ident}.jsonl"
+
+
+# ---- reading all of them
+
+
+class _Held:
+    """The file of one sub-agent, as far as it was read."""
+
+    def __init__(self, part: Part, meta: Meta) -> None:
+        self.part, self.meta = part, meta
+        self.reader = LogReader(SCHEMA, lambda file: Session(file, agent=part.agent, part=part.path))
+        self.session: Session | None = None
+        """None: nothing was read yet."""
+        self.failed = False
+        """A problem says that it cannot be read."""
+        self.to_read = True
+        """Not all of it was read."""
+        self.span: Span | None = None
+        """The sub-agent as it was given out last."""
+
+    @property
+    def is_current(self) -> bool:
+        """Whether there is nothing to read, as is known without opening it."""
+        return not self.to_read and self.reader.is_current(self.part.stat)
+
+    def linked(self, sessions: Sequence[Session]) -> Span:
+        """The span of the sub-agent below the call that one of these sessions, but for its own, started it by."""
+        part, meta, own = self.part, self.meta, self.session
+        when, prompt = (None, "") if own is None else (own.first, own.prompt or "")
+        span = agent_span(part.agent, meta.kind, meta.task or prompt, when, "", part.path)
+        for session in sessions:
+            if session is not own:
+                key = meta.call or session.starters.get(part.agent) or session.starters.get(part.workflow or "")
+                call = None if key is None else session.calls.get(key)
+                if call is not None:
+                    return started_by(span, call)
+        return span
+
+
+class RunReader:
+    """The `Reader` of a session with its sub-agents. Begins again where any of the files is another one, or where
+    another session than before holds what this one copied.
+
+    All that may raise `OSError` is done before anything is collected, so that nothing is lost when it does.
+    """
+
+    def __init__(self) -> None:
+        self._given = self._reset = False
+        """Something was given out; the next chunk says that all of that is void."""
+        self._begin(NOWHERE)
+
+    def _begin(self, known: Elsewhere) -> None:
+        """Read all files from their start; `known` is what of the session other ones hold."""
+        self._elsewhere = known
+        self._main = LogReader(SCHEMA, lambda file: Session(file, elsewhere=known.ids))
+        self._begin_parts()
+
+    def _begin_parts(self) -> None:
+        self._reset = self._given
+        self._held: dict[str, _Held] = {}
+        self._by_response: dict[str, list[_Held]] = {}
+        """The files that have a response of that id."""
+        self._problems: list[Problem] = []
+        self._is_fresh = True
+        """No chunk was given since."""
+        self._moved = self._done = False
+
+    @property
+    def records(self) -> int:
+        """Records that were taken."""
+        return sum(session.records for session in self._sessions())
+
+    def more(self, file: File) -> Chunk:
+        return self.read(file, self._main.budget)
+
+    def read(self, file: File, seconds: float) -> Chunk:
+        """What is new in all files, at most about so many seconds worth."""
+        if not self._advance(file, seconds):
+            self._begin(self._elsewhere)
+            self._advance(file, seconds)
+        while (now := elsewhere(file, self._main.session, self._elsewhere)).before != self._elsewhere.before:
+            self._begin(now)
+            self._advance(file, seconds)
+            if not self._done:  # half of a file may not say yet when its own records begin: the next call asks again
+                break
+        else:
+            self._elsewhere = now
+        return self._chunk(file)
+
+    def _advance(self, file: File, seconds: float) -> bool:
+        """Read what is new; False if a sub-agent's file was rewritten or is gone."""
+        deadline = perf_counter() + seconds
+        self._moved |= self._main.advance(file, deadline)
+        if self._main.take_restart():
+            self._begin_parts()
+            self._moved = True
+        self._done = self._main.done
+        if not self._is_fresh and not self._done:
+            return True
+        if not self._meet(file):
+            return False
+        # however long it took to see what is there
+        return not self._done or self._read_parts(file, max(deadline, perf_counter() + BUDGET * FIRST))
+
+    def _meet(self, file: File) -> bool:
+        """See which sub-agents there are; False if one is gone."""
+        session = self._main.session
+        original = original_of(session, file)
+        self._original = original[0] if original is not None and original[1] is not None else ""
+        parts = parts_of(file)
+        missing = session.agents.difference(part.agent for part in parts)
+        if self._original and missing:
+            parts += (part for part in parts_of(file, self._original) if part.agent in missing)
+            missing.difference_update(part.agent for part in parts)
+        parts += _beside(file, sorted(missing))
+        for part in parts:
+            held = self._held.get(part.path)
+            if held is None:
+                self._held[part.path] = _Held(part, meta_of(file, part)[0])
+            elif held.part != part:
+                if (held.part.meta, held.part.plan) != (part.meta, part.plan):
+                    held.meta = meta_of(file, part)[0]
+                held.part = part
+            else:
+                continue
+            self._moved = True
+        return self._held.keys() <= {part.path for part in parts}
+
+    def _read_parts(self, file: File, deadline: float) -> bool:
+        """Read what is new in the files of sub-agents; False if one was rewritten."""
+        has_begun = False
+        for held in self._held.values():
+            if held.is_current:
+                continue
+            if held.to_read and has_begun and perf_counter() > deadline:  # what was read before is asked in any case
+                self._done = False
+                continue
+            has_begun |= held.to_read
+            try:
+                with file.other(held.part.path, held.part.stat) as other:
+                    self._moved |= held.reader.advance(other, deadline)
+            except OSError as error:
+                if not held.failed:
+                    self._problems.append(Problem(file.path, held.part.path, reason_of(error)))
+                    self._moved = True
+                held.failed, held.to_read = True, False
+                continue
+            if held.reader.take_restart():
+                return False
+            held.session, held.to_read = held.reader.session, not held.reader.done
+            self._done &= held.reader.done
+        return True
+
+    # ---- what is given out
+
+    def _chunk(self, file: File) -> Chunk:
+        if not self._moved:
+            return Chunk(done=self._done)
+        header, session = self._header(file), self._main.session
+        said = session.collect()
+        met, linked = self._linked()
+        first, second = (met, said) if self._is_fresh else (said, met)
+        spans = [*first, *second, *self._given_along(said), *self._of_parts(), *linked]
+        problems = [*self._main.take_problems(), *self._problems]
+        for held in self._held.values():
+            problems += held.reader.take_problems() if held.session is not None else ()
+        self._problems = []
+        reset, self._reset = self._reset, False
+        self._given, self._is_fresh, self._moved = True, False, False
+        body = session.run_body()
+        return Chunk(spans=spans, header=header, body=body, problems=problems, reset=reset, done=self._done)
+
+    def _sessions(self) -> list[Session]:
+        """Those of all files that were read, the main one first."""
+        return [self._main.session, *(held.session for held in self._held.values() if held.session is not None)]
+
+    def _header(self, file: File) -> Header:
+        readers = [self._main, *(held.reader for held in self._held.values() if held.session is not None)]
+        return replace(
+            self._main.session.header(),
+            size=sum(reader.stat.size for reader in readers if reader.stat is not None),
+            unfinished=tuple(chain.from_iterable(reader.unfinished for reader in readers)),
+            fields=unknown_fields(*(session.unknown for session in self._sessions())),
+        )
+
+    def _linked(self) -> tuple[list[Span], list[Span]]:
+        """Sub-agents below the calls that started them, as far as these are known: new ones, and those that changed.
+
+        Those of which no call is known come first in a run.
+        """
+        met: list[Span] = []
+        changed: list[Span] = []
+        sessions = self._sessions()
+        starting = [session for session in sessions if session.starters]
+        for held in self._held.values():
+            span = held.linked(sessions if held.meta.call is not None else starting)
+            if span != held.span:
+                (met if held.span is None else changed).append(span)
+                held.span = span
+        return met, changed
+
+    def _of_parts(self) -> Iterator[Span]:
+        """What is new in the files of sub-agents."""
+        for held in self._held.values():
+            session = held.session
+            if session is None:
+                continue
+            for span in session.collect():
+                if span.operation is CHAT:
+                    ident = span.id.removeprefix(session.prefix)
+                    owners = self._by_response.setdefault(ident, [])
+                    if held not in owners:
+                        owners.append(held)
+                    if self._is_of_another(held) or isinstance(self._main.session.rows.get(ident), Response):
+                        span = _copy(span)
+                yield span
+
+    def _given_along(self, said: Sequence[Span]) -> Iterator[Span]:
+        """Copies of these responses in files of sub-agents that were read before, which were given them along."""
+        for span in said:
+            for held in self._by_response.get(span.id, ()) if span.operation is CHAT else ():
+                found = None if held.session is None else held.session.rows.get(held.session.prefix + span.id)
+                if isinstance(found, Response):
+                    yield _copy(found.span())
+
+    def _is_of_another(self, held: _Held) -> bool:
+        """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
+        if "/" in held.part.path:
+            return bool(self._original) and held.part.path.startswith(f"{self._original}/")
+        ident = None if held.session is None else held.session.named.get("sessionId")
+        return ident is not None and ident != self._main.session.named.get("sessionId")
+
+
+def _copy(span: Span) -> Span:
+    """A response that the sub-agent was given along, or that is in the original of a fork: it counts there."""
+    return span if span.usage is None else replace(span, usage=None, note=COPIED)
