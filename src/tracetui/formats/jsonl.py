@@ -25,7 +25,7 @@ from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import HEAD_SIZE, File, Stat
+from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
 BUDGET: Final = 0.05
@@ -41,8 +41,10 @@ _CHECK: Final = 1 << 14
 _LONG: Final = 4000
 """Bytes of a line that may hold a number of thousands of digits."""
 _EDGE: Final = 4096
+_LAST: Final = 1024
+"""Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 16
-"""The list stage enlarges the tail that it reads by this factor until the tail says how the run stands."""
+"""and the factor by which it takes more, until they say how the run stands."""
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = _BOM + b" \t\r\0"
 """What may stand before a record."""
@@ -391,12 +393,12 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
         _take(session, schema, line, data)
         if session.settled:
             break
-    session.skip()
-    window = HEAD_SIZE
+    window = _LAST
     while end < size:
+        session.skip()
         start = max(end, size - window)
         whole = start <= end
-        found = file.read(start, size - start).split(b"\n")
+        found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
         for data in found if whole else found[1:]:  # the first one is the end of a line
             _take(session, schema, line, data)
         if whole or session.stands:
