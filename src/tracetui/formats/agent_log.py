@@ -67,6 +67,7 @@ class Call(msgspec.Struct, gc=False):
     error: Error | None = None
     duration_ms: float | None = None
     usage: Usage | None = None
+    status_word: str | None = None
 
     def span(self) -> Span:
         """The call as it is now."""
@@ -77,6 +78,7 @@ class Call(msgspec.Struct, gc=False):
             parent_id=self.parent_id,
             step=self.step,
             status=self.status,
+            status_word=self.status_word,
             status_source=self.source,
             started_at=self.started_at,
             duration_ms=self.duration_ms,

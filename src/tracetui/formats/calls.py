@@ -62,19 +62,19 @@ class _Telling(msgspec.Struct, gc=False):
 _telling: Final = msgspec.json.Decoder(_Telling).decode
 
 
-def preview_of(raw: msgspec.Raw) -> str:
+def preview_of(raw: msgspec.Raw, *, tasks: Sequence[str] = ("description", "prompt")) -> str:
     """What `argument` returns for arguments that are kept as they are written, most of which are not decoded."""
     try:
         told = _telling(raw)
     except (ValueError, RecursionError):
-        return argument(plain(raw))
+        return argument(plain(raw), tasks=tasks)
     if told.command is not None:
         return told.command[:PREVIEW]
     for name in _ARGUMENTS:
         value = getattr(told, name)
         if value is not None:
-            return value[:PREVIEW] if name != "subagent_type" else argument(plain(raw))
-    return argument(plain(raw))
+            return value[:PREVIEW] if name != "subagent_type" else argument(plain(raw), tasks=tasks)
+    return argument(plain(raw), tasks=tasks)
 
 
 def as_json(value: Any) -> str:
