@@ -389,11 +389,11 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
     """
     session.file = file
     line, end, size = Line(), 0, file.stat.size
-    for data, end in _first_lines(file):  # noqa: B007
+    for line.number, (data, end) in enumerate(_first_lines(file), 1):  # noqa: B007
         _take(session, schema, line, data)
         if session.settled:
             break
-    window = _LAST
+    window, line.number = _LAST, 0
     while end < size:
         session.skip()
         start = max(end, size - window)
