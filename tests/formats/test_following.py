@@ -14,7 +14,7 @@ import pytest
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, insert
 from tracetui.formats import registry
-from tracetui.formats.base import Chunk, Cursor
+from tracetui.formats.base import Chunk
 from tracetui.formats.ccpa import Ccpa
 from tracetui.formats.hypergraph import Hypergraph
 from tracetui.model import RunRef, Status
