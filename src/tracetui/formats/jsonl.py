@@ -43,7 +43,7 @@ _LONG: Final = 4000
 _EDGE: Final = 4096
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
-_FURTHER: Final = 16
+_FURTHER: Final = 4
 """and the factor by which it takes more, until they say how the run stands."""
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = _BOM + b" \t\r\0"
