@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 from tests.shared import SHARED, needs_shared, sample
 from tracetui.errors import FormatError
-from tracetui.formats.base import START
 from tracetui.formats.ccpa import Ccpa
-from tracetui.formats.ccpa.count import count
-from tracetui.formats.ccpa.session import Session
 from tracetui.live.load import read_run
 from tracetui.model import (
     Blob,
@@ -36,7 +33,6 @@ from tracetui.model import (
     ToolCall,
     Usage,
 )
-from tracetui.model.build import RunBuilder
 from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing
@@ -446,7 +442,7 @@ def test_blank_lines_and_a_byte_order_mark_are_no_problems(tmp_path: Path) -> No
 
 
 def test_a_line_that_is_too_long_is_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.tail.MAX_LINE", 1 << 20)
+    monkeypatch.setattr("tracetui.formats.jsonl.MAX_LINE", 1 << 20)
     path = tmp_path / "s.jsonl"
     long = orjson.dumps(result("t", content="q" * (3 << 20)))
     path.write_bytes(encoded(start()) + long + b"\n" + encoded(turn(1, stop="end_turn"), end()))
@@ -502,18 +498,6 @@ def test_detection_does_not_depend_on_the_order_of_keys(tmp_path: Path, order: i
 # ------------------------------------------------------------------------------------------------------------ counts
 
 
-@pytest.mark.parametrize(
-    "file",
-    ["pair/input/0042-rename/teacher.ccpa-trace.jsonl", "students/input/0003-primes-student-capped.ccpa-trace.jsonl"],
-)
-def test_a_regular_session_is_counted_without_its_spans(file: str) -> None:
-    with SOURCE.open(str(FIXTURES / file)) as opened:
-        found, tally = count(opened)
-    run = read(FIXTURES / file)
-    assert (tally.spans, tally.steps) == (len(run.spans), len(run.steps))
-    assert found.prompt == run.summary.prompt
-
-
 IDS = st.sampled_from(["a", "b", "c"])
 TURNS = st.builds(
     turn,
@@ -561,7 +545,7 @@ ENDS = st.sampled_from([end(), end("error"), end("max_tokens"), end("max_turns")
     last=ENDS,
     newline=st.sampled_from([b"\n", b"", b"\n{", b"\n\n"]),
 )
-def test_counting_and_reading_agree(
+def test_the_deep_summary_is_that_of_the_whole_run(
     tmp_path_factory: pytest.TempPathFactory, records: list[Record], last: Record | None, newline: bytes
 ) -> None:
     path = tmp_path_factory.mktemp("count") / "s.jsonl"
@@ -622,11 +606,12 @@ def test_the_list_stage_is_right_about_odd_files(tmp_path: Path, place: str) -> 
 
 
 def test_a_long_file_is_read_in_bounded_pieces(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.tail.BUDGET", -1.0)  # one line a piece
+    monkeypatch.setattr("tracetui.formats.jsonl.BUDGET", -1.0)
+    monkeypatch.setattr("tracetui.formats.jsonl._CHECK", 0)  # one line a piece
     path = tmp_path / "s.jsonl"
     path.write_bytes(long_session(20, last=end()))
     with SOURCE.open(str(path)) as file:
-        first = Ccpa().read(file, ref(path))
+        first = Ccpa().open(file, ref(path)).more(file)
     assert not first.done
     in_pieces = read(path)
     monkeypatch.undo()
@@ -680,14 +665,15 @@ def test_a_rewritten_file_is_read_anew(tmp_path: Path, same_size: bool) -> None:
     path.write_bytes(encoded(start(), result("a", content="old 1"), result("b", content="old 2")))
     stat = path.stat()
     with SOURCE.open(str(path)) as file:
-        chunk = Ccpa().read(file, ref(path))
-        unchanged = Ccpa().read(file, ref(path), chunk.cursor)
-    assert (unchanged.spans, unchanged.problems, unchanged.reset) == ([], [], False)
+        reader = Ccpa().open(file, ref(path))
+        reader.more(file)
+        unchanged = reader.more(file)
+    assert (list(unchanged.spans), list(unchanged.problems), unchanged.reset) == ([], [], False)
     more = [] if same_size else [result("c", content="new 3")]
     path.write_bytes(encoded(start(), result("a", content="new 1"), result("b", content="new 2"), *more))
     os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
     with SOURCE.open(str(path)) as file:
-        again = Ccpa().read(file, ref(path), chunk.cursor)
+        again = reader.more(file)
     assert again.reset
     assert [span.preview[:3] for span in again.spans] == ["new"] * len(again.spans)
 
@@ -697,10 +683,11 @@ def test_a_shrunk_file_is_read_anew(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(encoded(start(), turn(1, stop="end_turn"), end()))
     with SOURCE.open(str(path)) as file:
-        chunk = Ccpa().read(file, ref(path))
+        reader = Ccpa().open(file, ref(path))
+        reader.more(file)
     path.write_bytes(data)
     with SOURCE.open(str(path)) as file:
-        again = Ccpa().read(file, ref(path), chunk.cursor)
+        again = reader.more(file)
     assert (again.reset, list(again.spans)) == (True, [])
     assert again.header is not None
     assert not again.header.ended
@@ -715,23 +702,6 @@ def test_the_body_of_a_changed_line_is_refused(tmp_path: Path) -> None:
         with SOURCE.open(str(path)) as file, pytest.raises(FormatError, match="another record"):
             Ccpa().body(file, ref(path), span)
     assert "problem" in run.load(run.spans[1]).attributes
-
-
-def test_a_cursor_is_not_changed_by_reading_on(tmp_path: Path) -> None:
-    path = tmp_path / "s.jsonl"
-    path.write_bytes(encoded(start(), turn(1, call("a"))))
-    with SOURCE.open(str(path)) as file:
-        cursor = Ccpa().read(file, ref(path), START).cursor
-    assert isinstance(cursor.session, Session)
-    with path.open("ab") as stream:
-        stream.write(encoded(result("a", content="x"), end()))
-    for _ in range(2):
-        builder = RunBuilder(ref(path), lambda span: pytest.fail("no body is wanted"))
-        with SOURCE.open(str(path)) as file:
-            chunk = Ccpa().read(file, ref(path), cursor)
-        builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-        assert (len(chunk.spans), list(chunk.problems)) == (1, [])
-        assert chunk.spans[0].status is Status.OK
 
 
 # -------------------------------------------------------------------------------------------------------- real files

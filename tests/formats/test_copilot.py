@@ -36,8 +36,6 @@ from tests.shared import SHARED, needs_shared, sample
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.copilot import Copilot
-from tracetui.formats.copilot.count import count
-from tracetui.formats.counting import regular
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, grep, grep_runs
 from tracetui.live.surveying.needle import Needle
@@ -58,7 +56,6 @@ from tracetui.model import (
     Total,
     Usage,
 )
-from tracetui.model.tally import summary_of
 from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing
@@ -401,8 +398,6 @@ def test_real_sessions_declare_what_is_counted(ident: str) -> None:
     assert [total.differs for total in run.body.totals] == [False] * 8
     assert all(total.counted is not None for total in run.body.totals)
     assert run.problems == ()
-    with SOURCE.open(str(path)) as file:
-        count(file)  # regular
 
 
 # -------------------------------------------------------------------------------------------------------- damage, drift
@@ -505,21 +500,11 @@ def histories(draw: st.DrawFn) -> list[Record]:
 
 
 @given(records=histories())
-def test_counting_says_what_reading_says(tmp_path_factory: pytest.TempPathFactory, records: list[Record]) -> None:
+def test_the_deep_summary_is_that_of_the_whole_run(
+    tmp_path_factory: pytest.TempPathFactory, records: list[Record]
+) -> None:
     path = written(tmp_path_factory.mktemp("count"), *records)
-    ref = RunRef("copilot", str(path))
-    with SOURCE.open(str(path)) as file:
-        found = regular(count, file)
-        if found is None:
-            return
-        counted = summary_of(ref, *found, modified_at=MTIME)
-    assert plain(counted) == plain(read(path).summary)
-
-
-def test_a_session_as_it_should_be_is_regular() -> None:
-    with SOURCE.open(str(file_of("agents"))) as file:
-        _, tally = count(file)
-    assert (tally.steps, tally.errors) == (3, 6)
+    assert plain(summary(path, deep=True)) == plain(read(path).summary)
 
 
 @given(

@@ -14,7 +14,7 @@ import pytest
 
 from tests.formats.hypergraph_build import TO_V3, TO_V4, TO_V6, V2, insert
 from tracetui.formats import registry
-from tracetui.formats.base import Chunk, Cursor
+from tracetui.formats.base import Chunk
 from tracetui.formats.ccpa import Ccpa
 from tracetui.formats.hypergraph import Hypergraph
 from tracetui.model import RunRef, Status
@@ -120,26 +120,25 @@ class Counting(LocalFile):
 
 
 def test_asking_again_reads_nothing_and_a_new_line_little(tmp_path: Path) -> None:
-    path, ref = tmp_path / "s.jsonl", RunRef("ccpa", str(tmp_path / "s.jsonl"))
+    path = tmp_path / "s.jsonl"
     asked: list[int] = []
+    reader = Ccpa().open(LocalFile(str(path)), RunRef("ccpa", str(path)))
 
-    def read(cursor: Cursor) -> Chunk:
+    def more() -> Chunk:
         asked.clear()
         with Counting(str(path), asked) as file:
-            return Ccpa().read(file, ref, cursor)
+            return reader.more(file)
 
     path.write_bytes(session(0, 3000))
-    chunk = read(None)
-    while not chunk.done:
-        chunk = read(chunk.cursor)
+    while not more().done:
+        pass
     wait_until_settled(path)
-    chunk = read(chunk.cursor)
-    chunk = read(chunk.cursor)
+    more()
+    more()
     assert asked == []
     with path.open("ab") as stream:
         stream.write(session(3000, 3001).split(b"\n", 1)[1])
-    chunk = read(chunk.cursor)
-    assert len(chunk.spans) == 1
+    assert len(more().spans) == 1
     assert sum(asked) < 20_000
 
 

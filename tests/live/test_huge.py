@@ -56,7 +56,8 @@ def test_what_was_told_early_replaces_nothing(tmp_path: Path) -> None:
 
 
 def test_a_preview_reads_a_long_run_no_further_than_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.tail.BUDGET", -1.0)  # one line a piece
+    monkeypatch.setattr("tracetui.formats.jsonl.BUDGET", -1.0)
+    monkeypatch.setattr("tracetui.formats.jsonl._CHECK", 0)  # one line a piece
     monkeypatch.setattr("tracetui.live.opener.PREVIEW_SPANS", 10)
     path = tmp_path / "s.jsonl"
     session(path, 50)

@@ -372,7 +372,7 @@ def test_bad_lines_are_told_as_they_are_met_each_once(tmp_path: Path, begin: Beg
 
 
 def test_a_large_file_does_not_hold_others_up(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.formats.tail.BUDGET", 0.001)
+    monkeypatch.setattr("tracetui.formats.jsonl.BUDGET", 0.001)
     large, small = Session(tmp_path / "large.ccpa-trace.jsonl", "large"), tmp_path / "small.ccpa-trace.jsonl"
     for _ in range(4000):
         large.step()

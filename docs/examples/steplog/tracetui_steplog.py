@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import PurePath
-from typing import Any
+from typing import Any, ClassVar, Final
 
-from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
-from tracetui.formats.decode import decode
-from tracetui.formats.lines import Line, lines
+from msgspec import UNSET, Raw, Struct
+
+from tracetui.formats.agent_log import Rows
+from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.jsonl import At, Line, LogReader, counted
+from tracetui.formats.places import record_at
+from tracetui.formats.schema import NULL, Finite, Schema, Whole
+from tracetui.formats.tail import record_on
 from tracetui.model import (
     Body,
     Error,
@@ -24,8 +28,50 @@ from tracetui.model import (
     StatusSource,
     status_of,
 )
-from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File
+
+
+class Record(Struct, gc=False):
+    """A line. A field of another type has its default here, and is shown with all others in the detail of its step."""
+
+    known: ClassVar = ""
+    step: Whole | None = None
+    tool: str | None = None
+    input: Raw = NULL
+    output: Raw = NULL
+    error: Any = UNSET
+    ms: Finite | None = None
+    end: str | None = None
+
+
+SCHEMA: Final = Schema[Record](Record)
+
+
+class Session(Rows):
+    """What is known of a run so far: the only place that says what a line means."""
+
+    settled = stands = False  # only the last line says how a run stands: the list stage reads all
+    end: str | None = None
+    last = b""
+
+    def take(self, record: Record, line: Line) -> None:
+        self.records += 1
+        if record.step is not None or record.tool is not None:
+            self.emit(span_of(record, line))
+        elif record.end is not None:
+            self.end, self.last = record.end, line.data
+        else:
+            self.problem(line, "neither a step nor an end")
+
+    def header(self) -> Header:
+        stem = PurePath(self.file.path).stem
+        if self.end is None:
+            return Header(id=stem, name=stem, ended=False)
+        status = status_of(self.end)
+        return Header(id=stem, name=stem, status=status, status_word=self.end, status_source=StatusSource.EXPLICIT)
+
+    def run_body(self) -> RunBody:
+        return RunBody(attributes=record_on(self.last) or {})
 
 
 class Steplog:
@@ -35,77 +81,33 @@ class Steplog:
     title = "Steplog lines"
 
     def sniff(self, file: File) -> int:
-        record = parse(file.head.partition(b"\n")[0])
+        record = record_on(file.head.partition(b"\n")[0]) or {}
         return CERTAIN if "step" in record and "tool" in record else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        chunk = self.read(file, ref)
-        builder = RunBuilder(ref, lambda span: self.body(file, ref, span))
-        builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-        yield builder.build(modified_at=file.stat.mtime, moving=file.moving).summary
+        yield counted(ref, file, self.open(file, ref))
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        identity, offset, number = cursor or (file.stat.inode, 0, 1)
-        again = identity != file.stat.inode or offset > file.stat.size
-        if again:  # replaced or cut: forget what was read
-            offset, number = 0, 1
-        spans, problems, body = [], [], None
-        header = header_of(file) if cursor is START or again else None
-        for line in lines(file, offset, number):
-            record = parse(line.data)
-            if "step" in record:
-                spans.append(span_of(record, line))
-            elif "end" in record:
-                header, body = header_of(file, record), RunBody(attributes=record)
-            elif line.whole and line.data.strip():
-                problems.append(Problem(file.path, f"line {line.number}", "neither a step nor an end"))
-            if line.whole:  # a half line waits in the file, and is read again when there is more of it
-                offset, number = line.next_offset, line.number + 1
-        cursor = (file.stat.inode, offset, number)
-        return Chunk(spans=spans, header=header, body=body, problems=problems, cursor=cursor, reset=again)
+    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
+        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
-        raw = file.read(*span.at)
-        record = parse(raw)
-        if "step" not in record:
-            raise FormatError("the file was changed meanwhile", f"byte {span.at[0]}")
+        record, raw = record_at(file, *span.at.places[0])  # raises if the file was changed meanwhile
         return Body(input=record.pop("input", None), output=record.pop("output", None), attributes=record, raw=raw)
 
 
-def parse(data: bytes) -> dict[str, Any]:
-    """The object on a line; an empty one for anything else."""
-    try:
-        value, _ = decode(data)
-    except FormatError:
-        return {}
-    return value if isinstance(value, dict) else {}
-
-
-def span_of(record: dict[str, Any], line: Line) -> Span:
-    """One step. Nothing is said about the type of any field: whatever does not fit stays in the attributes."""
-    step, tool, error, ms = (record.get(name) for name in ("step", "tool", "error", "ms"))
+def span_of(record: Record, line: Line) -> Span:
+    """One step."""
+    failed = record.error is not UNSET and record.error is not None
     return Span(
         id=str(line.number),
-        name=tool if isinstance(tool, str) else "step",
+        name=record.tool or "step",
         operation=Operation.EXECUTE_TOOL,
-        step=step if isinstance(step, int) else None,
+        step=record.step,
         is_step=True,
-        status=Status.OK if error is None else Status.ERROR,
-        status_source=StatusSource.EXPLICIT if "error" in record else StatusSource.DERIVED,
-        duration_ms=float(ms) if isinstance(ms, int | float) else None,
-        error=None if error is None else Error(str(error)),
-        at=(line.offset, len(line.data)),
+        status=Status.ERROR if failed else Status.OK,
+        status_source=StatusSource.DERIVED if record.error is UNSET else StatusSource.EXPLICIT,
+        duration_ms=record.ms,
+        error=Error(str(record.error)) if failed else None,
+        at=At(*line.place),
     )
-
-
-def header_of(file: File, end: dict[str, Any] | None = None) -> Header:
-    """What is known of the run as a whole: more, once there is an end line."""
-    stem = PurePath(file.path).stem
-    if end is None:
-        return Header(id=stem, name=stem, ended=False)
-    word = str(end["end"])
-    return Header(id=stem, name=stem, status=status_of(word), status_word=word, status_source=StatusSource.EXPLICIT)

@@ -141,31 +141,20 @@ class Notes(msgspec.Struct, gc=False):
         )
 
 
-class Conversation:
-    """The rows of one agent's log. `top` is the latest row of the conversation itself: what is not part of the
-    conversation hangs below it.
-    """
+class Rows:
+    """The rows of an agent's log, whatever they are. Those that changed are given out when they are collected."""
 
     file: File
     ended = False
     skipped = False
     """Records were left out (list stage): ids that depend on them are not known."""
 
-    def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
-        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `At`."""
-        self.file, self.root, self.part = file, root, part
+    def __init__(self, file: File, *, part: str = "") -> None:
+        """`part` as in `At`."""
+        self.file, self.part = file, part
         self.records = 0
         self.unknown: Unknown = {}
         self.problems: list[Problem] = []
-        self.steps = 0
-        """Responses of the conversation."""
-        self.top: Row | None = None
-        self.notes: Notes | None = None
-        """The row of notes that the next note joins."""
-        self.calls: dict[str, Call] = {}
-        """Every call by the id that its answer names."""
-        self.waiting: list[Call] = []
-        """Calls of the latest response that have no answer yet."""
         self._changed: dict[str, Span | Pending] = {}
 
     def skip(self) -> None:
@@ -189,6 +178,26 @@ class Conversation:
     def emit(self, row: Any) -> None:
         """Give out a new row, or a row that changed: a `Span` or a `Pending` one."""
         self._changed[row.id] = row
+
+
+class Conversation(Rows):
+    """The rows of a log with one conversation. `top` is the latest row of the conversation itself: what is not part of
+    it hangs below that row.
+    """
+
+    def __init__(self, file: File, *, root: str | None = None, part: str = "") -> None:
+        """`root` is the id of the span of the sub-agent that this is the conversation of; `part` as in `At`."""
+        super().__init__(file, part=part)
+        self.root = root
+        self.steps = 0
+        """Responses of the conversation."""
+        self.top: Row | None = None
+        self.notes: Notes | None = None
+        """The row of notes that the next note joins."""
+        self.calls: dict[str, Call] = {}
+        """Every call by the id that its answer names."""
+        self.waiting: list[Call] = []
+        """Calls of the latest response that have no answer yet."""
 
     def below_top(self) -> dict[str, Any]:
         """The fields of a span that hangs below the latest row of the conversation."""

@@ -43,7 +43,7 @@ _LONG: Final = 4000
 _EDGE: Final = 4096
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
-_FURTHER: Final = 16
+_FURTHER: Final = 4
 """and the factor by which it takes more, until they say how the run stands."""
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = _BOM + b" \t\r\0"
@@ -414,11 +414,11 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
     """
     session.file = file
     line, end, size = Line(), 0, file.stat.size
-    for data, end in _first_lines(file):  # noqa: B007
+    for line.number, (data, end) in enumerate(_first_lines(file), 1):  # noqa: B007
         _take(session, schema, line, data)
         if session.settled:
             break
-    window = _LAST
+    window, line.number = _LAST, 0
     while end < size:
         session.skip()
         start = max(end, size - window)

@@ -5,8 +5,8 @@ Decoding is strict and fast: every field is known and has the type that the Stru
 mistyped fields, as ``KIND.FIELD``. Long texts and arguments are declared `msgspec.Raw` and decoded where they are used.
 
 A Struct that has a class variable ``known`` (names of further known fields, between blanks) is closed: its unknown
-fields are counted under its tag. Any other Struct is open: its unknown fields are ignored here. All are shown in the
-detail of the span.
+fields are counted under its tag, else under its class variable ``counted_as``, else under its name. Any other Struct is
+open: its unknown fields are ignored here. All are shown in the detail of the span.
 """
 
 from __future__ import annotations
@@ -241,7 +241,7 @@ class _Shape:
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         config, declared = struct.__struct_config__, msgspec.structs.fields(struct)
-        self.kind = str(config.tag or struct.__name__.lower())
+        self.kind = str(config.tag or getattr(struct, "counted_as", None) or struct.__name__.lower())
         self.fields = {one.encode_name: (one.name, one.type) for one in declared}
         self.required = {one.name: one.type for one in declared if one.required}
         self.structs = {one.encode_name: one.type for one in declared if _holds_struct(one.type)}

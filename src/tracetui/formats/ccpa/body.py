@@ -4,18 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tracetui.formats.ccpa.records import At, blocks_of, first_string, is_call, kind_of
-from tracetui.formats.ccpa.spans import (
-    call_span,
-    hook_span,
-    other_span,
-    prompt_span,
-    result_span,
-    skill_span,
-    turn_span,
-)
+from tracetui.formats.ccpa.records import SCHEMA, Turn
+from tracetui.formats.jsonl import At
 from tracetui.formats.places import changed, record_at
-from tracetui.formats.scalars import string, without
+from tracetui.formats.scalars import sequence, string, without
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
@@ -23,15 +15,16 @@ Record = dict[str, Any]
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span that `Ccpa.read` made; raises `FormatError` if the file holds another record there now."""
+    """The body of a span; raises `FormatError` if the file holds another record there now."""
     at = span.at
     if not isinstance(at, At):
         raise changed()
-    record, data = record_at(file, at.offset, at.size, many=at.block > 0)
+    record, data = record_at(file, at.offset, at.length, many=at.block > 0)
+    typed = SCHEMA.convert(record, {})
     if at.block >= 0:
-        return _call_body(file, span, data, record)
-    _verify(span, _again(record, span))
-    kind = kind_of(record)
+        return _call_body(file, span, data, record, typed)
+    _verify(span, typed.row(span.id, at, span.name))
+    kind = record.get("kind")
     if kind == "user_prompt":
         return _prompt_body(record, data)
     if kind == "assistant_turn":
@@ -43,23 +36,6 @@ def body_of(file: File, span: Span) -> Body:
     if kind == "skill_invocation":
         return Body(input=record.get("args"), attributes=without(record, "args"), raw=data)
     return Body(attributes=record, raw=data)
-
-
-def _again(record: Record, span: Span) -> Span:
-    """The span that this record would be now."""
-    match kind_of(record):
-        case "user_prompt":
-            return prompt_span(record, 0, span.at)
-        case "assistant_turn":
-            return turn_span(record, 0, span.at, span.name)
-        case "tool_result":
-            return result_span(record, 0, span.at)
-        case "hook_event":
-            return hook_span(record, 0, span.at)
-        case "skill_invocation":
-            return skill_span(record, 0, span.at)
-        case _:
-            return other_span(record, 0, span.at)
 
 
 def _verify(span: Span, again: Span) -> None:
@@ -78,7 +54,7 @@ def _prompt_body(record: Record, data: bytes) -> Body:
 
 def _turn_body(record: Record, data: bytes) -> Body:
     """The turn as a message; `output` is its text, or all its blocks where they are not only text."""
-    blocks, attributes = blocks_of(record), without(record, "blocks")
+    blocks, attributes = sequence(record.get("blocks")), without(record, "blocks")
     if not blocks:
         attributes["blocks"] = record.get("blocks")
     parts = []
@@ -109,27 +85,27 @@ def _part(block: Any) -> tuple[Part, Record]:
         name = "thinking" if isinstance(block.get("thinking"), str) else "text"
         if isinstance(block.get(name), str):
             return Reasoning(block[name]), without(block, "type", name)
-    if is_call(block) and isinstance(block.get("name"), str):
+    if kind == "tool_use" and isinstance(block.get("name"), str):
         ident = string(block.get("id"))
         shown = ("type", "name", "input") if ident is None else ("type", "name", "input", "id")
         return ToolCall(ident, block["name"], block.get("input")), without(block, *shown)
     return Blob(kind if isinstance(kind, str) else "block", block), {}
 
 
-def _call_body(file: File, span: Span, data: bytes, record: Record) -> Body:
+def _call_body(file: File, span: Span, data: bytes, record: Record, turn: Any) -> Body:
     """The call's block and its result's record as one; where both have a field, the result's is ``result.FIELD``."""
     at: At = span.at
-    blocks = blocks_of(record)
-    if at.block >= len(blocks) or not is_call(blocks[at.block]):
+    typed = turn.blocks[at.block] if isinstance(turn, Turn) and at.block < len(turn.blocks) else None
+    if typed is None or typed.type != "tool_use":
         raise changed(f"byte {at.offset}")
-    block = blocks[at.block]
-    _verify(span, call_span(block, "", at.block, at, span.step))
+    _verify(span, typed.call("", at.block, at, span.step).span())
+    block: Record = record["blocks"][at.block]
     attributes = without(block, "input")
-    if at.answer < 0:
+    if not at.more:
         return Body(input=block.get("input"), attributes=attributes, raw=data)
-    answer, answer_data = record_at(file, at.answer, at.answer_size)
-    if first_string(answer, "tool_use_id") != block.get("id"):
-        raise changed(f"byte {at.answer}")
+    answer, answer_data = record_at(file, *at.more[0])
+    if answer.get("tool_use_id") != block.get("id"):
+        raise changed(f"byte {at.more[0][0]}")
     for key, value in _answer(answer).items():
         attributes[f"result.{key}" if key in attributes else key] = value
     return Body(

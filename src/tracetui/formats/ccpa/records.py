@@ -1,106 +1,391 @@
-"""Records of a ccpa trace: one JSON object a line, and fields whose types nobody may trust.
+"""Records of a ccpa trace: what each kind holds, and what it means. One JSON object a line.
 
 Facts: paiml/claude-code-parity-apr. Its ``crates/ccpa-trace/src/lib.rs``, contract and fixtures have the fields that
-are on disk, its page "Trace JSON Schema reference" documents others. Both are read.
+are on disk, its page "Trace JSON Schema reference" documents others. Both are read: the real name of a field before
+the documented one. A turn is a model call, each of its ``tool_use`` blocks a tool call below it. No record but the
+first has a time.
 """
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from sys import intern
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, ClassVar, Final, get_args
 
-import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
 
-KINDS: Final = (
-    "session_start",
-    "user_prompt",
-    "assistant_turn",
-    "tool_result",
-    "hook_event",
-    "skill_invocation",
-    "session_end",
+from tracetui.formats.agent_log import (
+    CHAT,
+    DERIVED,
+    ERROR,
+    EXECUTE_TOOL,
+    EXIT,
+    EXPLICIT,
+    MESSAGE,
+    OK,
+    UNKNOWN_KIND,
+    Call,
 )
-"""Every kind of record, in both dialects."""
+from tracetui.formats.calls import argument, preview_of
+from tracetui.formats.jsonl import At, Line
+from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Span, Status, StatusSource, Usage
+from tracetui.model.status import plain_word, status_of
 
-_TIME_LIMIT: Final = 64
-_SHARED: Final = 64
+if TYPE_CHECKING:
+    from tracetui.formats.ccpa.session import Session
 
-
-class At(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is: its line (byte offset and size), the block in it that is a tool call, the line of the result."""
-
-    offset: int
-    size: int
-    block: int = -1
-    answer: int = -1
-    answer_size: int = 0
-
-
-def kind_of(record: dict[str, Any]) -> str:
-    """The record's kind as it says itself, ``?`` where it says none."""
-    kind = record.get("kind")
-    return kind if isinstance(kind, str) and kind else "?"
+HOOK: Final = Operation.HOOK
+OTHER: Final = Operation.OTHER
+_QUIET: Final = frozenset({"end_turn", "tool_use"})
+"""Stop reasons that go without saying."""
+_TASKS: Final = ("prompt",)
+"""Arguments that say what the task of an agent is."""
 
 
-def shared(value: Any) -> str | None:
-    """`value` if it is text; short ones that many spans have (names, reasons) are kept once."""
-    if not isinstance(value, str):
-        return None
-    return intern(value) if len(value) <= _SHARED else value
+# ---- parts of records
 
 
-def first_string(record: dict[str, Any], *names: str) -> str | None:
-    """The first of these fields that is text: the real name of a field before the documented one."""
-    for name in names:
-        value = record.get(name)
-        if isinstance(value, str):
-            return value
-    return None
+class Block(Struct, gc=False):
+    """A part of a turn; a thought is in ``thinking`` on disk, in ``text`` in the document."""
+
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Raw = NULL
+
+    def call(self, parent: str, place: int, at: At, step: int | None) -> Call:
+        """The tool call that the block is, of the turn `parent`; it waits for its answer."""
+        name = intern(self.name) if self.name else "tool"
+        shown = preview_of(self.input, tasks=_TASKS)
+        return Call(f"{parent}.{place}", name, parent, step, None, shown, At(at.offset, at.length, place))
 
 
-def whole(value: Any) -> int | None:
-    """`value` if it is a whole number."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
+class Effects(Struct, gc=False):
+    """What a tool did besides answering."""
 
-
-def moment(value: Any) -> tuple[float | None, str | None]:
-    """An ISO 8601 time as (seconds since the epoch, zone); the zone is None for a time without one."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None, "UTC"
-    try:
-        found = datetime.fromisoformat(value.strip())
-        if found.tzinfo is None:
-            return found.replace(tzinfo=UTC).timestamp(), None
-        return found.timestamp(), "UTC"
-    except (ValueError, OverflowError):
-        return None, "UTC"
-
-
-def blocks_of(record: dict[str, Any]) -> list[Any]:
-    """The blocks of an assistant turn; none where the field is no array."""
-    blocks = record.get("blocks")
-    return blocks if isinstance(blocks, list) else []
-
-
-def is_call(block: Any) -> bool:
-    """Whether a block of an assistant turn is a tool call."""
-    return isinstance(block, dict) and block.get("type") == "tool_use"
-
-
-def thought_of(block: dict[str, Any]) -> str | None:
-    """The text of a thinking block: ``thinking`` on disk, ``text`` in the document."""
-    return first_string(block, "thinking", "text")
+    exit_code: Whole | None = None
 
 
 def content_text(content: Any) -> str:
-    """The text of a tool's answer, also where it is a list of text parts."""
+    """The text of a prompt or of a tool's answer, also where it is a list of text parts."""
     if isinstance(content, list):
         texts = [part.get("text") if isinstance(part, dict) else part for part in content]
         return "\n".join(text for text in texts if isinstance(text, str))
     return content if isinstance(content, str) else ""
 
 
-def end_word(record: dict[str, Any]) -> str | None:
-    """Why the session ended, in the trace's own word."""
-    return first_string(record, "stop_reason", "reason")
+# ---- records
+
+
+class Kept(Struct, gc=False):
+    """A record that is kept whole: of an unknown kind, or out of place."""
+
+    turn: Whole | None = None
+
+    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+        """The row that the record is by itself; `model` is the model of the session."""
+        kind = kind_of(self)
+        operation = OTHER if kind in KINDS else UNKNOWN_KIND
+        return Span(id=ident, name=kind[:PREVIEW], operation=operation, step=self.turn, at=at)
+
+    def take(self, session: Session, line: Line) -> None:
+        """Add what the record means to the session."""
+        session.add(self.row(f"l{line.number}", At(*line.place)))
+
+
+class Other(Kept):
+    """A record of an unknown kind."""
+
+    kind: str | Loose = None
+
+
+class Record(Kept, tag_field="kind"):
+    """What every known record has."""
+
+    known: ClassVar = "v"
+
+
+class Start(Record, tag="session_start"):
+    """The first record; a second one is out of place."""
+
+    known: ClassVar = "cwd cwd_sha256 git_commit"
+    v: Any = None
+    session_id: str | None = None
+    ts: str | None = None
+    actor: str | None = None
+    model: str | None = None
+
+    def take(self, session: Session, line: Line) -> None:
+        if session.start is not None:
+            session.problem(line, "a second session_start")
+            super().take(session, line)
+            return
+        if session.records > 1:
+            session.problem(line, "session_start is not the first record")
+        session.start, session.head, session.model = self, line.data, self.model
+
+
+class Prompt(Record, tag="user_prompt"):
+    """What the user said."""
+
+    known: ClassVar = "attachments v"
+    text: Any = None
+
+    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+        return Span(
+            id=ident,
+            name="user",
+            operation=MESSAGE,
+            step=self.turn,
+            status=OK,
+            status_source=DERIVED,
+            preview=content_text(self.text)[:PREVIEW],
+            at=at,
+        )
+
+    def take(self, session: Session, line: Line) -> None:
+        session.settle()
+        said = content_text(self.text)
+        if session.prompt is None and not session.skipped:
+            session.prompt = said[:PREVIEW]
+        session.last_user = said
+        super().take(session, line)
+
+
+class Turn(Record, tag="assistant_turn"):
+    """One answer of the model. Its stop reason says how it ended: one cut off at its token limit failed."""
+
+    blocks: list[Block] = []
+    stop_reason: str | None = None
+
+    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+        word, status, source, note, error = self.stop_reason, OK, DERIVED, "", None
+        if word is not None:
+            source = EXPLICIT
+            if word not in _QUIET:
+                status = status_of(word)
+                note = "" if plain_word(word) in _QUIET else word[:PREVIEW]
+                error = Error(f"stopped: {word}", word) if status is ERROR else None
+        return Span(
+            id=ident,
+            name=model or "assistant",
+            operation=CHAT,
+            step=self.turn,
+            is_step=True,
+            status=status,
+            status_word=word,
+            status_source=source,
+            error=error,
+            model=model,
+            preview=_said(self.blocks),
+            note=note,
+            at=at,
+        )
+
+    def take(self, session: Session, line: Line) -> None:
+        session.settle()
+        at = At(line.offset, len(line.data))
+        span = self.row(f"l{line.number}", at, session.model)
+        session.begin(span)
+        texts = []
+        for place, block in enumerate(self.blocks):
+            if block.type == "tool_use":
+                session.called(block.id, block.call(span.id, place, at, self.turn), line)
+            elif block.type == "text" and block.text is not None:
+                texts.append(block.text)
+        session.last_assistant = "\n".join(texts) or session.last_assistant
+
+
+class Result(Record, tag="tool_result"):
+    """The answer of a tool. ``is_error`` of the documents is the opposite of ``ok`` on disk."""
+
+    tool_use_id: str | None = None
+    ok: bool | None = None
+    is_error: bool | None = None
+    content: Raw = NULL
+    side_effects: Effects | Loose = None
+
+    def outcome(self) -> tuple[Status, StatusSource, str | None, Error | None]:
+        """How the call went: ``ok`` or ``is_error`` says so, else its exit code, else that there is an answer."""
+        code = self.side_effects.exit_code if isinstance(self.side_effects, Effects) else None
+        failed = self.ok is False or self.is_error is True
+        if failed or code:
+            word = f"exit {code}" if code else None
+            message = _cut(content_text(plain(self.content)))
+            return ERROR, EXPLICIT if failed else EXIT, word, Error(message or word or "failed", word)
+        said = self.ok is not None or self.is_error is not None
+        return OK, EXPLICIT if said else EXIT if code == 0 else DERIVED, None, None
+
+    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+        """An answer whose call is not in the trace."""
+        status, source, word, error = self.outcome()
+        return Span(
+            id=ident,
+            name="tool_result",
+            operation=EXECUTE_TOOL,
+            step=self.turn,
+            status=status,
+            status_word=word,
+            status_source=source,
+            error=error,
+            preview=content_text(plain(self.content))[:PREVIEW],
+            at=at,
+        )
+
+    def take(self, session: Session, line: Line) -> None:
+        key = self.tool_use_id
+        call = None if key is None else session.calls.get(key)
+        if call is None or call.at.more:
+            shown = "without an id" if key is None else repr(key[:PREVIEW])
+            session.problem(line, f"a result, but no call {shown} waits for one")
+            super().take(session, line)
+            return
+        call.status, call.source, call.status_word, call.error = self.outcome()
+        call.answered(line.place)
+        session.failed = session.failed or call.status is ERROR
+        session.emit(call)
+
+
+class Hook(Record, tag="hook_event"):
+    """A hook that fired, with what it decided."""
+
+    event: str | None = None
+    trigger: str | None = None
+    hook_name: str | None = None
+    matcher: str | None = None
+    tool_use_id: str | None = None
+    decision: str | None = None
+    exit_code: Whole | None = None
+    output: Any = None
+
+    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+        decision, code = self.decision, self.exit_code
+        status, source, error = OK, DERIVED, None
+        if decision is not None:
+            status, source = status_of(decision), EXPLICIT
+        elif code is not None:
+            status, source = (ERROR if code else OK), EXIT
+        if status is ERROR:
+            error = Error(_cut(content_text(self.output)) or decision or f"exit {code}", decision)
+        return Span(
+            id=ident,
+            name=_first(self.event, self.trigger, self.hook_name) or "hook",
+            operation=HOOK,
+            step=self.turn,
+            status=status,
+            status_word=decision,
+            status_source=source,
+            error=error,
+            preview=(_first(self.matcher, self.hook_name) or "")[:PREVIEW],
+            note=decision[:PREVIEW] if decision is not None and plain_word(decision) != "allow" else "",
+            at=at,
+        )
+
+    def take(self, session: Session, line: Line) -> None:
+        """Put the hook below the call that it names, or that its turn and matcher fit, else below its turn."""
+        span, turn = self.row(f"l{line.number}", At(*line.place)), session.turn
+        is_here = turn is not None and self.turn is not None and turn.step == self.turn
+        key = self.tool_use_id
+        if key is None and is_here:
+            names = (self.matcher or "").split("|")
+            fitting = [one for one, call in session.recent.items() if call.name in names]
+            key = fitting[0] if len(fitting) == 1 else None
+        if key is not None and (call := session.calls.get(key)) is not None:
+            session.hooked(span, call)
+            return
+        if key is not None:  # a hook may fire before the turn is written
+            session.early.setdefault(key, []).append(span)
+        elif is_here and turn is not None:
+            span = replace(span, parent_id=turn.id)
+        session.add(span)
+
+
+class Skill(Record, tag="skill_invocation"):
+    """A skill that was called for, by the user or by the model."""
+
+    known: ClassVar = "instructions_injected v"
+    name: str | None = None
+    skill_name: str | None = None
+    source: str | None = None
+    args: Any = None
+
+    def row(self, ident: str, at: At, model: str | None = None) -> Span:
+        return Span(
+            id=ident,
+            name=f"skill {(_first(self.name, self.skill_name) or '?')[:PREVIEW]}",
+            step=self.turn,
+            status=OK,
+            status_source=DERIVED,
+            preview=argument(self.args, tasks=_TASKS) if self.args else "",
+            note=(self.source or "")[:PREVIEW],
+            at=at,
+        )
+
+
+class End(Record, tag="session_end"):
+    """The last record; of several, all but the last are out of place."""
+
+    stop_reason: str | None = None
+    reason: str | None = None
+    elapsed_ms: Finite | None = None
+    tokens_in: Whole | None = None
+    tokens_out: Whole | None = None
+
+    @property
+    def word(self) -> str | None:
+        """Why the session ended, in the trace's own word."""
+        return _first(self.stop_reason, self.reason)
+
+    @property
+    def usage(self) -> Usage | None:
+        """Tokens of the whole session; there are no others."""
+        taken, given = self.tokens_in, self.tokens_out
+        return Usage(taken, given, taken + given if taken is not None and given is not None else None) or None
+
+    def take(self, session: Session, line: Line) -> None:
+        if session.end is not None:
+            session.problem(line, "a second session_end")
+            session.add(session.end.row(f"l{session.tail.number}", At(*session.tail.place)))
+        session.end, session.tail = self, Line(line.offset, line.number, line.data)
+        session.ended = session.closed = True
+        session.settle()
+
+
+_RECORDS: Final = Start | Prompt | Turn | Result | Hook | Skill | End
+KINDS: Final = frozenset(map(tag_of, get_args(_RECORDS)))
+"""Every kind of record, in both dialects."""
+SCHEMA: Final = Schema[Any](_RECORDS, Other)
+
+
+# ---- helpers
+
+
+def kind_of(record: Kept) -> str:
+    """The record's kind as it says itself, ``?`` where it says none."""
+    kind = record.kind if isinstance(record, Other) else tag_of(record)
+    return kind if isinstance(kind, str) and kind else "?"
+
+
+def _first(*values: str | None) -> str | None:
+    """The first of these values that is there: the real field before the documented one."""
+    return next((value for value in values if value is not None), None)
+
+
+def _said(blocks: list[Block]) -> str:
+    """The first text of a turn, else its first thought."""
+    thought = ""
+    for block in blocks:
+        if block.type == "text":
+            if block.text:
+                return block.text[:PREVIEW]
+        elif block.type == "thinking" and not thought:
+            thought = (_first(block.thinking, block.text) or "")[:PREVIEW]
+    return thought
+
+
+def _cut(message: str) -> str:
+    message = message.strip()
+    return message if len(message) <= MESSAGE_LIMIT else message[: MESSAGE_LIMIT - 1] + "…"

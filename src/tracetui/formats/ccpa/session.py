@@ -1,261 +1,216 @@
 """A ccpa session while its records come in: which answer belongs to which call, which hook to which call, how it ends.
 
-A `Session` is what must be remembered between two reads, however long the file: the calls that still wait, the latest
-turn, the texts that the run shows. Spans are handed out and forgotten.
+Also its header, and the session of the teacher that it replays.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from datetime import UTC, datetime
 from typing import Any, Final
 
-import msgspec
+from msgspec.structs import replace
 
-from tracetui.formats.ccpa.records import At, blocks_of, content_text, first_string, kind_of
-from tracetui.formats.ccpa.spans import (
-    answered,
-    call_spans,
-    hook_span,
-    other_span,
-    prompt_span,
-    result_span,
-    skill_span,
-    turn_span,
-)
-from tracetui.formats.layers import Layers
-from tracetui.formats.lines import Line
-from tracetui.formats.tail import object_of
-from tracetui.model import PREVIEW, Problem, Span, Status
+from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, UNKNOWN, Call, Conversation
+from tracetui.formats.ccpa.records import End, Start, kind_of
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.jsonl import Line
+from tracetui.formats.scalars import layout
+from tracetui.formats.tail import record_on
+from tracetui.model import PREVIEW, Error, FirstError, Header, RunBody, Span
+from tracetui.model.status import plain_word, status_of
+from tracetui.sources.base import File
 
-
-class End(msgspec.Struct, frozen=True, gc=False):
-    """The record that ended the session, and where it is."""
-
-    record: dict[str, Any]
-    line: int
-    at: At
+STUDENT_ACTOR: Final = "apr-code"
+_FEW: Final = 64
+"""Records among which the list stage looks for the prompt: what is further back, the deep pass finds."""
+_LOOK_BACK: Final = 4 << 20
+"""Bytes in which the list stage looks for an end: no session goes on for longer after its end."""
+_TIME_LIMIT: Final = 64
+_STEM: Final = re.compile(r"(\.ccpa-trace)?(\.jsonl|\.ndjson|\.json)?$")
+_STUDENT: Final = re.compile(r"(^|-)student(?![a-z])")
+_TEACHER: Final = re.compile(r"(^|-)teacher(?![a-z])")
 
 
-class Session(msgspec.Struct):
-    """What is known of a session so far."""
+class Session(Conversation):
+    """What is known of one session; see `tracetui.formats.jsonl.Session`. `calls` has the latest call of each id."""
 
-    path: str
-    records: int = 0
-    start: dict[str, Any] | None = None
-    end: End | None = None
-    closed: bool = False
-    """The last record ended the session."""
-    prompt: str | None = None
-    """The beginning of the first prompt."""
-    last_user: str | None = None
-    last_assistant: str | None = None
-    failed: bool = False
-    """A span has failed."""
-    turn: Span | None = None
-    """The latest assistant turn."""
-    recent: dict[str, Span] = {}
-    """The calls of the latest turn by id, answered or not."""
-    waiting: dict[str, Span] = {}
-    """Calls without an answer by id."""
-    called: Layers[str] = msgspec.field(default_factory=Layers)
-    """Every call by id: the id of its span."""
-    early: dict[str, tuple[Span, ...]] = {}
-    """Hooks that name a call which has not come yet."""
-    spans: dict[str, Span] = {}
-    """New and changed spans by id, to be collected by the reader."""
-    problems: list[Problem] = []
-    """New problems, to be collected by the reader."""
-
-    def copy(self) -> Session:
-        """A session that goes on from here without changing this one; nothing is left to collect in it."""
-        return msgspec.structs.replace(
-            self,
-            recent=dict(self.recent),
-            waiting=dict(self.waiting),
-            called=self.called.copy(),
-            early=dict(self.early),
-            spans={},
-            problems=[],
-        )
-
-    @property
-    def model(self) -> str | None:
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.start: Start | None = None
+        self.model: str | None = None
         """The model that the session says it uses."""
-        return first_string(self.start, "model") if self.start is not None else None
+        self.head = b""
+        """The line of the first record."""
+        self.end: End | None = None
+        self.tail = Line()
+        """The line of the last record."""
+        self.closed = False
+        """The latest record ended the session."""
+        self.prompt: str | None = None
+        """The beginning of the first prompt."""
+        self.last_user: str | None = None
+        self.last_assistant: str | None = None
+        self.failed = False
+        """A span has failed."""
+        self.turn: Span | None = None
+        """The latest turn of the assistant."""
+        self.recent: dict[str, Call] = {}
+        """The calls of the latest turn by id, answered or not."""
+        self.early: dict[str, list[Span]] = {}
+        """Hooks by the id of a call that has not come yet."""
 
-    @property
-    def ended(self) -> bool:
-        """Whether there was a ``session_end``."""
-        return self.end is not None
+    # ---- records
 
-    def take(self, value: Any, line: Line, note: str | None = None) -> None:
-        """Take in the value on one line; what it means for the spans is in `spans` and `problems` afterwards."""
-        record = object_of(self, value, line, note)
-        if record is None:
-            return
-        number, at = line.number, At(line.offset, len(line.data))
-        kind = kind_of(record)
-        if self.records == 0 and kind != "session_start":
-            self.problem(number, f"the first record is {kind}, not session_start")
-        if self.closed and kind != "session_end":
-            self.problem(number, f"{kind} after session_end")
+    def take(self, record: Any, line: Line) -> None:
+        if self.records == 0 and not isinstance(record, Start):
+            self.problem(line, f"the first record is {kind_of(record)}, not session_start")
+        if self.closed and not isinstance(record, End):
+            self.problem(line, f"{kind_of(record)} after session_end")
             self.closed = False
         self.records += 1
-        _TAKE.get(kind, _other)(self, record, number, at)
-
-    def problem(self, line: int, reason: str) -> None:
-        """Report one line."""
-        self.problems.append(Problem(self.path, f"line {line}", reason))
+        record.take(self, line)
 
     def add(self, span: Span) -> None:
-        """Hand out a new span or a newer version of one."""
-        self.spans[span.id] = span
-        self.failed = self.failed or span.status is Status.ERROR
+        """Give out a new span or a newer version of one."""
+        if span.status is ERROR:
+            self.failed = True
+        self.emit(span)
 
+    def begin(self, turn: Span) -> None:
+        """Begin a turn of the assistant."""
+        self.turn, self.recent = turn, {}
+        self.add(turn)
 
-def _start(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    if session.start is not None:
-        session.problem(line, "a second session_start")
-        session.add(other_span(record, line, at))
-        return
-    if session.records > 1:
-        session.problem(line, "session_start is not the first record")
-    session.start = record
+    def called(self, key: str | None, call: Call, line: Line) -> None:
+        """Add a call to the latest turn; `key` is its id."""
+        if key is None:
+            self.problem(line, f"a call of {call.name[:PREVIEW]} has no id: its answer cannot be told")
+            call.status, call.source = UNKNOWN, None
+            self.call(None, call)
+            return
+        before = self.calls.get(key)
+        if before is not None and not before.at.more:
+            self.problem(line, f"call id {key[:PREVIEW]!r} is used again before its answer came")
+            if before.status is RUNNING:
+                before.status, before.source = UNKNOWN, None
+                self.emit(before)
+        self.recent[key] = call
+        self.call(key, call)
+        for hook in self.early.pop(key, ()):
+            self.hooked(hook, call)
 
+    def hooked(self, hook: Span, call: Call) -> None:
+        """Put a hook below its call; one that blocks a call which has not run means that it never will."""
+        self.add(replace(hook, parent_id=call.id))
+        if hook.status is ERROR and call.status is RUNNING:
+            call.status, call.source, call.status_word = CANCELLED, hook.status_source, hook.status_word
+            call.note = "blocked"
+            self.emit(call)
 
-def _prompt(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    _settle(session)
-    text = content_text(record.get("text"))
-    if session.prompt is None:
-        session.prompt = text[:PREVIEW]
-    session.last_user = text
-    session.add(prompt_span(record, line, at))
+    # ---- the list stage
 
+    @property
+    def settled(self) -> bool:
+        """No later record changes what the beginning says."""
+        return self.start is not None and (self.prompt is not None or self.records >= _FEW)
 
-def _turn(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    _settle(session)
-    session.turn = turn_span(record, line, at, session.model)
-    session.recent = {}
-    session.add(session.turn)
-    for call_id, span in call_spans(record, line, at):
-        _call(session, call_id, span, line)
-    texts = [
-        block.get("text") for block in blocks_of(record) if isinstance(block, dict) and block.get("type") == "text"
-    ]
-    said = "\n".join(text for text in texts if isinstance(text, str))
-    session.last_assistant = said or session.last_assistant
+    @property
+    def stands(self) -> bool:
+        """The end is known, or the session has none."""
+        start = max(0, self.file.stat.size - _LOOK_BACK)
+        return self.end is not None or b"session_end" not in self.file.read(start, _LOOK_BACK)
 
+    # ---- the session as a whole
 
-def _call(session: Session, call_id: str | None, span: Span, line: int) -> None:
-    if call_id is None:
-        session.problem(line, f"a call of {span.name[:PREVIEW]} has no id: its answer cannot be told")
-        session.add(_unsettled(span))
-        return
-    before = session.waiting.get(call_id)
-    if before is not None:
-        session.problem(line, f"call id {call_id[:PREVIEW]!r} is used again before its answer came")
-        if before.status is Status.RUNNING:
-            session.add(_unsettled(before))
-    session.add(span)
-    session.waiting[call_id] = session.recent[call_id] = span
-    session.called[call_id] = span.id
-    for hook in session.early.pop(call_id, ()):
-        _attach(session, hook, call_id, span)
-
-
-def _result(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    call_id = record.get("tool_use_id")
-    call = session.waiting.pop(call_id, None) if isinstance(call_id, str) else None
-    if call is None:
-        shown = repr(call_id[:PREVIEW]) if isinstance(call_id, str) else "without an id"
-        session.problem(line, f"a result, but no call {shown} waits for one")
-        session.add(result_span(record, line, at))
-        return
-    span = answered(call, record, at)
-    if call_id in session.recent:
-        session.recent[call_id] = span
-    session.add(span)
-
-
-def _hook(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    span = hook_span(record, line, at)
-    call_id = first_string(record, "tool_use_id")
-    if call_id is None:
-        call_id = _matched(session, record, span.step)
-    call = None if call_id is None else session.recent.get(call_id) or session.waiting.get(call_id)
-    if call_id is not None and call is not None:
-        _attach(session, span, call_id, call)
-        return
-    called = None if call_id is None else session.called.get(call_id)
-    if called is not None:  # long since answered
-        span = msgspec.structs.replace(span, parent_id=called)
-    elif call_id is not None:  # a hook may fire before the turn is written
-        session.early[call_id] = (*session.early.get(call_id, ()), span)
-    elif session.turn is not None and span.step is not None and session.turn.step == span.step:
-        span = msgspec.structs.replace(span, parent_id=session.turn.id)
-    session.add(span)
-
-
-def _matched(session: Session, record: dict[str, Any], step: int | None) -> str | None:
-    """Id of the only call of this turn that the hook's matcher fits."""
-    if session.turn is None or step is None or session.turn.step != step:
-        return None
-    names = (first_string(record, "matcher") or "").split("|")
-    calls = [call_id for call_id, call in session.recent.items() if call.name in names]
-    return calls[0] if len(calls) == 1 else None
-
-
-def _attach(session: Session, hook: Span, call_id: str, call: Span) -> None:
-    """Put a hook under its call; one that blocks a call which has not run means that it never will."""
-    session.add(msgspec.structs.replace(hook, parent_id=call.id))
-    if hook.status is Status.ERROR and call.status is Status.RUNNING:
-        blocked = msgspec.structs.replace(
-            call,
-            status=Status.CANCELLED,
-            status_word=hook.status_word,
-            status_source=hook.status_source,
-            note="blocked",
+    def header(self) -> Header:
+        """The header as far as it is known."""
+        file, start, end = self.file, self.start or Start(), self.end or End()
+        name = file.name
+        stem = name[: _STEM.search(name).start()] or name  # type: ignore[union-attr]  # matches anything
+        started_at, zone = _moment(start.ts)
+        relation, original = _original(file, name, stem, start.actor)
+        word = end.word
+        return Header(
+            id=start.session_id or stem,
+            name=start.actor or stem,
+            agent=start.actor,
+            model=start.model,
+            status=None if word is None else status_of(word),
+            status_word=word,
+            status_source=None if word is None else EXPLICIT,
+            ended=self.ended,
+            started_at=started_at,
+            time_zone=zone,
+            duration_ms=end.elapsed_ms,
+            usage=end.usage,
+            replay_of=(start.session_id or stem) if relation else None,
+            replay_of_path=original,
+            relation=relation,
+            error=_cause(word, None if self.skipped else self.failed),
+            prompt=self.prompt or "",
+            writer=layout(start.v),
+            size=file.stat.size,
+            fields=unknown_fields(self.unknown),
         )
-        session.recent[call_id] = session.waiting[call_id] = blocked
-        session.add(blocked)
+
+    def run_body(self) -> RunBody:
+        """All that the session says about itself: its first record's fields, and its last one whole."""
+        attributes: dict[str, Any] = dict(record_on(self.head) or {})
+        word = None
+        if self.end is not None:
+            word = self.end.word
+            attributes["session_end" if "session_end" not in attributes else "session_end record"] = record_on(
+                self.tail.data
+            )
+        failed = word and status_of(word) is ERROR
+        return RunBody(
+            error=Error(_ended(word), word) if word and failed else None,
+            last_user=self.last_user,
+            last_assistant=self.last_assistant,
+            attributes=attributes,
+        )
 
 
-def _skill(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    session.add(skill_span(record, line, at))
+def _moment(value: str | None) -> tuple[float | None, str | None]:
+    """An ISO 8601 time as (seconds since the epoch, zone); the zone is None for a time without one."""
+    if value is None or len(value) > _TIME_LIMIT:
+        return None, "UTC"
+    try:
+        found = datetime.fromisoformat(value.strip())
+        if found.tzinfo is None:
+            return found.replace(tzinfo=UTC).timestamp(), None
+        return found.timestamp(), "UTC"
+    except (ValueError, OverflowError):
+        return None, "UTC"
 
 
-def _end(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    if session.end is not None:
-        session.problem(line, "a second session_end")
-        session.add(other_span(session.end.record, session.end.line, session.end.at))
-    session.end, session.closed = End(record, line, at), True
-    _settle(session)
+def _cause(word: str | None, failed: bool | None) -> FirstError | None:
+    """The end reason as the cause of a failed run; `failed` says whether a span failed, None if that is not known.
+
+    ``error`` names no cause: where a call failed, that call is it. A limit that was reached is the cause itself, since
+    the run went on after its failed calls.
+    """
+    if word is None or status_of(word) is not ERROR:
+        return None
+    if plain_word(word) in ("error", "failed", "failure") and failed is not False:
+        return None
+    return FirstError(_ended(word), word)
 
 
-def _other(session: Session, record: dict[str, Any], line: int, at: At) -> None:
-    session.add(other_span(record, line, at))
+def _ended(word: str) -> str:
+    return f"session ended: {word}"
 
 
-def _settle(session: Session) -> None:
-    """The conversation went on: calls of the latest turn without an answer are not running any more."""
-    for call_id, call in session.recent.items():
-        if call.status is Status.RUNNING:
-            span = _unsettled(call)
-            session.recent[call_id] = session.waiting[call_id] = span
-            session.add(span)
+def _original(file: File, name: str, stem: str, actor: str | None) -> tuple[str | None, str | None]:
+    """(``student``, path of the teacher's file) where this session replays one.
 
-
-def _unsettled(call: Span) -> Span:
-    """A call that nothing more will be heard of, as far as the trace tells."""
-    return msgspec.structs.replace(call, status=Status.UNKNOWN, status_source=None)
-
-
-_TAKE: Final[dict[str, Callable[[Session, dict[str, Any], int, At], None]]] = {
-    "session_start": _start,
-    "user_prompt": _prompt,
-    "assistant_turn": _turn,
-    "tool_result": _result,
-    "hook_event": _hook,
-    "skill_invocation": _skill,
-    "session_end": _end,
-}
+    No field says so: upstream keeps both in one folder, as ``teacher`` and ``student``, or ``NAME-teacher`` and
+    ``NAME-student-HOW``; they share the session id.
+    """
+    named = _STUDENT.search(stem)
+    if named is None and (actor != STUDENT_ACTOR or _TEACHER.search(stem)):
+        return None, None
+    prefix = stem[: named.start()] + named.group(1) if named else ""
+    path = file.sibling(f"{prefix}teacher{name[len(stem) :]}")
+    return ("student" if named or path else None), path

@@ -11,17 +11,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
+from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.copilot.body import body_of
-from tracetui.formats.copilot.count import count
-from tracetui.formats.copilot.quick import skim
-from tracetui.formats.copilot.run import body_of_run, header_of
+from tracetui.formats.copilot.records import ABORT, KINDS, SCHEMA
 from tracetui.formats.copilot.session import Session
-from tracetui.formats.copilot.words import ABORT, KINDS
-from tracetui.formats.counting import regular
-from tracetui.formats.tail import Reader, nothing_in, read_on, read_whole, records_in
-from tracetui.model import Body, Header, Problem, RunBody, RunRef, RunSummary, Span
-from tracetui.model.build import summary_of
+from tracetui.formats.jsonl import LogReader, counted, listed, skim
+from tracetui.formats.tail import records_in
+from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -49,22 +45,15 @@ class Copilot:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header, tally = (regular(count, file) or (None, None)) if deep else (skim(file), None)
-        if header is not None:
-            yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
-            return
-        run, cursor = read_whole(lambda at: self.read(file, ref, at), file, ref)
-        taken = cursor.session.records or (cursor.ahead is not None and cursor.ahead.taken)
-        if not taken and (run.problems or not file.moving):
-            raise nothing_in(run, "it does not end")
-        yield run.summary
+        if not deep:
+            skim(file, SCHEMA, session := Session(file))
+            if session.start is not None:
+                yield listed(ref, file, session)
+                return
+        yield counted(ref, file, self.open(file, ref))
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """What came since `cursor`; a complete event on a last line without newline is read ahead of time."""
-        return read_on(_READER, file, cursor)
+    def open(self, file: File, ref: RunRef) -> LogReader[Session]:
+        return LogReader(SCHEMA, Session)
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; `raw` is all of them."""
@@ -72,13 +61,6 @@ class Copilot:
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         return (PurePath(environ.get("COPILOT_HOME") or home / ".copilot", "session-state"),)
-
-
-def _told(session: Session, file: File) -> tuple[Header, RunBody]:
-    return header_of(session, file), body_of_run(session, file)
-
-
-_READER: Final = Reader(lambda file: Session(file.path), _told)
 
 
 def _claim(record: dict[str, Any]) -> int:

@@ -2,14 +2,70 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
-from tracetui.formats.copilot.records import NAMELESS, At, Event, event_of
-from tracetui.formats.copilot.words import arguments
+import msgspec
+
+from tracetui.formats.copilot.records import NAMELESS
+from tracetui.formats.decode import decode_value
 from tracetui.formats.places import Named, changed, records_at
 from tracetui.formats.scalars import child, sequence, string, word
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
+
+
+class At(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is: offset, size and checksum of each of its lines, one after the other."""
+
+    places: tuple[int, ...] = ()
+
+    @property
+    def size(self) -> int:
+        """Bytes of its lines."""
+        return sum(self.places[1::3])
+
+
+class Event(NamedTuple):
+    """One event as it is written: what kind it is, and what it says."""
+
+    kind: str
+    data: dict[str, Any]
+    outer: dict[str, Any]
+    """The whole object on the line."""
+
+    @property
+    def rest(self) -> dict[str, Any]:
+        """What the line says besides kind and data."""
+        told = isinstance(self.outer.get("data"), dict)
+        left_out = {"data"} if told else set()
+        if self.kind != NAMELESS:
+            left_out.add("type")
+        return {key: value for key, value in self.outer.items() if key not in left_out}
+
+    def fields(self, *names: str) -> dict[str, Any]:
+        """All that it says but its kind and these fields of its data; ``event.id`` is what surrounds a field `id`."""
+        found = {key: value for key, value in self.data.items() if key not in names}
+        found |= {f"event.{key}" if key in found else key: value for key, value in self.rest.items()}
+        return {key: _opaque(key, value) for key, value in found.items()}
+
+
+def _opaque(key: str, value: Any) -> Any:
+    """What is encrypted is told and not shown."""
+    if key in ("encryptedContent", "reasoningOpaque") and isinstance(value, str) and value:
+        return f"encrypted, {len(value)} characters"
+    return value
+
+
+def event_of(value: dict[str, Any]) -> Event:
+    """The event that an object on a line is."""
+    kind, data = value.get("type"), value.get("data")
+    return Event(kind if isinstance(kind, str) and kind else NAMELESS, data if isinstance(data, dict) else {}, value)
+
+
+def arguments(told: dict[str, Any]) -> Any:
+    """What a tool is called with; some versions write it as JSON inside a text."""
+    given = told.get("arguments")
+    return decode_value(given) if isinstance(given, str) else given
 
 
 def body_of(file: File, span: Span) -> Body:
@@ -92,8 +148,7 @@ def _said(data: dict[str, Any], parts: list[Part]) -> tuple[list[str], dict[str,
             continue
         ident, name = word(request.get("toolCallId")), word(request.get("name"))
         parts.append(ToolCall(ident, name or "", arguments(request)))
-        told = {"toolCallId": ident, "name": name, "arguments": request.get("arguments")}
-        rest = {key: value for key, value in request.items() if key not in told or told[key] is not value}
+        rest = {key: value for key, value in request.items() if key != "arguments"}
         if rest:
             rests[f"toolRequests[{place}]"] = rest
     return taken + (["toolRequests"] if isinstance(asked, list) else []), rests

@@ -7,46 +7,81 @@ Input includes what was read from the cache and what was written to it, output i
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, Final
 
 import msgspec
+from msgspec import Struct
 
-from tracetui.formats.copilot.records import whole
 from tracetui.formats.scalars import child, number
+from tracetui.formats.schema import Finite, Loose, loosen
 from tracetui.model import Total, Usage
 from tracetui.model.tally import NO_USAGE
 
-_NAMES: Final = {
-    "inputTokens": "input_tokens",
-    "outputTokens": "output_tokens",
-    "cacheReadTokens": "cache_read_tokens",
-    "cacheWriteTokens": "cache_creation_tokens",
-    "reasoningTokens": "reasoning_tokens",
-}
+_NAMES: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
 
 
-class Stretch(msgspec.Struct, frozen=True):
+class Tokens(Struct, gc=False, rename="camel"):
+    """Tokens of one call, or of several; some versions write them with a point."""
+
+    input_tokens: Finite | None = None
+    output_tokens: Finite | None = None
+    cache_read_tokens: Finite | None = None
+    cache_write_tokens: Finite | None = None
+    reasoning_tokens: Finite | None = None
+
+    def counts(self) -> Usage:
+        """The tokens."""
+        read, written = whole(self.cache_read_tokens), whole(self.cache_write_tokens)
+        return Usage(
+            whole(self.input_tokens), whole(self.output_tokens), None, read, written, whole(self.reasoning_tokens)
+        )
+
+
+class Account(Struct, gc=False, rename="camel"):
+    """Which session paid for a call, and the number that the call has there."""
+
+    source_session_id: str | None = None
+    sequence: Finite | None = None
+
+
+class Spent(Tokens):
+    """What one call of a model used."""
+
+    model: str | None = None
+    api_call_id: str | None = None
+    cost: Finite | None = None
+    duration: Finite | None = None
+    finish_reason: str | None = None
+    interaction_type: str | None = None
+    accounting: Account | Loose = None
+
+    @property
+    def number(self) -> str | None:
+        """What tells the record from any other."""
+        account = self.accounting
+        if not isinstance(account, Account) or account.source_session_id is None:
+            return None
+        place = whole(account.sequence)
+        return None if place is None else f"{place} {account.source_session_id}"
+
+
+class Stretch:
     """What was used since the session was begun or resumed."""
 
-    recorded: Usage = NO_USAGE
-    """By the records of the calls."""
-    calls: int = 0
-    """So many records."""
-    said: Usage = NO_USAGE
-    """By the messages, where no record tells."""
-    cost: float = 0.0
-    """Premium requests."""
-    duration: float = 0.0
-    """Milliseconds."""
+    def __init__(self) -> None:
+        self.recorded = self.said = NO_USAGE
+        """By the records of the calls; and by the messages, where no record tells."""
+        self.calls = 0
+        """So many records."""
+        self.cost = self.duration = 0.0
+        """Premium requests; milliseconds."""
 
-    def __add__(self, other: Stretch) -> Stretch:
-        return Stretch(
-            self.recorded + other.recorded,
-            self.calls + other.calls,
-            self.said + other.said,
-            self.cost + other.cost,
-            self.duration + other.duration,
-        )
+    def add(self, other: Stretch, *, said: bool) -> None:
+        """Add what was used then; what was only `said` if that is wanted."""
+        self.recorded, self.calls = self.recorded + other.recorded, self.calls + other.calls
+        self.said = self.said + other.said if said else self.said
+        self.cost, self.duration = self.cost + other.cost, self.duration + other.duration
 
     @property
     def usage(self) -> Usage:
@@ -54,41 +89,50 @@ class Stretch(msgspec.Struct, frozen=True):
         return self.recorded + self.said
 
 
-class Ledger(msgspec.Struct, frozen=True):
+class Ledger:
     """What was used so far."""
 
-    open: Stretch = Stretch()
-    before: Stretch = Stretch()
-    """All that was shut down."""
-    stated: Usage = NO_USAGE
-    """What only a shutdown tells."""
-    end: dict[str, Any] | None = None
-    """The last shutdown."""
-    ended: Stretch = Stretch()
-    """What it ended."""
+    def __init__(self) -> None:
+        self.open, self.before, self.ended = Stretch(), Stretch(), Stretch()
+        """What is not shut down; all that was; and what the last shutdown ended."""
+        self.stated = NO_USAGE
+        """What only a shutdown tells."""
+        self._models: dict[str, Any] | None = None
+        """What the last shutdown declares of each model."""
+        self._declared = NO_USAGE
+        self._spent: float | None = None
 
-    def record(self, told: dict[str, Any], usage: Usage) -> Ledger:
+    def record(self, told: Spent, usage: Usage) -> None:
         """Count one call by its record."""
-        cost, duration = number(told.get("cost")) or 0.0, number(told.get("duration")) or 0.0
-        return self._more(Stretch(usage, 1, NO_USAGE, cost, duration))
+        now = self.open
+        now.recorded += usage
+        now.calls += 1
+        now.cost += told.cost or 0.0
+        now.duration += told.duration or 0.0
 
-    def say(self, usage: Usage) -> Ledger:
+    def say(self, usage: Usage) -> None:
         """Count one call by its message."""
-        return self._more(Stretch(said=usage))
+        self.open.said += usage
 
-    def unsay(self, usage: Usage) -> Ledger:
+    def unsay(self, usage: Usage) -> None:
         """A record tells it after all."""
-        said = Usage(*[_less(a, b) for a, b in zip(_tuple(self.open.said), _tuple(usage), strict=True)])
-        return msgspec.structs.replace(self, open=msgspec.structs.replace(self.open, said=said))
+        said, less = msgspec.structs.astuple(self.open.said), msgspec.structs.astuple(usage)
+        self.open.said = Usage(
+            *[a if a is None or b is None else (a - b) or None for a, b in zip(said, less, strict=True)]
+        )
 
-    def shut(self, data: dict[str, Any]) -> Ledger:
-        """The session was shut down."""
-        stated = NO_USAGE if self.open.calls else metrics(data)
-        before = self.before + (msgspec.structs.replace(self.open, said=NO_USAGE) if stated else self.open)
-        return Ledger(before=before, stated=self.stated + stated, end=data, ended=self.open)
-
-    def _more(self, stretch: Stretch) -> Ledger:
-        return msgspec.structs.replace(self, open=self.open + stretch)
+    def shut(self, models: Any, snapshot: Any, details: Any, spent: float | None) -> None:
+        """The session was shut down, which declares this much of each model, of kinds of tokens, and of time."""
+        found = models if isinstance(models, dict) and models else child(snapshot, "modelMetrics")
+        declared = NO_USAGE
+        for one in found.values():
+            declared += loosen(child(one, "usage"), Tokens, {}).counts()
+        declared = declared or _by_kind(details)
+        stated = NO_USAGE if self.open.calls else declared
+        self.before.add(self.open, said=not stated)
+        self.stated += stated
+        self._models, self._declared, self._spent = found, declared, spent
+        self.ended, self.open = self.open, Stretch()
 
     @property
     def usage(self) -> Usage | None:
@@ -100,57 +144,37 @@ class Ledger(msgspec.Struct, frozen=True):
 
         It tells of the whole session or of what came since it was resumed, as the version has it: either is right.
         """
-        if self.end is None:
+        if self._models is None:
             return ()
-        declared, readings = metrics(self.end), (self.ended, self.before)
+        readings = (self.ended, self.before)
         found = [
-            _total(name, getattr(declared, name), [getattr(one.usage, name) for one in readings])
-            for name in _NAMES.values()
+            _total(name, getattr(self._declared, name), [getattr(one.usage, name) for one in readings])
+            for name in _NAMES
         ]
-        requests = [child(one, "requests") for one in _models(self.end).values()]
-        count, cost = (
-            _sum(whole(one.get("count")) for one in requests),
-            _sum(number(one.get("cost")) for one in requests),
-        )
-        recorded = bool(self.ended.calls)
-        found.append(_total("requests", count, [one.calls if recorded else None for one in readings]))
-        found.append(_total("premium requests", cost, [one.cost if recorded else None for one in readings]))
-        spent = number(self.end.get("totalApiDurationMs"))
-        found.append(_total("API duration in ms", spent, [one.duration if recorded else None for one in readings]))
+        requests = [child(one, "requests") for one in self._models.values()]
+        count = _sum(whole(number(one.get("count"))) for one in requests)
+        cost = _sum(number(one.get("cost")) for one in requests)
+        is_recorded = bool(self.ended.calls)
+        found.append(_total("requests", count, [one.calls if is_recorded else None for one in readings]))
+        found.append(_total("premium requests", cost, [one.cost if is_recorded else None for one in readings]))
+        durations = [one.duration if is_recorded else None for one in readings]
+        found.append(_total("API duration in ms", self._spent, durations))
         return tuple([one for one in found if one.declared is not None])
 
 
-def usage_of(told: dict[str, Any]) -> Usage:
-    """Tokens of one call, or of several, under the names that Copilot has for them."""
-    return Usage(**{ours: whole(told.get(theirs)) for theirs, ours in _NAMES.items()})
+def whole(value: float | None) -> int | None:
+    """`value` if it is a whole number of at most 53 bits that counts something."""
+    return int(value) if value is not None and 0 <= value < 1 << 53 and value == int(value) else None
 
 
-def metrics(shutdown: dict[str, Any]) -> Usage:
-    """All tokens that a shutdown declares, over all models."""
-    found = NO_USAGE
-    for one in _models(shutdown).values():
-        found = found + usage_of(child(one, "usage"))
-    return found or _details(shutdown)
-
-
-def _models(shutdown: dict[str, Any]) -> dict[str, Any]:
-    return child(shutdown, "modelMetrics") or child(child(shutdown, "accountingSnapshot"), "modelMetrics")
-
-
-def _details(shutdown: dict[str, Any]) -> Usage:
-    """The same by kinds of tokens, where input is only what was not cached."""
-    details = child(shutdown, "tokenDetails")
+def _by_kind(details: Any) -> Usage:
+    """Tokens by their kinds, where input is only what was not cached."""
     plain, made, read, written = (
-        whole(child(details, name).get("tokenCount")) for name in ("input", "output", "cache_read", "cache_write")
+        whole(number(child(child({"": details}, ""), name).get("tokenCount")))
+        for name in ("input", "output", "cache_read", "cache_write")
     )
     given = _sum((plain, read, written))
     return Usage(input_tokens=given, output_tokens=made, cache_read_tokens=read, cache_creation_tokens=written)
-
-
-def _field(model: Any, name: str) -> Any:
-    """What is told of the requests to one model; old versions tell only how many there were."""
-    requests = model.get("requests") if isinstance(model, dict) else None
-    return requests.get(name) if isinstance(requests, dict) else requests if name == "count" else None
 
 
 def _total(name: str, declared: float | int | None, readings: list[Any]) -> Total:
@@ -159,14 +183,6 @@ def _total(name: str, declared: float | int | None, readings: list[Any]) -> Tota
     return Total(name, declared, next((one for one in counted if one == declared), counted[0]))
 
 
-def _sum(values: Any) -> Any:
+def _sum(values: Iterable[Any]) -> Any:
     known = [value for value in values if value is not None]
     return sum(known) if known else None
-
-
-def _tuple(usage: Usage) -> tuple[Any, ...]:
-    return msgspec.structs.astuple(usage)
-
-
-def _less(a: Any, b: Any) -> Any:
-    return a if a is None or b is None else (a - b) or None
