@@ -5,8 +5,8 @@ Decoding is strict and fast: every field is known and has the type that the Stru
 mistyped fields, as ``KIND.FIELD``. Long texts and arguments are declared `msgspec.Raw` and decoded where they are used.
 
 A Struct that has a class variable ``known`` (names of further known fields, between blanks) is closed: its unknown
-fields are counted under its tag. Any other Struct is open: its unknown fields are ignored here. All are shown in the
-detail of the span.
+fields are counted under its tag, or its class variable ``label`` where it has none. Any other Struct is open: its
+unknown fields are ignored here. All are shown in the detail of the span.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from tracetui.model.tally import NAME_LENGTH
 NULL: Final = msgspec.Raw(b"null")
 Natural = Annotated[int, msgspec.Meta(ge=0, lt=1 << 53)]
 """A whole number that can count something: not negative, and exact in JavaScript (below 2⁵³)."""
-Whole = Annotated[int, msgspec.Meta(gt=-(1 << 63), lt=1 << 63)]
+Whole = Annotated[int, msgspec.Meta(ge=1 - (1 << 63), le=(1 << 63) - 1)]
 """A whole number of at most 64 bits."""
 Finite = Annotated[float, msgspec.Meta(ge=-float_info.max, le=float_info.max)]
 """A number that is neither infinite nor NaN."""
@@ -53,8 +53,16 @@ class Schema(Generic[_T]):
     A record of another kind, or of none, becomes `other`, a Struct without a tag.
     """
 
-    def __init__(self, kinds: Any, other: type[_T] | None = None) -> None:
-        """`kinds` is a Struct or a union of tagged ones."""
+    def __init__(
+        self,
+        kinds: Any,
+        other: type[_T] | None = None,
+        older: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
+        """`kinds` is a Struct or a union of tagged ones; `older` makes the current layout of a record of an older one,
+        and returns any other record as it is.
+        """
+        self._older = older
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
         self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(_closed(kinds)).decode
         """Decodes a record of which all fields are known and typed as declared, else raises `ValueError` or
@@ -73,11 +81,12 @@ class Schema(Generic[_T]):
             value, note = decode(data)
         if not isinstance(value, dict):
             return None, value, note
-        return loosen(value, self._type, unknown), None, note
+        return self.convert(value, unknown), None, note
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """The record that `value`, decoded JSON, is. The default one for what is not an object."""
-        found: _T = loosen(value if isinstance(value, dict) else {}, self._type, unknown)
+        record = value if isinstance(value, dict) else {}
+        found: _T = loosen(record if self._older is None else self._older(record), self._type, unknown)
         return found
 
 
@@ -183,7 +192,8 @@ class _Shape:
 
     def __init__(self, struct: type[msgspec.Struct]) -> None:
         config, declared = struct.__struct_config__, msgspec.structs.fields(struct)
-        self.kind = str(config.tag or struct.__name__.lower())
+        label = getattr(struct, "label", None)
+        self.kind = str(config.tag or (label if isinstance(label, str) else struct.__name__.lower()))
         self.fields = {one.encode_name: (one.name, one.type) for one in declared}
         self.required = {one.name: one.type for one in declared if one.required}
         names: str | None = getattr(struct, "known", None)
