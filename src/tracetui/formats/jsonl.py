@@ -25,7 +25,7 @@ from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import HEAD_SIZE, File, Stat
+from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
 BUDGET: Final = 0.05
@@ -39,8 +39,10 @@ _BLOCK: Final = 1 << 18
 _CHECK: Final = 1 << 14
 """Bytes after which the time is checked."""
 _EDGE: Final = 4096
-_FURTHER: Final = 16
-"""The list stage enlarges the tail that it reads by this factor until the tail says how the run stands."""
+_TAIL: Final = 4096
+"""Bytes of the tail that the list stage reads first."""
+_FURTHER: Final = 4
+"""It enlarges the tail by this factor until that says how the run stands."""
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANK: Final = _BOM + b" \t\r\0"
 """What may stand before a record."""
@@ -387,7 +389,7 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
         if session.settled:
             break
     session.skip()
-    window = HEAD_SIZE
+    window = _TAIL
     while end < size:
         start = max(end, size - window)
         whole = start <= end
