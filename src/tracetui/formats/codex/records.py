@@ -9,6 +9,7 @@ both are one span here. Facts: files of codex 0.169.0, and public ones of 0.50 t
 from __future__ import annotations
 
 import re
+import struct
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -16,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from tracetui.formats.agent_log import CANCELLED, ERROR, META, OK, UNKNOWN_KIND
+from tracetui.formats.agent_log import CANCELLED, ERROR, OK
 from tracetui.formats.calls import as_json
 from tracetui.formats.decode import decode_value
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tagged
@@ -87,12 +88,21 @@ _COMMON: Final = "id internal_chat_message_metadata_passthrough metadata "
 """Fields that any payload may have."""
 
 
-class At(Struct, frozen=True, gc=False):
-    """Where a span is: offset, size and checksum of each of its lines, one after the other."""
+_PLACE: Final = struct.Struct("<QII")
+pack: Final = _PLACE.pack
 
-    places: tuple[int, ...]
+
+class At(Struct, frozen=True, gc=False):
+    """Where a span is: offset, size and checksum (CRC-32) of each of its lines, one after the other."""
+
+    lines: bytes
     path: str | None = None
     """The file, where it is not that of the run."""
+
+    @property
+    def places(self) -> list[int]:
+        """The numbers."""
+        return [number for place in _PLACE.iter_unpack(self.lines) for number in place]
 
     @property
     def size(self) -> int:
@@ -246,41 +256,6 @@ def is_known(name: str) -> bool:
     return name in _KNOWN or name in _ITEMS or name.endswith("_output") or _SUFFIX.sub("", name) in _STEMS
 
 
-class Settings(Struct, gc=False):
-    model: str | Loose = None
-
-
-class Goal(Struct, gc=False):
-    objective: str | Loose = None
-
-
-class Other(Payload):
-    """A payload of another kind, or a part of one: the fields of which one says in a row what it is about."""
-
-    label: ClassVar[str] = "?"
-    type: Any = None
-    message: Any = None
-    reason: Any = None
-    thread_name: Any = None
-    text: Any = None
-    user_facing_hint: Any = None
-    model: Any = None
-    status: Any = None
-    thread_settings: Settings | Loose = None
-    goal: Goal | Loose = None
-    content: Content = None
-
-    def kind(self) -> str:
-        return self.type if isinstance(self.type, str) and self.type else self.label
-
-    def shown(self) -> str:
-        names = self.message, self.reason, self.thread_name, self.text, self.user_facing_hint, self.model, self.status
-        model = self.thread_settings.model if isinstance(self.thread_settings, Settings) else None
-        objective = self.goal.objective if isinstance(self.goal, Goal) else None
-        found = (one for one in (*names, model, objective) if isinstance(one, str) and one)
-        return next(found, None) or text_in(self.content)
-
-
 # ---- the thread as a whole
 
 
@@ -432,7 +407,7 @@ class Passed(Struct, gc=False):
 
 
 class Item(Payload, tag_field="type"):
-    label: ClassVar[str] = "response_item"
+    """An item of the conversation."""
 
 
 def context_of(text: str, passed: Passed | Loose, kind: str | None = None) -> str | None:
@@ -505,14 +480,27 @@ class Call(Item):
         """What it was called with."""
         return self.given
 
+    def preview(self) -> str:
+        """What tells it from the next one."""
+        return call_preview(self.arguments())
+
     def take(self, session: Session) -> None:
         session.called(
             self.call_id or self.id or None,
             self.called or self.kind().removesuffix("_call"),
-            call_preview(self.arguments()),
+            self.preview(),
             self.status or None,
             done=self.done,
         )
+
+
+class Command(Struct, gc=False):
+    """The arguments of most calls."""
+
+    cmd: str = ""
+
+
+_command: Final = msgspec.json.Decoder(Command).decode
 
 
 class FunctionCall(Call):
@@ -520,6 +508,12 @@ class FunctionCall(Call):
 
     def arguments(self) -> Any:
         return decode_value(self.given) if isinstance(self.given, str) else self.given
+
+    def preview(self) -> str:
+        try:
+            return _command(self.given).cmd[:PREVIEW] or super().preview()
+        except (ValueError, TypeError, RecursionError):
+            return super().preview()
 
 
 class CustomCall(Call):
@@ -574,24 +568,6 @@ _ANSWERS: Final = _kinds(
     custom_tool_call_output="name",
     tool_search_output="execution status tools",
 )
-
-
-class OtherItem(Other):
-    """An item of another kind; the answer of a tool, if it is called so."""
-
-    label: ClassVar[str] = "response_item"
-    call_id: str | None = None
-    output: Content = None
-    success: bool | None = None
-    receiver_thread_ids: Any = None
-    new_thread_id: Any = None
-    threads = Answer.threads
-
-    def take(self, session: Session) -> None:
-        if self.kind().endswith("_output"):
-            Answer.take(self, session)  # type: ignore[arg-type]
-        else:
-            session.alone()
 
 
 class Ended(Struct, gc=False):
@@ -757,7 +733,7 @@ class AnyDeed(_Arguments):  # type: ignore[misc]
     changes: Raw = NULL
     receiver_thread_ids: Any = None
     new_thread_id: Any = None
-    output: Any = None
+    output: Content = None
 
     def preview(self) -> str:
         within = self.invocation.arguments if isinstance(self.invocation, Invocation) else None
@@ -789,7 +765,7 @@ class AnyDeed(_Arguments):  # type: ignore[misc]
 
 
 class Event(Payload, tag_field="type"):
-    label: ClassVar[str] = "event_msg"
+    """An event for the screen."""
 
 
 class Talk(Event):
@@ -923,6 +899,10 @@ class ContextCompacted(Event, tag="context_compacted"):
         session.compacted()
 
 
+class Settings(Struct, gc=False):
+    model: str | Loose = None
+
+
 class SettingsApplied(Event, tag="thread_settings_applied"):
     known: ClassVar = _COMMON + "thread_id"
     thread_settings: Settings | Loose = None
@@ -972,10 +952,13 @@ _TOOL_EVENTS: Final = _kinds(
 )
 
 
-class OtherEvent(OfCall, Payload):
-    """An event of another kind, perhaps about a call."""
+class Goal(Struct, gc=False):
+    objective: str | Loose = None
 
-    label: ClassVar[str] = "event_msg"
+
+class Other(OfCall, Payload):
+    """A payload of another kind; the fields of which one says what it is about. It may be about a call."""
+
     type: Any = None
     reason: Any = None
     thread_name: Any = None
@@ -985,11 +968,23 @@ class OtherEvent(OfCall, Payload):
     thread_settings: Settings | Loose = None
     goal: Goal | Loose = None
     content: Content = None
-    kind = Other.kind
-    shown = Other.shown
+
+    def kind(self) -> str:
+        return self.type if isinstance(self.type, str) else ""
+
+    def shown(self) -> str:
+        names = self.message, self.reason, self.thread_name, self.text, self.user_facing_hint, self.model, self.status
+        model = self.thread_settings.model if isinstance(self.thread_settings, Settings) else None
+        objective = self.goal.objective if isinstance(self.goal, Goal) else None
+        found = (one for one in (*names, model, objective) if isinstance(one, str) and one)
+        return next(found, None) or text_in(self.content)
 
     def take(self, session: Session) -> None:
-        if not self.did(session, self.kind()):
+        kind = self.kind()
+        if kind.endswith("_output"):
+            answer = Answer(self.call_id, self.output, self.success, self.receiver_thread_ids, self.new_thread_id)
+            answer.take(session)
+        elif not self.did(session, kind):
             session.alone()
 
 
@@ -1044,27 +1039,20 @@ _ITEMS: Final = frozenset(
 _DEEDS: Final = _kinds(DeedItem, **dict.fromkeys(sorted(_ITEMS - {"CommandExecution"})))
 
 
-class OtherDone(Other):
-    """An item of another kind, which stands for itself."""
-
-    label: ClassVar[str] = "item_completed"
-
-
 class Completed(Event, tag="item_completed"):
     known: ClassVar = _COMMON + "thread_id turn_id"
-    item: tagged(UserMessage, AgentMessage, ThoughtItem, CommandExecution, *_DEEDS, other=OtherDone) | None = None  # type: ignore[valid-type]
+    item: tagged(UserMessage, AgentMessage, ThoughtItem, CommandExecution, *_DEEDS, other=Other) | None = None  # type: ignore[valid-type]
     started_at_ms: Finite | None = None
     completed_at_ms: Finite | None = None
     passed: Passed | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
 
     def kind(self) -> str:
         item = self.item
-        if item is None:
-            return "item_completed"
-        return item.kind() if isinstance(item, OtherDone) else str(item.__struct_config__.tag)
+        name = item.kind() if isinstance(item, Other) else "" if item is None else str(item.__struct_config__.tag)
+        return name or "item_completed"
 
     def shown(self) -> str:
-        return self.item.shown() if isinstance(self.item, OtherDone) else getattr(self.item, "status", None) or ""
+        return self.item.shown() if isinstance(self.item, Other) else getattr(self.item, "status", None) or ""
 
     def said(self) -> str:
         """The text of what the model said."""
@@ -1075,12 +1063,9 @@ class Completed(Event, tag="item_completed"):
 
     def take(self, session: Session) -> None:
         item = self.item
-        if isinstance(item, OtherDone):
-            if item.type == "ContextCompaction":
-                session.compacted()
-            else:
-                session.alone()
-        elif item is None:
+        if isinstance(item, Other) and item.type == "ContextCompaction":
+            session.compacted()
+        elif item is None or isinstance(item, Other):
             session.alone()
         else:
             item.take(session, self)
@@ -1099,11 +1084,7 @@ class Line(Struct, gc=False, kw_only=True, tag_field="type"):
 
     def kind(self) -> str:
         """What the record is called."""
-        return str(self.payload.kind())
-
-    def take(self, session: Session) -> None:
-        """Interpret the record."""
-        self.payload.take(session)
+        return str(self.payload.kind() or self.__struct_config__.tag)
 
 
 def _line(kind: str, payload: Any) -> Any:
@@ -1116,17 +1097,11 @@ class OtherLine(Struct, gc=False):
     type: str | Loose = None
     timestamp: str | None = None
     ordinal: Any = None
-    payload: Other | None = None
+    payload: Other = msgspec.field(default_factory=Other)
 
     def kind(self) -> str:
         """What the record is called."""
-        names = None if self.payload is None else self.payload.type, self.type
-        return next((name for name in names if isinstance(name, str) and name), "?")
-
-    def take(self, session: Session) -> None:
-        """Interpret the record."""
-        name, payload = self.kind(), self.payload or Other()
-        session.row(name, payload.shown(), META if is_known(name) else UNKNOWN_KIND)
+        return self.payload.kind() or (self.type if isinstance(self.type, str) and self.type else "?")
 
 
 def in_envelope(value: dict[str, Any]) -> dict[str, Any]:
@@ -1147,14 +1122,12 @@ def in_envelope(value: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind if isinstance(kind, str) and kind else "?", "payload": value}
 
 
-_ITEM: Final = tagged(
-    Message, Reasoning, *_CALLS, *_ANSWERS, *_kinds(Item, ghost_snapshot="ghost_commit"), other=OtherItem
-)
+_ITEM: Final = tagged(Message, Reasoning, *_CALLS, *_ANSWERS, *_kinds(Item, ghost_snapshot="ghost_commit"), other=Other)
 _EVENT: Final = tagged(
     *(Completed, TokenCount, Spoken, Prompt, TaskStarted, TaskComplete, TurnAborted, Failed),
     *_kinds(Talk, agent_reasoning="", agent_reasoning_raw_content=""),
     *(ContextCompacted, SettingsApplied, *_TOOL_EVENTS),
-    other=OtherEvent,
+    other=Other,
 )
 _LINES: Final = {
     "response_item": _ITEM,

@@ -28,7 +28,7 @@ from tracetui.formats.agent_log import (
     Conversation,
 )
 from tracetui.formats.codex.body import about
-from tracetui.formats.codex.records import At, Counts, Deed, Meta, Outcome, Payload, is_known, since
+from tracetui.formats.codex.records import At, Counts, Deed, Meta, Outcome, Payload, is_known, pack, since
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import folder_of
@@ -50,8 +50,9 @@ from tracetui.sources.base import File
 
 TURN: Final = Operation.TURN
 OTHER: Final = Operation.OTHER
-MOST: Final = 3000
-"""Numbers in an `At`: so many records are about one span; any beyond stand for themselves."""
+MOST: Final = 1000
+"""Records in one row; any beyond stand for themselves. As many rows wait for the next turn."""
+_LONGEST: Final = MOST * len(pack(0, 0, 0))
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -69,7 +70,8 @@ class Row(Struct, gc=False):
     step: int | None
     started_at: float | None
     note: str
-    places: list[int]
+    places: bytes
+    """As in `At`."""
     path: str | None
     preview: str = ""
     status: Status = UNKNOWN
@@ -99,7 +101,7 @@ class Row(Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=At(tuple(self.places), self.path),
+            at=At(self.places, self.path),
         )
 
 
@@ -118,7 +120,7 @@ class Heard(Row):
 
 class Response(Row):
     open: bool = True
-    ids: list[str] = []
+    ids: tuple[str, ...] = ()
     """Ids and texts of what it said."""
     spoke: bool = False
     """Its preview is what it said, not what it thought."""
@@ -200,8 +202,8 @@ class Session(Conversation):
         self.copies: Callable[[bytes, bool], bool] | None = None
         """Whether the record on a line was copied from the original, while that may be."""
         self.line = Line()
-        self.payload: Payload | None = None
-        """Of the record that is being taken, like `line` and `when`."""
+        self.record: Any = None
+        """The record that is being taken; `line` and `when` are of it."""
         self.when: float | None = None
         """When the record was written."""
         self._stamp: str | None = None
@@ -246,13 +248,14 @@ class Session(Conversation):
 
     def take(self, record: Any, line: Line) -> None:
         self.records += 1
-        self.line, self.payload = line, record.payload
+        payload = record.payload
+        self.line, self.record = line, record
         stamp = record.timestamp
         if stamp != self._stamp:
             self._stamp, self.when = stamp, moment(stamp)
         if self.copies is not None:
-            self._take_copy(isinstance(self.payload, Meta))
-        record.take(self)
+            self._take_copy(isinstance(payload, Meta))
+        payload.take(self)
 
     def _take_copy(self, is_meta: bool) -> None:
         """The own part of an old fork begins with the first record that was not copied."""
@@ -277,9 +280,9 @@ class Session(Conversation):
 
     # ---- rows
 
-    def _place_of(self) -> list[int]:
+    def _place_of(self) -> bytes:
         line = self.line
-        return [line.offset, len(line.data), crc32(line.data)]
+        return pack(line.offset, len(line.data), crc32(line.data))
 
     def _of_turn(self) -> tuple[str | None, int | None]:
         """Parent and step of a row within the current turn."""
@@ -298,17 +301,18 @@ class Session(Conversation):
 
     def alone(self) -> Row:
         """The record stands for itself."""
-        payload = self.payload or Payload()
-        name = payload.kind()
-        return self.row(name, payload.shown(), Operation.META if is_known(name) else Operation.UNKNOWN)
+        name = self.record.kind()
+        return self.row(name, self.record.payload.shown(), Operation.META if is_known(name) else Operation.UNKNOWN)
 
     def also(self, row: Row) -> bool:
         """The record is about that row too; False, and a row of its own, where too many are."""
-        if len(row.places) >= MOST:
+        if len(row.places) >= _LONGEST:
             self.alone()
             return False
-        row.places += self._place_of()
-        self.emit(row)
+        line = self.line
+        data = line.data
+        row.places += pack(line.offset, len(data), crc32(data))
+        self._changed[row.id] = row
         return True
 
     def beside(self) -> None:
@@ -371,7 +375,7 @@ class Session(Conversation):
             agent.status, agent.source, agent.word, agent.error = RUNNING, DERIVED, None, None
             self.emit(agent)
         parent, step = (None, self.turns) if agent is None else (agent.id, None)
-        ident, places = f"{self._prefix}l{self.line.number}t", self._place_of() if own else []
+        ident, places = f"{self._prefix}l{self.line.number}t", self._place_of() if own else b""
         turn = Turn(ident, "turn", TURN, parent, step, self.when, self.origin, places, self._path, implicit=implicit)
         if not implicit:
             turn.status, turn.source = RUNNING, DERIVED
@@ -467,17 +471,17 @@ class Session(Conversation):
         """The model said or thought this; `began` in milliseconds since the epoch."""
         text = text.strip()
         self.failure, self._active = None, True
-        self._respond([one for one in (ident, text) if one], text, thought=thought, event=event, began=began)
+        self._respond(tuple([one for one in (ident, text) if one]), text, thought=thought, event=event, began=began)
         if text and not thought:
             self.last_assistant = text
 
     def _respond(
-        self, ids: list[str], text: str, *, thought: bool = True, event: bool = False, began: float | None = None
+        self, ids: tuple[str, ...], text: str, *, thought: bool = True, event: bool = False, began: float | None = None
     ) -> Response:
         """The response that the record is part of: the one that is open, or (for what it said already) the last one."""
         told, when = self.told, self.when
         self.heard = None
-        again = told is not None and any(one in told.ids for one in ids)
+        again = bool(ids) and told is not None and not set(ids).isdisjoint(told.ids)
         if told is None or not (told.open or (again and event)):
             start = began / 1000 if began else when
             parent, step = self._of_turn()
@@ -508,7 +512,7 @@ class Session(Conversation):
                 told.preview = text[:PREVIEW]
         told.spoke = told.spoke or (bool(text) and not thought)
         if not again and ids:
-            told.ids = [*told.ids[-_IDS:], *ids]
+            told.ids = (*told.ids[-_IDS:], *ids)
         return told
 
     # ---- tokens
@@ -524,7 +528,7 @@ class Session(Conversation):
             return
         if told is None or told.usage is not None:  # of a call that left no words, such as a compaction
             self.told = None
-            told = self._respond([], "(only its tokens were recorded)")
+            told = self._respond((), "(only its tokens were recorded)")
         else:
             self.also(told)
         told.usage, told.open = usage, False
@@ -551,7 +555,7 @@ class Session(Conversation):
     def called(self, key: str | None, name: str, preview: str, word: str | None, *, done: bool) -> None:
         """The model calls a tool; `done`: one on its own side, which gives no output."""
         self.failure, self._active = None, True
-        told = self._respond([], "")
+        told = self._respond((), "")
         call = None if key is None else self.deeds.get(key)
         if call is not None and not call.called:
             if self.also(call):

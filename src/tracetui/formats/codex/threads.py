@@ -240,7 +240,7 @@ class Reader:
 
         def begin(other: File) -> Session:
             session = Session(other, path=path, prefix=f"{thread}:", origin=note)
-            session.agent = Row(f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, note, [], path)
+            session.agent = Row(f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, note, b"", path)
             session.emit(session.agent)
             return session
 
