@@ -427,11 +427,14 @@ def context_of(text: str, passed: Passed | Loose, kind: str | None = None) -> st
 
 
 class Message(Item, tag="message"):
-    """What somebody said: the model, the user, or the program in the name of one of them."""
+    """What somebody said: the model, the user, or the program in the name of one of them. An early version has the
+    text of a prompt in ``message``.
+    """
 
     known: ClassVar = _COMMON + "end_turn phase status"
     role: str | None = None
     content: Content = None
+    message: str | None = None
     id: str | None = None
     passed: Passed | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
 
@@ -440,6 +443,7 @@ class Message(Item, tag="message"):
         if role == "assistant":
             session.say(text, self.id)
         else:
+            text = text or self.message or ""
             name = context_of(text, self.passed) or role if role == "user" else role
             session.hear(role, name, text)
 
@@ -980,11 +984,11 @@ class Other(OfCall, Payload):
         return next(found, None) or text_in(self.content)
 
     def take(self, session: Session) -> None:
-        kind = self.kind()
-        if kind.endswith("_output"):
+        kind, within = self.kind(), session.record.__struct_config__.tag
+        if within == "response_item" and kind.endswith("_output"):
             answer = Answer(self.call_id, self.output, self.success, self.receiver_thread_ids, self.new_thread_id)
             answer.take(session)
-        elif not self.did(session, kind):
+        elif within != "event_msg" or not self.did(session, kind):
             session.alone()
 
 

@@ -581,7 +581,7 @@ class Session(Conversation):
             shown = "without an id" if key is None else repr(key[:PREVIEW])
             self.problem(self.line, f"an output, but no call {shown} waits for one")
             parent = self._above() or self._of_turn()[0]
-            self._new_call(payload.kind(), text[:PREVIEW], parent, self.when).went(outcome)
+            self._new_call(self.record.kind(), text[:PREVIEW], parent, self.when).went(outcome)
             return
         for thread in payload.threads():
             self.threads.setdefault(thread, call.id)
