@@ -369,6 +369,15 @@ def test_nothing_at_all_is_an_error(tmp_path: Path) -> None:
         summary(path, deep=True)
 
 
+def test_spans_are_named_by_their_lines_in_a_long_file_too(tmp_path: Path) -> None:
+    path = tmp_path / "rollout-x.jsonl"
+    said = [message("assistant", "é" * 100_000, second) for second in range(1, 30)]
+    path.write_bytes(encoded([meta()]) + b"\n" + encoded([*said, event("error", 30, message="overloaded")]))
+    found = summary(path, deep=True)
+    assert found.first_error is not None
+    assert found.first_error.span == "l32"
+
+
 def test_a_body_of_a_changed_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "rollout-x.jsonl"
     path.write_bytes(encoded([meta(), message("user", "Hi")]))

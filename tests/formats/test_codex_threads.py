@@ -184,7 +184,7 @@ def test_the_run_moves_while_an_agent_does(tmp_path: Path) -> None:
     rollout(tmp_path, SECOND, agent(SECOND))
     with LocalSource().open(str(path)) as file:
         assert not file.moving
-        FORMAT.read(file, RunRef("codex", str(path)))
+        FORMAT.open(file, RunRef("codex", str(path))).more(file)
         assert file.moving
 
 

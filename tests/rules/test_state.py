@@ -18,7 +18,6 @@ ALLOWED: Final = {
     ("formats/registry.py", "_plugins"): "by the packages that are installed",
     ("formats/registry.py", "load"): "by the name of a format",
     ("formats/registry.py", "formats"): "by the packages that are installed",
-    ("formats/codex/lean.py", "CLOSED"): "filled while the module is imported, with classes",
 }
 """State that depends on no file, and why it is none of a run."""
 

@@ -53,8 +53,16 @@ class Schema(Generic[_T]):
     A record of another kind, or of none, becomes `other`, a Struct without a tag.
     """
 
-    def __init__(self, kinds: Any, other: type[_T] | None = None) -> None:
-        """`kinds` is a Struct or a union of tagged ones."""
+    def __init__(
+        self,
+        kinds: Any,
+        other: type[_T] | None = None,
+        older: Callable[[dict[str, Any]], dict[str, Any]] | None = None,
+    ) -> None:
+        """`kinds` is a Struct or a union of tagged ones; `older` makes the current layout of a record of an older one,
+        and returns any other record as it is.
+        """
+        self._older = older
         self._type = Annotated[kinds, msgspec.Meta(extra={"other": other})] if other is not None else kinds
         self._closed = _closed(kinds)
         self.strict: Callable[[bytes], _T] = msgspec.json.Decoder(self._closed).decode
@@ -75,7 +83,11 @@ class Schema(Generic[_T]):
             value, note = decode(data)
         if not isinstance(value, dict):
             return None, value, note
-        return self._known_part(value, None if note else data, unknown), None, note
+        current = self._current(value)
+        return self._known_part(current, data if note is None and current is value else None, unknown), None, note
+
+    def _current(self, record: dict[str, Any]) -> dict[str, Any]:
+        return record if self._older is None else self._older(record)
 
     @cached_property
     def many(self) -> Callable[[Any], list[_T]]:
@@ -84,8 +96,7 @@ class Schema(Generic[_T]):
 
     def convert(self, value: Any, unknown: Unknown) -> _T:
         """The record that `value`, decoded JSON, is. The default one for what is not an object."""
-        if not isinstance(value, dict):
-            value = {}
+        value = self._current(value) if isinstance(value, dict) else {}
         try:
             data = msgspec.json.encode(value)
         except (ValueError, RecursionError):  # lone surrogates, depth

@@ -1,9 +1,7 @@
 """Codex rollouts: the sessions of OpenAI's Codex (command line, editor, desktop), one file a thread.
 
-Facts: files of codex 0.169.0, and public ones of 0.50 to 0.149. A rollout is appended to a line at a time and has no
-last record: a thread can be resumed at any time. Almost everything is told twice, as an item of the conversation with
-the model and as an event for the screen; both are one span here.
-"""
+A rollout is appended to a line at a time and has no
+last record: a thread can be resumed at any time."""
 
 from __future__ import annotations
 
@@ -14,16 +12,14 @@ from pathlib import PurePath
 from typing import Any, Final
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import CERTAIN, NO, START, Chunk, Cursor, CursorReader
+from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.codex.body import body_of
-from tracetui.formats.codex.count import count
-from tracetui.formats.codex.quick import skim
-from tracetui.formats.codex.records import KINDS, META, At
-from tracetui.formats.codex.threads import read_all, whole_of
-from tracetui.formats.counting import regular
-from tracetui.formats.tail import nothing_in, parse, read_whole
+from tracetui.formats.codex.records import KINDS, SCHEMA, At
+from tracetui.formats.codex.session import Session
+from tracetui.formats.codex.threads import Reader, whole_of
+from tracetui.formats.jsonl import listed, skim
+from tracetui.formats.tail import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import summary_of
 from tracetui.sources.base import File
 
 LIKELY: Final = 60
@@ -53,18 +49,15 @@ class Codex:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
-        header, tally = (regular(count, file) or (None, None)) if deep else (skim(file), None)
-        if header is not None:
-            yield summary_of(ref, header, tally, modified_at=file.stat.mtime, moving=file.moving)
-            return
-        yield self._full(file, ref)
+        if not deep:
+            skim(file, SCHEMA, session := Session(file))
+            if session.meta is not None:
+                yield listed(ref, file, session)
+                return
+        yield self.open(file, ref).counted(file, ref)
 
-    def open(self, file: File, ref: RunRef) -> CursorReader:
-        return CursorReader(self.read, ref)
-
-    def read(self, file: File, ref: RunRef, cursor: Cursor = START) -> Chunk:
-        """What came since `cursor`; a complete record on a last line without newline is read ahead of time."""
-        return read_all(file, cursor)
+    def open(self, file: File, ref: RunRef) -> Reader:
+        return Reader()
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the lines that the span came from; `raw` is all of them."""
@@ -74,7 +67,7 @@ class Codex:
             return body_of(other, span)
 
     def whole_of(self, file: File) -> str | None:
-        """The thread of an agent is told below the call that began it."""
+        """The thread of an agent is shown below the call that began it."""
         return whole_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:
@@ -84,12 +77,6 @@ class Codex:
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
         there = PurePath(environ.get("CODEX_HOME") or home / ".codex")
         return (there / "sessions", there / "archived_sessions")
-
-    def _full(self, file: File, ref: RunRef) -> RunSummary:
-        run, cursor = read_whole(lambda at: self.read(file, ref, at), file, ref)
-        if not cursor.taken and (run.problems or not file.moving):
-            raise nothing_in(run, "it does not end")
-        return run.summary
 
 
 def _claims(data: bytes, *, first: bool) -> int:
@@ -102,6 +89,6 @@ def _claims(data: bytes, *, first: bool) -> int:
         return NO
     kind, payload = record.get("type"), record.get("payload")
     if isinstance(kind, str) and kind in KINDS and isinstance(payload, dict):
-        return CERTAIN if kind != META or "id" in payload else LIKELY
+        return CERTAIN if kind != "session_meta" or "id" in payload else LIKELY
     old = first and isinstance(record.get("id"), str) and "timestamp" in record and "instructions" in record
     return LIKELY if old and "kind" not in record else NO

@@ -2,17 +2,52 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
-from tracetui.formats.codex.records import EVENT, ITEM, At, Record, record_of
-from tracetui.formats.codex.tools import spawned
-from tracetui.formats.codex.words import CALLS, DONE_CALLS, SAID, arguments, said
+from tracetui.formats.codex.records import CALLS, DONE_CALLS, SAID, SCHEMA, At, Call, Talk, Thought, in_envelope
 from tracetui.formats.places import Named, changed, records_at
-from tracetui.formats.scalars import child, string, without, word
+from tracetui.formats.scalars import child, mapping, string, without, word
+from tracetui.formats.tail import record_on
 from tracetui.model import Blob, Body, Link, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
+ITEM: Final = "response_item"
+EVENT: Final = "event_msg"
 _TEXTS: Final = frozenset({"text", "Text", "input_text", "output_text", "summary_text", "reasoning_text"})
+
+
+class Record(NamedTuple):
+    """One record: its kind, what it is called, what it says, and all besides that."""
+
+    kind: str
+    name: str
+    payload: dict[str, Any]
+    envelope: dict[str, Any]
+    read: Any
+    """The payload as `records` reads it."""
+
+
+def record_of(value: dict[str, Any]) -> Record:
+    """The record that an object on a line is, in each layout."""
+    found, read = in_envelope(value), SCHEMA.convert(value, {})
+    payload = found.get("payload")
+    envelope = without(found, "type", *(["payload"] if isinstance(payload, dict) else []))
+    return Record(found["type"], read.kind(), mapping(payload), envelope, read.payload)
+
+
+def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
+    """What the first record of a thread, on the line `data`, says: the system prompt, and all the rest."""
+    value = record_on(data)
+    if value is None:
+        return None, {}
+    record = record_of(value)
+    attributes = _whole(record, "base_instructions")
+    instructions = record.payload.get("base_instructions")
+    prompt = instructions if isinstance(instructions, str) else string(mapping(instructions).get("text"))
+    rest = without(instructions, "text") if isinstance(instructions, dict) and prompt is not None else instructions
+    if rest is not None and not isinstance(rest, str) and rest != {}:
+        attributes["base_instructions"] = rest
+    return prompt, attributes
 
 
 def body_of(file: File, span: Span) -> Body:
@@ -61,7 +96,7 @@ def _response(records: list[Record], raw: bytes) -> Body:
     status = None
     for record in records:
         if record.kind == ITEM and record.name in CALLS | DONE_CALLS:
-            parts.append(_tool_call(record.payload))
+            parts.append(_tool_call(record))
         elif record.kind == ITEM:
             status = string(record.payload.get("status")) or status
             _said(record, parts, kept)
@@ -70,8 +105,9 @@ def _response(records: list[Record], raw: bytes) -> Body:
     shown = {part.text for part in parts if isinstance(part, Text | Reasoning)}
     for record in records:
         if record.kind == EVENT and record.name in SAID:
-            _, text, thought = said(record)
+            text, one = record.read.said(), getattr(record.read, "item", record.read)
             if text and not _is_shown(text, shown):
+                thought = isinstance(one, Thought) or (isinstance(one, Talk) and one.thought)
                 parts.append(Reasoning(text) if thought else Text(text))
                 shown.add(text)
             kept.add(record.name, _whole(record))
@@ -116,9 +152,15 @@ def _parts(content: Any, name: str, *, thought: bool = False) -> tuple[list[Part
     return parts, rests
 
 
-def _tool_call(payload: dict[str, Any]) -> ToolCall:
+def _tool_call(record: Record) -> ToolCall:
+    payload = record.payload
     name = word(payload.get("name")) or (word(payload.get("type")) or "call").removesuffix("_call")
-    return ToolCall(word(payload.get("call_id")) or word(payload.get("id")), name, arguments(payload))
+    return ToolCall(word(payload.get("call_id")) or word(payload.get("id")), name, _arguments(record))
+
+
+def _arguments(record: Record) -> Any:
+    """What a call was made with, decoded."""
+    return record.read.arguments() if isinstance(record.read, Call) else None
 
 
 def _message(records: list[Record], raw: bytes) -> Body:
@@ -156,7 +198,7 @@ def _call(records: list[Record], raw: bytes) -> Body:
     called = answered = False
     for record in records:
         payload = record.payload
-        agents |= {thread: _nickname(payload, thread) or agents.get(thread, thread) for thread in spawned(payload)}
+        agents |= {thread: _nickname(payload, thread) or agents.get(thread, thread) for thread in record.read.threads()}
         if (
             record.kind == EVENT
             or (called and not record.name.endswith("_output"))
@@ -167,7 +209,7 @@ def _call(records: list[Record], raw: bytes) -> Body:
             answered, output = True, payload.get("output")
             kept.add("result", _whole(record, "type", "output"))
         else:
-            called, given = True, arguments(payload)
+            called, given = True, _arguments(record)
             taken = next((name for name in ("arguments", "input", "action") if payload.get(name) is not None), "type")
             kept.flat(_whole(record, "type", taken))
     if not answered:
