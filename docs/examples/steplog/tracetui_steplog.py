@@ -11,9 +11,9 @@ from msgspec import UNSET, Raw, Struct
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.jsonl import At, Line, LogReader, counted
+from tracetui.formats.lines import record_on
 from tracetui.formats.places import record_at
 from tracetui.formats.schema import NULL, Finite, Schema, Whole
-from tracetui.formats.tail import record_on
 from tracetui.model import (
     Body,
     Error,

@@ -11,19 +11,15 @@ keeps no state; a reader holds that of the one run that it reads. docs/writing-a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import PurePath
-from typing import Any, Final, Protocol, TypeGuard, runtime_checkable
+from typing import Final, Protocol, TypeGuard, runtime_checkable
 
 import msgspec
 
 from tracetui.model import Body, Header, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.sources.base import File
-
-Cursor = Any
-"""Where a `CursorReader` stopped. Immutable."""
-START: Final[Cursor] = None
 
 CERTAIN: Final = 100
 NO: Final = 0
@@ -41,7 +37,6 @@ class Chunk(msgspec.Struct, frozen=True, kw_only=True):
     header: Header | None = None
     body: RunBody | None = None
     problems: Sequence[Problem] = ()
-    cursor: Cursor = None
     reset: bool = False
     """The file was rewritten: forget what was read before, this chunk is the whole new beginning."""
     done: bool = True
@@ -60,19 +55,6 @@ class Reader(Protocol):
         Raises `FormatError` if nothing can be read, `OSError` if the file cannot be; a later call goes on from there.
         """
         ...
-
-
-class CursorReader:
-    """The `Reader` of a format that keeps its state in an immutable cursor: its ``read(file, ref, cursor)``."""
-
-    def __init__(self, read: Callable[[File, RunRef, Cursor], Chunk], ref: RunRef) -> None:
-        self._read, self._ref = read, ref
-        self._cursor = START
-
-    def more(self, file: File) -> Chunk:
-        chunk = self._read(file, self._ref, self._cursor)
-        self._cursor = chunk.cursor
-        return chunk
 
 
 @runtime_checkable

@@ -9,7 +9,7 @@ from zlib import crc32
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.base import Chunk, Cursor
+from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
 from tracetui.formats.fields import keys_of
 from tracetui.formats.schema import Schema, Unknown, plain, raw_of
@@ -132,20 +132,20 @@ class Whole(msgspec.Struct, frozen=True):
 
 
 def whole(file: File, data: bytes | None = None) -> Whole:
-    """The cursor after `data`, which is all of `file`; read again for that where it is not given and takes it."""
+    """The version of `file`; `data` is all of it, read here if it is needed and not given."""
     if settled(file.stat):
         return Whole(file.stat, None)
     return Whole(file.stat, crc32(file.read_all() if data is None else data))
 
 
-def unchanged(file: File, cursor: Cursor) -> Whole | None:
-    """The cursor to go on with if `file` is what was read before, None if it must be read (again)."""
-    if not isinstance(cursor, Whole) or cursor.stat != file.stat:
+def unchanged(file: File, before: Whole | None) -> Whole | None:
+    """The version to remember if `file` is still what was read `before`; None if it must be read."""
+    if before is None or before.stat != file.stat:
         return None
-    if cursor.check is None:
-        return cursor
+    if before.check is None:
+        return before
     found = whole(file, data := file.read_all())
-    return found if crc32(data) == cursor.check else None
+    return found if crc32(data) == before.check else None
 
 
 class DocumentReader:

@@ -8,7 +8,6 @@ may have left a record half taken, a new session reads the file from its start.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from hashlib import blake2b
 from math import inf
 from time import perf_counter
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -19,8 +18,8 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.calls import as_json
-from tracetui.formats.decode import MAX_LENIENT, skippable
-from tracetui.formats.lines import BLOCK, lines
+from tracetui.formats.decode import skippable
+from tracetui.formats.lines import BLANK, MAX_LINE, Position, continues, edges_of, hash_of, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
@@ -32,22 +31,16 @@ BUDGET: Final = 0.05
 """Seconds that one `LogReader.more` may take."""
 FIRST: Final = 0.2
 """Part of that for the first call, so that the first screen is filled at once."""
-MAX_LINE: Final = MAX_LENIENT
-"""Bytes of the longest line that is read; a longer one becomes a problem."""
 _BLOCK: Final = 1 << 18
 """Bytes that are split into lines at a time."""
 _CHECK: Final = 1 << 14
 """Bytes after which the time is checked."""
 _LONG: Final = 4000
 """Bytes of a line that may hold a number of thousands of digits."""
-_EDGE: Final = 4096
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 4
 """and the factor by which it takes more, until they say how the run stands."""
-_BOM: Final = b"\xef\xbb\xbf"
-_BLANK: Final = _BOM + b" \t\r\0"
-"""What may stand before a record."""
 
 Place = tuple[int, int]
 """Offset and size of one line in bytes."""
@@ -251,10 +244,7 @@ class LogReader(Generic[S]):
         stat, before = file.stat, self.stat
         if before is None or (self._current and stat == before):
             return True
-        if (stat.device, stat.inode) != (before.device, before.inode) or self._edges != edges_of(file, self._offset):
-            return False
-        touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
-        if stat.size == before.size and touched and self._check != checksum(file, self._offset):
+        if not continues(file, Position(before, self._offset, self._edges, self._check)):
             return False
         partial = self._partial
         if partial is None or not (partial.taken or partial.reported):
@@ -348,7 +338,7 @@ class LogReader(Generic[S]):
         if before is not None and (before.taken or (before.size, before.hash) == (size, digest)):
             return
         line = Line(found.offset, found.number, found.data)
-        record, blank, reported = None, not found.data.strip(_BLANK), False
+        record, blank, reported = None, not found.data.strip(BLANK), False
         self._busy = True
         if not blank and not found.skipped:
             record = _complete(session, self._schema, line)
@@ -363,15 +353,8 @@ class LogReader(Generic[S]):
 
 def decode_line(session: Session, schema: Schema[Any], line: Line) -> Any:
     """The record on a finished line that is not empty; None if it has none, which is reported."""
-    data = line.data.removeprefix(_BOM)
-    note = ""
-    if data.startswith(b"\0"):
-        rest = data.lstrip(b"\0")
-        if not rest:
-            _lose(session, line, f"{len(data)} NUL bytes and no record", len(line.data))
-            return None
-        note, data = f"{len(data) - len(rest)} NUL bytes before the record", rest
     try:
+        data, note = without_marks(line.data)
         record, value, lenient = schema.decode(data, session.unknown)
     except FormatError as error:
         at = f" ({error.where} of the line)" if error.where else ""
@@ -389,7 +372,7 @@ def _complete(session: Session, schema: Schema[Any], line: Line) -> Any:
     if not line.data.rstrip().endswith(b"}"):
         return None
     try:
-        record, _, _ = schema.decode(line.data.removeprefix(_BOM).lstrip(b"\0"), {})
+        record, _, _ = schema.decode(without_marks(line.data)[0], {})
     except FormatError:
         return None
     return None if record is None else decode_line(session, schema, line)
@@ -487,23 +470,6 @@ def counted(ref: RunRef, file: File, reader: Counting) -> RunSummary:
     return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
-def edges_of(file: File, offset: int) -> bytes:
-    """Hash of the first and the last bytes before `offset`."""
-    if offset == 0:
-        return b""
-    size = min(_EDGE, offset)
-    return hash_of(file.read(0, size) + file.read(offset - size, size))
-
-
-def checksum(file: File, offset: int) -> int:
-    """CRC-32 of all bytes before `offset`."""
-    check = position = 0
-    while block := file.read(position, min(BLOCK, offset - position)):
-        check = crc32(block, check)
-        position += len(block)
-    return check
-
-
 def is_utf8(data: bytes) -> bool:
     """Whether strict decoding may pass over texts in these lines."""
     try:
@@ -511,8 +477,3 @@ def is_utf8(data: bytes) -> bool:
     except UnicodeDecodeError:
         return False
     return True
-
-
-def hash_of(data: bytes) -> bytes:
-    """A short hash."""
-    return blake2b(data, digest_size=8).digest()

@@ -1,13 +1,24 @@
-"""Complete lines of a growing file, from a byte offset: shared by the formats that are JSON lines."""
+"""Lines of a growing file, the JSON on them, and whether the file is still the one that was read."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Final, NamedTuple
+from hashlib import blake2b
+from typing import Any, Final, NamedTuple
+from zlib import crc32
 
-from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File
+import msgspec
+
+from tracetui.errors import FormatError
+from tracetui.formats.decode import MAX_LENIENT, decode
+from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File, Stat
 
 BLOCK: Final = 1 << 20
+MAX_LINE: Final = MAX_LENIENT
+"""Bytes of the longest line that is read; a longer one becomes a problem."""
+BLANK: Final = b"\xef\xbb\xbf \t\r\0"
+"""What may stand before a record."""
+_EDGE: Final = 4096
 
 
 class Line(NamedTuple):
@@ -105,3 +116,90 @@ def first_lines(file: File, limit: int) -> Iterator[Line]:
         data = data[begin:] + file.read(offset + len(data) - begin, HEAD_SIZE)
     if offset < file.stat.size <= limit:
         yield Line(offset, number, data[begin:], False)
+
+
+# ---- the JSON on a line
+
+
+def without_marks(data: bytes) -> tuple[bytes, str | None]:
+    """A line without a byte-order mark and the NUL bytes that a crash may leave, and a note of those.
+
+    Raises `FormatError` for nothing but NUL bytes.
+    """
+    data = data.removeprefix(b"\xef\xbb\xbf")
+    if not data.startswith(b"\0"):
+        return data, None
+    rest = data.lstrip(b"\0")
+    if not rest:
+        raise FormatError(f"{len(data)} NUL bytes and no record")
+    return rest, f"{len(data) - len(rest)} NUL bytes before the record"
+
+
+def parse(data: bytes) -> tuple[Any, str | None]:
+    """The value on one line and a note if it had to be read leniently; raises `FormatError` if it is not JSON."""
+    data, note = without_marks(data)
+    value, lenient = decode(data)
+    return value, note or lenient
+
+
+def record_on(data: bytes) -> dict[str, Any] | None:
+    """The object on one line, None if there is none."""
+    try:
+        value, _ = parse(data)
+    except FormatError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def records_in(head: bytes, most: int) -> Iterator[dict[str, Any]]:
+    """The objects on the first `most` lines of the head of a file; one without newline is read if it is whole."""
+    for data in head.split(b"\n", most)[:most]:
+        if data.lstrip(BLANK)[:1] == b"{" and (record := record_on(data)) is not None:
+            yield record
+
+
+# ---- is it still the file that was read?
+
+
+class Position(msgspec.Struct, frozen=True):
+    """Where a reader stopped in a version of a file."""
+
+    stat: Stat
+    offset: int = 0
+    """All bytes before it were read, and none after it."""
+    edges: bytes = b""
+    """Hash of the first and the last bytes before `offset`."""
+    check: int = 0
+    """CRC-32 of all bytes before `offset`."""
+    number: int = 1
+    """Number of the line at `offset`."""
+
+
+def continues(file: File, position: Position) -> bool:
+    """Whether what was read is still there. Of a file that changed without growing, every byte is compared."""
+    stat, before = file.stat, position.stat
+    if (stat.device, stat.inode) != (before.device, before.inode) or position.edges != edges_of(file, position.offset):
+        return False
+    touched = (stat.mtime_ns, stat.ctime_ns) != (before.mtime_ns, before.ctime_ns)
+    return stat.size != before.size or not touched or position.check == _checksum(file, position.offset)
+
+
+def edges_of(file: File, offset: int) -> bytes:
+    """Hash of the first and the last bytes before `offset`."""
+    if offset == 0:
+        return b""
+    size = min(_EDGE, offset)
+    return hash_of(file.read(0, size) + file.read(offset - size, size))
+
+
+def hash_of(data: bytes) -> bytes:
+    """A short hash."""
+    return blake2b(data, digest_size=8).digest()
+
+
+def _checksum(file: File, offset: int) -> int:
+    check = position = 0
+    while block := file.read(position, min(BLOCK, offset - position)):
+        check = crc32(block, check)
+        position += len(block)
+    return check

@@ -8,7 +8,7 @@ from zlib import crc32
 
 from tracetui.errors import FormatError
 from tracetui.formats.kept import once
-from tracetui.formats.tail import parse
+from tracetui.formats.lines import parse
 from tracetui.sources.base import File
 
 

@@ -16,8 +16,8 @@ from tracetui.formats.ccpa.body import body_of
 from tracetui.formats.ccpa.records import KINDS, SCHEMA
 from tracetui.formats.ccpa.session import Session
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
+from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import string
-from tracetui.formats.tail import record_on
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

@@ -15,8 +15,8 @@ from tracetui.formats.agent_log import CANCELLED, ERROR, EXPLICIT, RUNNING, UNKN
 from tracetui.formats.ccpa.records import End, Start, kind_of
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
+from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import layout
-from tracetui.formats.tail import record_on
 from tracetui.model import PREVIEW, Error, FirstError, Header, RunBody, Span
 from tracetui.model.status import plain_word, status_of
 from tracetui.sources.base import File

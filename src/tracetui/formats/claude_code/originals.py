@@ -15,9 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import msgspec
 
 from tracetui.formats.claude_code.records import SCHEMA, Envelope, Forked
-from tracetui.formats.lines import lines
+from tracetui.formats.lines import MAX_LINE, lines, record_on
 from tracetui.formats.scalars import moment
-from tracetui.formats.tail import MAX_LINE, record_on
 from tracetui.sources.base import HEAD_SIZE, SHARED, Entry, File
 from tracetui.sources.versions import cacheable
 

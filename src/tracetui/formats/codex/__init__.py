@@ -18,7 +18,7 @@ from tracetui.formats.codex.records import KINDS, SCHEMA, At
 from tracetui.formats.codex.session import Session
 from tracetui.formats.codex.threads import Reader, whole_of
 from tracetui.formats.jsonl import listed, skim
-from tracetui.formats.tail import parse
+from tracetui.formats.lines import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

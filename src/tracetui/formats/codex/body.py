@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final, NamedTuple
 
 from tracetui.formats.codex.records import CALLS, DONE_CALLS, SAID, SCHEMA, At, Call, Talk, Thought, in_envelope
+from tracetui.formats.lines import record_on
 from tracetui.formats.places import Named, changed, records_at
 from tracetui.formats.scalars import child, mapping, string, without, word
-from tracetui.formats.tail import record_on
 from tracetui.model import Blob, Body, Link, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 

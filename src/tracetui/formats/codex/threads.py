@@ -26,8 +26,8 @@ from tracetui.formats.codex.records import SCHEMA, Base, Meta
 from tracetui.formats.codex.session import Row, Session
 from tracetui.formats.decode import skippable
 from tracetui.formats.fields import unknown_fields
-from tracetui.formats.jsonl import BUDGET, FIRST, MAX_LINE, Line, LogReader
-from tracetui.formats.lines import BLOCK, lines
+from tracetui.formats.jsonl import BUDGET, FIRST, Line, LogReader
+from tracetui.formats.lines import BLOCK, MAX_LINE, lines
 from tracetui.formats.scalars import moment
 from tracetui.model import INHERITED, Body, Operation, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder

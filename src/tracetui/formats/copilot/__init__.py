@@ -16,7 +16,7 @@ from tracetui.formats.copilot.body import body_of
 from tracetui.formats.copilot.records import ABORT, KINDS, SCHEMA
 from tracetui.formats.copilot.session import Session
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
-from tracetui.formats.tail import records_in
+from tracetui.formats.lines import records_in
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

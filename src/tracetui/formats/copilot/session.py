@@ -44,8 +44,8 @@ from tracetui.formats.copilot.usage import Ledger, Spent
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import folder_of
+from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import between, moment, version
-from tracetui.formats.tail import record_on
 from tracetui.model import PREVIEW, Error, FirstError, Header, Operation, RunBody, Span, Status, StatusSource, Usage
 from tracetui.sources.base import File, LinkLost
 

@@ -17,12 +17,12 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.decode import top_names
+from tracetui.formats.lines import parse
 from tracetui.formats.otlp.body import body_of
 from tracetui.formats.otlp.files import Count, TraceReader, counted
 from tracetui.formats.otlp.header import header_of
 from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
 from tracetui.formats.otlp.trace import Trace
-from tracetui.formats.tail import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import HEAD_SIZE, File

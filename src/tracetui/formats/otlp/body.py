@@ -10,6 +10,7 @@ import msgspec
 import orjson
 
 from tracetui.formats.kept import once
+from tracetui.formats.lines import parse
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.messages import Side
 from tracetui.formats.otlp.records import (
@@ -29,7 +30,6 @@ from tracetui.formats.otlp.trace import thrown_last
 from tracetui.formats.otlp.vocabulary import given_to, made_by
 from tracetui.formats.places import changed
 from tracetui.formats.scalars import sequence
-from tracetui.formats.tail import parse
 from tracetui.model import Body, Link, Operation, Span
 from tracetui.sources.base import File
 

@@ -14,8 +14,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
 from tracetui.formats.document import Whole, unchanged, whole
+from tracetui.formats.jsonl import BUDGET, FIRST
 from tracetui.formats.kept import once
-from tracetui.formats.lines import BLOCK, Line, lines
+from tracetui.formats.lines import BLOCK, MAX_LINE, Line, Position, continues, edges_of, lines, parse
 from tracetui.formats.otlp.header import body_of_run, header_of
 from tracetui.formats.otlp.records import (
     NO_TRACE,
@@ -33,7 +34,6 @@ from tracetui.formats.otlp.records import (
     target_of,
 )
 from tracetui.formats.otlp.trace import Trace
-from tracetui.formats.tail import BUDGET, FIRST, MAX_LINE, Place, edges_of, goes_on, parse
 from tracetui.model import Problem, RunSummary
 from tracetui.sources.base import KEPT, MAX_DOCUMENT, File, Stat
 from tracetui.sources.versions import settled
@@ -73,9 +73,9 @@ class TraceReader:
                 self._take(Line(line.offset, line.number, file.read(line.offset, line.size), True))
             return self._chunk(reset=False)  # where more is wanted, all is read again
         place, reset = self._place, False
-        if place is not None and place.current and file.stat == place.stat:
+        if place is not None and self._current and file.stat == place.stat:
             return Chunk()
-        if place is None or not goes_on(file, place) or not self._keeps_last_line(file, place):
+        if place is None or not continues(file, place) or not self._keeps_last_line(file, place):
             reset = self._begun
             self._begin()
         return self._read_lines(file, reset=reset)
@@ -85,17 +85,19 @@ class TraceReader:
         self._surroundings: Surroundings = {}
         self._ahead = b""
         """A last line without newline that was taken in already."""
-        self._place: Place | None = None
+        self._place: Position | None = None
+        self._current = False
+        """All of that version was read, and no later change can leave the same stat behind."""
 
-    def _keeps_last_line(self, file: File, place: Place) -> bool:
+    def _keeps_last_line(self, file: File, place: Position) -> bool:
         """Whether the last line that was taken in still holds, if there was one."""
         data = file.read(place.offset, len(self._ahead) + 1) if self._ahead else b""
         return data in (self._ahead, self._ahead + b"\n")
 
     def _read_lines(self, file: File, *, reset: bool) -> Chunk:
-        place = self._place or Place(file.stat, None)
+        place = self._place or Position(file.stat)
         deadline = perf_counter() + BUDGET * (1 if place.offset else FIRST)
-        offset, number, check, done = place.offset, place.line, place.check, True
+        offset, number, check, done = place.offset, place.number, place.check, True
         for line in lines(file, offset, number, limit=MAX_LINE, end=file.stat.size):
             if perf_counter() > deadline and offset > place.offset:
                 done = False
@@ -110,9 +112,8 @@ class TraceReader:
             check = crc32(b"\n", crc32(line.data, check)) if not line.skipped else -1
             offset, number = line.next_offset, line.number + 1
         edges = place.edges if offset == place.offset else edges_of(file, offset)
-        current = done and settled(file.stat)
         self._begun = True
-        self._place = Place(file.stat, None, offset, number, edges, check, current=current)
+        self._place, self._current = Position(file.stat, offset, edges, check, number), done and settled(file.stat)
         return msgspec.structs.replace(self._chunk(reset=reset), done=done)
 
     def _take(self, line: Line) -> bool:
@@ -346,7 +347,7 @@ class Count(msgspec.Struct):
     lost: int = 0
     """Bytes of that."""
     surroundings: Surroundings = {}
-    place: Place | None = None
+    place: Position | None = None
     """Where the last finished line ends; None where there is no going on from there."""
 
     def trace(self, key: str) -> Trace:
@@ -395,11 +396,11 @@ def counted(file: File) -> Count:
 def _go_on(file: File, count: Count) -> Count | None:
     """The count with what came since; None where all must be counted again."""
     place = count.place
-    if place is None or file.stat.size < place.offset or not goes_on(file, place):
+    if place is None or file.stat.size < place.offset or not continues(file, place):
         return None
     count.touched = set()
     try:
-        return _count(file, count, place.offset, place.line)
+        return _count(file, count, place.offset, place.number)
     except Late:
         return None
 
@@ -415,7 +416,7 @@ def _count(file: File, count: Count, offset: int, number: int) -> Count:
     if document or ahead:  # what is no whole line yet may end otherwise
         count.place = None
     else:
-        count.place = Place(file.stat, None, offset, number, edges_of(file, offset), check=-1)
+        count.place = Position(file.stat, offset, edges_of(file, offset), -1, number)
     return count
 
 

@@ -20,8 +20,8 @@ import orjson
 from tracetui.errors import FormatError
 from tracetui.formats.decode import skippable, strict
 from tracetui.formats.fields import Fields
+from tracetui.formats.lines import parse
 from tracetui.formats.scalars import sequence
-from tracetui.formats.tail import parse
 from tracetui.sources.base import File
 
 NO_TRACE: Final = "no trace id"

@@ -9,9 +9,8 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from tracetui.errors import FormatError
-from tracetui.formats.lines import lines
+from tracetui.formats.lines import MAX_LINE, lines, parse, record_on, records_in
 from tracetui.formats.scalars import mapping, text
-from tracetui.formats.tail import MAX_LINE, parse, record_on, records_in
 from tracetui.sources.base import File
 
 _NAME: Final = re.compile(r"[\w.@+-]{1,200}\.jsonl")

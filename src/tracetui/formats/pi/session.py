@@ -17,10 +17,10 @@ from tracetui.formats.agent_log import CHAT, Call, Conversation, Made, Row
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
+from tracetui.formats.lines import record_on
 from tracetui.formats.pi.originals import Copies, copies_of, original_of
 from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, layout, moment
-from tracetui.formats.tail import record_on
 from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource
 from tracetui.sources.base import File
 
