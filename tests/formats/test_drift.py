@@ -15,7 +15,7 @@ import pytest
 
 from tests.shared import settled
 from tracetui.formats import registry
-from tracetui.formats.fields import Envelope, Fields, unknown_fields
+from tracetui.formats.fields import Fields, unknown_fields
 from tracetui.live.scan import scan
 from tracetui.model import Operation, RunRef, RunSummary, Unread
 from tracetui.model.ledger import MORE_KINDS, MOST_KINDS
@@ -181,22 +181,6 @@ def test_fields_beyond_a_thousand_are_counted_together() -> None:
     counted = unknown_fields(strange)
     assert (len(counted), sum(count for _, count in counted)) == (MOST_KINDS + 1, 1_500)
     assert counted[-1][0] == MORE_KINDS
-
-
-@pytest.mark.parametrize(
-    "record",
-    [
-        {"data": {"a": 1}, "time": 2},
-        {"data": {"a": [{"b": 2}], "time": 1}, "gale": 2},
-        {"data": None, "gale": 2},
-        {"data": [1], "time": 2},
-        {"gale": {"data": 1}},
-        {},
-    ],
-)
-def test_fields_are_told_alike_of_a_record_and_of_what_is_written(record: dict[str, Any]) -> None:
-    envelope = Envelope("data", "time")
-    assert envelope.names_on(encoded(record)) == envelope.names(record)
 
 
 @of_list

@@ -11,7 +11,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import MAX_LENIENT, decode
-from tracetui.sources.base import HEAD_SIZE, MAX_DOCUMENT, File, Stat
+from tracetui.sources.base import MAX_DOCUMENT, File, Stat
 
 BLOCK: Final = 1 << 20
 MAX_LINE: Final = MAX_LENIENT
@@ -76,46 +76,6 @@ def lines(
                 position += hole
     if rest:
         yield Line(start, number, b"".join(rest), False, skipped)
-
-
-def batches(file: File, limit: int) -> Iterator[tuple[bytes, bool]]:
-    """The finished lines of `file`, many at once and each with its newline, and then the unfinished one (False).
-
-    Raises `ValueError` for a line of more than `limit` bytes, give or take a block.
-    """
-    position, end = 0, file.stat.size
-    rest: list[bytes] = []
-    while data := file.read(position, max(0, min(BLOCK, end - position))):
-        position += len(data)
-        cut = data.rfind(b"\n") + 1
-        if cut:
-            yield b"".join((*rest, data[:cut])), True
-            rest = []
-        rest.append(data[cut:])
-        if len(rest) * BLOCK > limit:
-            raise ValueError("a line is too long")
-    if any(rest):
-        yield b"".join(rest), False
-
-
-def first_lines(file: File, limit: int) -> Iterator[Line]:
-    """The finished lines in the first `limit` bytes, read as they are asked for.
-
-    Of a file that is no larger also the last one, finished or not.
-    """
-    offset, number, end = 0, 1, min(file.stat.size, limit)
-    data = file.head
-    while True:
-        begin = 0
-        while (newline := data.find(b"\n", begin)) >= 0:
-            yield Line(offset + begin, number, data[begin:newline], True)
-            begin, number = newline + 1, number + 1
-        offset += begin
-        if offset + len(data) - begin >= end:
-            break
-        data = data[begin:] + file.read(offset + len(data) - begin, HEAD_SIZE)
-    if offset < file.stat.size <= limit:
-        yield Line(offset, number, data[begin:], False)
 
 
 # ---- the JSON on a line

@@ -17,8 +17,9 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.calls import argument, as_json
 from tracetui.formats.decode import decode
-from tracetui.formats.fields import Fields, Strange
+from tracetui.formats.fields import Fields
 from tracetui.formats.scalars import child, number, string, without, word
+from tracetui.formats.schema import Unknown
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -237,9 +238,9 @@ FIELDS: Final = Fields(
 """By the role of a message, or the type of a part."""
 
 
-def strange_in(message: Message) -> Strange:
+def strange_in(message: Message) -> Unknown:
     """The fields of a message and its parts that are not known."""
-    found: Strange = {}
+    found: Unknown = {}
     FIELDS.count(found, word(message.data.get("role")) or "message", message.data)
     for part in message.parts:
         FIELDS.count(found, part.kind, part.data)
@@ -289,7 +290,7 @@ class Told(msgspec.Struct, frozen=True):
     """What all of its steps used."""
     size: int = 0
     """Bytes of it and of its parts."""
-    strange: Strange = {}
+    strange: Unknown = {}
 
     @property
     def runs(self) -> bool:
