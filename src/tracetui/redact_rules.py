@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import cache, lru_cache, partial
-from itertools import islice, pairwise
+from itertools import pairwise
 from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
@@ -214,7 +214,7 @@ SHAPES: Final = (
     Shape("bearer token", "bearer", _BEARER + r"(?P<secret>[a-z0-9._~+/-]{8,}+={0,2})", ".{20}|[0-9]"),
     Shape("SendGrid key", "dots", _begins(r"sg\.") + r"[a-z0-9_-]{22}\.[a-z0-9_-]{40,}+", "^SG"),
     Shape("Discord token", "dots", r"\.(?<=[a-z0-9_-]{23}\.)(?P<token>[a-z0-9_-]{6}\.[a-z0-9_-]{27,}+)"),
-    Shape("Telegram token", "telegram", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![a-z0-9_-])", "^AA"),
+    Shape("Telegram token", "AKIA", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![a-z0-9_-])", "^AA"),
     Shape("Google OAuth secret", "slashes", _begins("1//0") + r"[a-z0-9_-]{20,}+"),
     Shape(
         "webhook",
@@ -423,15 +423,15 @@ _SEPARATOR: Final = (
     rf"|(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<]))%s)"
     r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?:[0-9a-f]{4})?(?:[\"'\\\n<]|\Z))"
 )
+_IN_PASSWORDS: Final = r"(?:wd|ass(?:w|phrase|(?<=_pass)(?![a-z])))"
 _IN_NAMES: Final = (
     r"k(?:ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
     r"|en(?<=token)(?!s|_usage|_count)|ie(?<=cookie))",
-    r"w(?:d(?<=pwd)|(?<=passw))",
     r"auth(?!or(?!i)|ent)",
     r"c(?:redential|onnection|ret(?<=secret))",
-    r"p(?:assphrase|ass(?<=_pass)(?![a-z]))",
+    f"p{_IN_PASSWORDS}",
 )
-"""What is in names that count, lowered. Each begins with its rarest letter, see below."""
+"""What is in names that count, lowered. Each begins with its rarest letter, see below. The last finds passwords."""
 _IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
 
 
@@ -447,14 +447,37 @@ def _words(options: bool) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern + separator) for pattern in _IN_NAMES)
 
 
-# ---- the first look. A regular expression that begins with one letter passes all others very quickly: each of these
-# begins with the rarest letter of what it looks for, and looks back at what must stand before that.
+# ---- the first look. Python's `re` takes nearly the same time for every pass through a text that begins with one
+# letter, and `bytes.find` next to none where that letter is rare. So there are few passes: each begins with the rarest
+# letter of all that it looks for, and looks back at what must stand before that.
 
 _FOLDED: Final = bytes(
-    ord("_") if byte in b"_-." else ord("=") if byte in b"/:=" else ord(chr(byte).lower()) if byte < 128 else byte
+    ord("_") if byte in b"_-." else ord("=") if byte in b"/=" else ord(chr(byte).lower()) if byte < 128 else byte
     for byte in range(256)
 )
-"""Lowers letters and makes punctuation equal, so that two searches see all prefixes."""
+"""Lowers letters and makes punctuation equal, so that two passes see all prefixes. A name is still one."""
+_RARE: Final = 1_000
+"""A letter is rare that occurs once in so many bytes."""
+
+
+def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterator[re.Match[bytes]]:
+    """The matches of a pattern that begins with a letter."""
+    place = data.find(letter)
+    for _ in range(len(data) // _RARE):
+        if place < 0:
+            return
+        if match := pattern.match(data, place):
+            yield match
+        place = data.find(letter, place + 1)
+    if place >= 0:
+        yield from pattern.finditer(data, place)
+
+
+def _has(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> bool:
+    """Whether there is such a match."""
+    return letter in data and next(_matches(pattern, letter, data), None) is not None
+
+
 _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 
 
@@ -471,20 +494,21 @@ def _token_search() -> re.Pattern[bytes]:
 
 
 _URL_SEARCH: Final = re.compile(
-    rb"=(?<=[ges0-9]=)(?=[a-z0-9%+_=]{16})(?:(?<=sig=|ure=)(?P<signature>)|(?<=ces=|ows=|ers=|oks=)(?P<hook>)"
-    rb"|(?<=[0-9]=)(?=aa[a-z0-9_]{33})(?P<telegram>)|(?<=1=)(?==0)(?P<slashes>))"
+    rb"=(?<=[ges1]=)(?=[a-z0-9%+_=]{16})(?:(?<=sig=|ure=)(?P<signature>)|(?<=ces=|ows=|ers=|oks=)(?P<hook>)"
+    rb"|(?<=1=)(?==0)(?P<slashes>))"
 )
 """The same after ``=``."""
+_TOKEN_SIGNS: Final = ("token", "dots")
+_URL_SIGNS: Final = ("signature", "hook", "slashes")
 _MOST: Final = 200
 """How many candidates the first look confirms one by one. Where there are more, it reports every sign."""
-_TOKEN_SIGNS: Final = ("token", "dots", "signature", "hook", "telegram", "slashes")
 
 
-def _token_signs(data: bytes, folded: bytes) -> list[str]:
+def _token_signs(data: bytes, folded: bytes) -> set[str]:
     """Signs of tokens. Other punctuation was folded alike: what is around it is looked at as it is."""
     found: set[str] = set()
-    for search, signs in ((_token_search(), _TOKEN_SIGNS[:2]), (_URL_SEARCH, _TOKEN_SIGNS[2:])):
-        for number, match in enumerate(search.finditer(folded)):
+    for search, letter, signs in ((_token_search(), b"_", _TOKEN_SIGNS), (_URL_SEARCH, b"=", _URL_SIGNS)):
+        for number, match in enumerate(_matches(search, letter, folded)):
             if number > _MOST:
                 found.update(signs)
                 break
@@ -492,7 +516,7 @@ def _token_signs(data: bytes, folded: bytes) -> list[str]:
             sign = match.lastgroup or ("dots" if data.startswith((b"SG.", b"sg."), max(0, place - 2)) else "token")
             if sign not in found and _CONFIRMED[sign](data, place):
                 found.add(sign)
-    return [sign for sign in _TOKEN_SIGNS if sign in found]
+    return found
 
 
 def _is_token(data: bytes, place: int) -> bool:
@@ -508,75 +532,96 @@ _CONFIRMED: Final[dict[str, Callable[[bytes, int], bool]]] = {
     "dots": lambda data, place: data.startswith(b".", place),
     "signature": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith((b"sig=", b"-signature=")),
     "hook": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith(_HOOKS),
-    "telegram": lambda data, place: data.startswith(b":", place),
     "slashes": lambda data, place: data.startswith(b"//0", place),
 }
 _BLANKS: Final = rb"(?:\s|\\{1,8}[nrt]){1,8}"
 _EXACT_SIGNS: Final = (
-    ("AKIA", b"A", re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))").search),
-    ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})").search),
-    ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})").search),
-    ("hex", b"dapi", re.compile(rb"dapi(?=[0-9a-f]{32})").search),
-    ("machine", b"login", re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS)).search),
-    ("block", b"-----BEGIN", re.compile(b"private key", re.IGNORECASE).search),
+    (
+        "AKIA",
+        b"A",
+        re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30})|A(?<=[0-9]{8}:AA)(?=[A-Za-z0-9_-]{33}))"),
+    ),
+    ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
+    ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
 )
-"""Signs of shapes in a text as it was written: what must be in it, and what is looked for then."""
-_FLAGGED: Final = re.compile(
-    rb"-(?=[abcpuwU])(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))"
-).finditer
-"""An option that may be given a secret."""
-_BEARER_SIGN: Final = re.compile(_BEARER.encode()).search
+"""Signs of shapes in a text as it was written, and with which letter each begins."""
+_PASSWORDS: Final = re.compile(rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|%b(?P<word>))" % _IN_PASSWORDS.encode())
+_LOGIN: Final = re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS))
+_KEY: Final = re.compile(b"private key", re.IGNORECASE)
+_BEARER_SIGN: Final = re.compile(rb"bearer%b{1,4}(?=[a-z0-9_=~+]{8})" % _SPACE.encode())
+"""What is looked for in folded text."""
+_ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
 _ESCAPED_CONTROL: Final = re.compile(rb"\\u00[01][0-9a-f]")
 _ESCAPED_COLOR: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e\[)")
-_SEPARATORS: Final = (b":", b"=", b"--", b" '")
+_SEPARATORS: Final = (b":", b"=")
 _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
 def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
-    escapes = b"\\" in data
-    colored = _colors_in(data)
-    if colored is not None:
-        data = colored.sub(b"", data)
+    escapes = _has(_ESCAPES, b"\\", data)
+    colors = _colors_in(data, escapes=escapes)
+    if colors is not None:
+        data = _without(colors, data)
     escaped = escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data)
-    if encoded and escapes and b"\\u00" in data:
+    if encoded and escapes:
         data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would seem to be the beginning of a word
     folded = data.translate(_FOLDED)
-    found = [sign for sign, part, search in _EXACT_SIGNS if part in data and search(data)]
-    flagged = _before_flags(data, folded)
-    if flagged and (any(program in flagged for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(flagged)):
-        found.append("option")
-    found += _token_signs(data, folded)
-    if b"bearer" in folded and _BEARER_SIGN(folded):
-        found.append("bearer")
-    if b"@" in data and _ADDRESS.search(data):
-        found.append("address")
+    found = {sign for sign, letter, pattern in _EXACT_SIGNS if _has(pattern, letter, data)}
+    passwords = {match.lastgroup for match in _PASSWORDS.finditer(folded)}
+    if "hex" in passwords:
+        found.add("hex")
+    if "word" in passwords and b"login" in data and _LOGIN.search(data):
+        found.add("machine")
+    if b"-" in data:
+        found |= _dash_signs(data, folded)
+    found |= _token_signs(data, folded)
+    if b"bearer" in folded and _BEARER_SIGN.search(folded):
+        found.add("bearer")
+    if b"@" in data and _has(_ADDRESS, b":", data):
+        found.add("address")
     if escaped:
-        found.append("escape")
-    elements = b"<" in data and b"</" in data
-    near = _near_separators(data, (*_SEPARATORS, b">") if elements else _SEPARATORS).lower()
-    if near and (
-        _any(_names(), near)
-        or (_LISTED.search(near) and _any(_listed_names(), near))
-        or (elements and _any(_element_names(), near))
-    ):
-        found.append("name")
-    if found and colored is not None:
-        found.append("color")
-    return found
+        found.add("escape")
+    if "name" not in found and _has_name(data, folded, passwords="word" in passwords):
+        found.add("name")
+    if found and colors is not None:
+        found.add("color")
+    return [*found]
 
 
-def _colors_in(data: bytes) -> re.Pattern[bytes] | None:
+def _colors_in(data: bytes, *, escapes: bool) -> re.Pattern[bytes] | None:
     """What finds the escape sequences of a text, None where it has none. Most texts hold them as they are: to look for
     these alone is quick.
     """
-    if b"\\" in data and _ESCAPED_COLOR.search(data):
+    if escapes and _ESCAPED_COLOR.search(data):
         return _colors(_COLOR)
     return _colors("\x1b" + _REST_OF_COLOR) if b"\x1b" in data else None
+
+
+_FILL: Final = b"\xff"
+"""Is in no text."""
+_MOST_COLORS: Final = 16
+
+
+def _without(colors: re.Pattern[bytes], data: bytes) -> bytes:
+    """A text without its escape sequences. Most texts have few different ones: each is replaced at once.
+
+    What was between two of them must not become a part of one, so that they are filled first, and removed at the end.
+    """
+    filled, place = data, 0
+    for _ in range(_MOST_COLORS if _FILL not in data else 0):
+        match = colors.search(filled, place)
+        if match is None:
+            return filled.translate(None, _FILL)
+        color, place = match[0], match.end()
+        if b"]" in color or (color[:1] == b"\\" and b"\\" + color in data):
+            break  # a link, which may hold others, or a sequence that is the end of another one
+        filled = filled.replace(color, _FILL * len(color))
+    return colors.sub(b"", data)
 
 
 @cache
@@ -591,9 +636,26 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
     return False
 
 
-def _near_separators(data: bytes, separators: tuple[bytes, ...]) -> bytes:
-    """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
+def _has_name(data: bytes, folded: bytes, *, passwords: bool) -> bool:
+    """Whether there is a name that something follows. It is looked for around separators alone where they are few;
+    what is found in folded text, in which a path looks like a name, is looked for again in the text as it is.
+    """
+    elements = _has(_END_OF_ELEMENT, b"<", data)
+    separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
+    if b"'" in data and (passwords or _has(_DASHES, b"-", data)):
+        separators = (*separators, b" '")
     places = _places(data, separators, len(data) // (2 * _NEAR))
+    return places != [] and all(
+        _any(_names(), near)
+        or (passwords and _any(_names_of_passwords(), near))
+        or (_LISTED.search(near) is not None and _any(_listed_names(), near))
+        or (elements and _any(_element_names(), near))
+        for near in (_around(folded, places), _around(data, places).lower())
+    )
+
+
+def _around(data: bytes, places: list[int] | None) -> bytes:
+    """The stretches around places."""
     return data if places is None else b"\0".join(data[max(0, one - _NEAR) : one + _NEAR] for one in places)
 
 
@@ -610,13 +672,20 @@ def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] 
     return places
 
 
-def _before_flags(data: bytes, folded: bytes) -> bytes:
-    """The stretches of a text in which a command may be that an option follows: all of it, where they are many."""
-    most = len(data) // _LONGEST_COMMAND
-    places = [match.start() for match in islice(_FLAGGED(data), most + 1)]
-    if len(places) > most:
-        return folded
-    return b"\0".join(folded[max(0, one - _LONGEST_COMMAND) : one + 1] for one in places)
+def _dash_signs(data: bytes, folded: bytes) -> set[str]:
+    """Signs of options and of blocks."""
+    found: set[str] = set()
+    flags: list[int] = []
+    for match in _matches(_dashed(), b"-", data):
+        if match.lastgroup == "flag":
+            flags.append(match.start())
+        elif match.lastgroup == "name" or _KEY.search(data, match.end()):
+            found.add(str(match.lastgroup))
+    few = len(flags) <= len(data) // _LONGEST_COMMAND
+    before = b"\0".join(folded[max(0, one - _LONGEST_COMMAND) : one + 1] for one in flags) if few else folded
+    if before and (any(program in before for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(before)):
+        found.add("option")
+    return found
 
 
 _ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
@@ -634,15 +703,36 @@ def _name(pattern: str, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
     )
 
 
-_OPTION: Final = rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?:%b)"
+_FLAG: Final = (
+    rb"(?=[abcpuwU])(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)"
+    rb"|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))(?P<flag>)"
+)
+"""An option that may be given a secret."""
+_OPTION: Final = (
+    rb"(?<!--)(?=-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?i:%b))(?P<name>)"
+    % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())
+)
+"""An option that is named like a secret."""
+
+
+@cache
+def _dashed() -> re.Pattern[bytes]:
+    return re.compile(rb"-(?:%b|%b|(?<=--)(?=---BEGIN)(?P<block>))" % (_FLAG, _OPTION))
+
+
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 """Fields may be listed by name and value."""
 
 
 @cache
 def _names() -> tuple[re.Pattern[bytes], ...]:
-    """Names that a separator follows, and options of command lines."""
-    return (*map(_name, _IN_NAMES), re.compile(_OPTION % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())))
+    """Names that a separator follows, but for those of passwords."""
+    return tuple(map(_name, _IN_NAMES[:-1]))
+
+
+@cache
+def _names_of_passwords() -> tuple[re.Pattern[bytes], ...]:
+    return (_name(_IN_NAMES[-1]),)
 
 
 @cache
@@ -657,6 +747,8 @@ def _listed_names() -> tuple[re.Pattern[bytes], ...]:
     return tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 
 
+_END_OF_ELEMENT: Final = re.compile(b"</")
+_DASHES: Final = re.compile(b"--")
 _ADDRESS: Final = re.compile(_IN_ADDRESS.encode())
 _LINE: Final = re.compile(r"(?:(?i:bearer|basic|token|digest|apikey)[ \t]+)?(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
