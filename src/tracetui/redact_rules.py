@@ -452,11 +452,10 @@ def _words(options: bool) -> tuple[re.Pattern[str], ...]:
 # letter of all that it looks for, and looks back at what must stand before that.
 
 _FOLDED: Final = bytes(
-    ord("_") if byte in b"_-." else ord("=") if byte in b"/=" else ord(chr(byte).lower()) if byte < 128 else byte
-    for byte in range(256)
+    ord("_") if byte in b"_-./" else ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256)
 )
-"""Lowers letters and makes punctuation equal, so that two passes see all prefixes. A name is still one."""
-_RARE: Final = 1_000
+"""Lowers letters and makes punctuation equal, so that one pass sees all prefixes. A name is still one."""
+_RARE: Final = 2_000
 """A letter is rare that occurs once in so many bytes."""
 
 
@@ -487,35 +486,22 @@ def _token_search() -> re.Pattern[bytes]:
     folded = [re.sub("[.-]", "_", prefix[-4:]) for prefix in (*_PREFIXES, "sg.")]
     endings = _tree(prefix for prefix in folded if len(prefix) == 4)
     words = _tree(prefix for prefix in folded if len(prefix) == 3)
-    dotted = "(?P<dots>[a-z0-9_]{6}_(?=[a-z0-9_]{27})(?<=[a-z0-9_]{23}_[a-z0-9_]{6}_))"
+    dotted = "(?=[a-z0-9_]{6}_[a-z0-9_]{27})(?<=[a-z0-9_]{23}_)(?P<dots>)"
+    hooks = "(?<=s_)(?:(?<=services_|triggers_|webhooks_)|(?<=workflows_))(?P<hook>)"
     return re.compile(
-        rf"_(?=[a-z0-9_]{{16}})(?!__)(?:(?<={endings})|(?<={words})(?<![acdeg-mo-qsu-z0-9]{words})|{dotted})".encode()
+        rf"_(?=[a-z0-9_]{{16}})(?!__)(?:(?<={endings})|(?<={words})(?<![acdeg-mo-qsu-z0-9]{words})|{hooks}"
+        rf"|(?<=1__)(?=0)(?P<slashes>)|{dotted})".encode()
     )
-
-
-_URL_SEARCH: Final = re.compile(
-    rb"=(?<=[ges1]=)(?=[a-z0-9%+_=]{16})(?:(?<=sig=|ure=)(?P<signature>)|(?<=ces=|ows=|ers=|oks=)(?P<hook>)"
-    rb"|(?<=1=)(?==0)(?P<slashes>))"
-)
-"""The same after ``=``."""
-_TOKEN_SIGNS: Final = ("token", "dots")
-_URL_SIGNS: Final = ("signature", "hook", "slashes")
-_MOST: Final = 200
-"""How many candidates the first look confirms one by one. Where there are more, it reports every sign."""
 
 
 def _token_signs(data: bytes, folded: bytes) -> set[str]:
     """Signs of tokens. Other punctuation was folded alike: what is around it is looked at as it is."""
     found: set[str] = set()
-    for search, letter, signs in ((_token_search(), b"_", _TOKEN_SIGNS), (_URL_SEARCH, b"=", _URL_SIGNS)):
-        for number, match in enumerate(_matches(search, letter, folded)):
-            if number > _MOST:
-                found.update(signs)
-                break
-            place = match.start()
-            sign = match.lastgroup or ("dots" if data.startswith((b"SG.", b"sg."), max(0, place - 2)) else "token")
-            if sign not in found and _CONFIRMED[sign](data, place):
-                found.add(sign)
+    for match in _matches(_token_search(), b"_", folded):
+        place = match.start()
+        sign = match.lastgroup or ("dots" if data.startswith((b"SG.", b"sg."), max(0, place - 2)) else "token")
+        if sign not in found and _CONFIRMED[sign](data, place):
+            found.add(sign)
     return found
 
 
@@ -530,9 +516,8 @@ _HOOKS: Final = (b"/services/", b"/workflows/", b"/triggers/", b"/webhooks/")
 _CONFIRMED: Final[dict[str, Callable[[bytes, int], bool]]] = {
     "token": _is_token,
     "dots": lambda data, place: data.startswith(b".", place),
-    "signature": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith((b"sig=", b"-signature=")),
     "hook": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith(_HOOKS),
-    "slashes": lambda data, place: data.startswith(b"//0", place),
+    "slashes": lambda data, place: data.startswith(b"//0", place - 1),
 }
 _BLANKS: Final = rb"(?:\s|\\{1,8}[nrt]){1,8}"
 _EXACT_SIGNS: Final = (
@@ -543,12 +528,17 @@ _EXACT_SIGNS: Final = (
     ),
     ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
     ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
+    (
+        "signature",
+        b"=",
+        re.compile(rb"=(?<=[gGeE]=)(?i:(?<=[?&;6]sig=)|(?<=-signature=))(?=[A-Za-z0-9%+/_-]{16})"),
+    ),
 )
 """Signs of shapes in a text as it was written, and with which letter each begins."""
 _PASSWORDS: Final = re.compile(rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|%b(?P<word>))" % _IN_PASSWORDS.encode())
 _LOGIN: Final = re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS))
 _KEY: Final = re.compile(b"private key", re.IGNORECASE)
-_BEARER_SIGN: Final = re.compile(rb"bearer%b{1,4}(?=[a-z0-9_=~+]{8})" % _SPACE.encode())
+_BEARER_SIGN: Final = re.compile(rb"bearer%b{1,4}(?=[a-z0-9_~+]{8})" % _SPACE.encode())
 """What is looked for in folded text."""
 _ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
@@ -597,7 +587,7 @@ def _colors_in(data: bytes, *, escapes: bool) -> re.Pattern[bytes] | None:
     """What finds the escape sequences of a text, None where it has none. Most texts hold them as they are: to look for
     these alone is quick.
     """
-    if escapes and _ESCAPED_COLOR.search(data):
+    if escapes and _has(_ESCAPED_COLOR, b"\\", data):
         return _colors(_COLOR)
     return _colors("\x1b" + _REST_OF_COLOR) if b"\x1b" in data else None
 
@@ -613,7 +603,8 @@ def _without(colors: re.Pattern[bytes], data: bytes) -> bytes:
     What was between two of them must not become a part of one, so that they are filled first, and removed at the end.
     """
     filled, place = data, 0
-    for _ in range(_MOST_COLORS if _FILL not in data else 0):
+    many = data.count(b"[") > len(data) // 40 and _FILL not in data
+    for _ in range(_MOST_COLORS if many else 0):
         match = colors.search(filled, place)
         if match is None:
             return filled.translate(None, _FILL)
@@ -640,11 +631,12 @@ def _has_name(data: bytes, folded: bytes, *, passwords: bool) -> bool:
     """Whether there is a name that something follows. It is looked for around separators alone where they are few;
     what is found in folded text, in which a path looks like a name, is looked for again in the text as it is.
     """
+    most = len(data) // (2 * _NEAR)
     elements = _has(_END_OF_ELEMENT, b"<", data)
     separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
-    if b"'" in data and (passwords or _has(_DASHES, b"-", data)):
-        separators = (*separators, b" '")
-    places = _places(data, separators, len(data) // (2 * _NEAR))
+    places = _places(data, separators, most)
+    if places is not None and b"'" in data and (passwords or _has(_DASHES, b"-", data)):
+        places = _places(data, (*separators, b" '"), most)
     return places != [] and all(
         _any(_names(), near)
         or (passwords and _any(_names_of_passwords(), near))
@@ -704,7 +696,7 @@ def _name(pattern: str, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
 
 
 _FLAG: Final = (
-    rb"(?=[abcpuwU])(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)"
+    rb"(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)"
     rb"|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))(?P<flag>)"
 )
 """An option that may be given a secret."""
@@ -717,7 +709,7 @@ _OPTION: Final = (
 
 @cache
 def _dashed() -> re.Pattern[bytes]:
-    return re.compile(rb"-(?:%b|%b|(?<=--)(?=---BEGIN)(?P<block>))" % (_FLAG, _OPTION))
+    return re.compile(rb"-(?:(?=[abcpuwU])%b|(?=-)(?:%b|(?<=--)(?=---BEGIN)(?P<block>)))" % (_FLAG, _OPTION))
 
 
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
