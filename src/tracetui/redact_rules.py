@@ -215,10 +215,10 @@ SHAPES: Final = (
     Shape("SendGrid key", "dots", _begins(r"sg\.") + r"[a-z0-9_-]{22}\.[a-z0-9_-]{40,}+", "^SG"),
     Shape("Discord token", "dots", r"\.(?<=[a-z0-9_-]{23}\.)(?P<token>[a-z0-9_-]{6}\.[a-z0-9_-]{27,}+)"),
     Shape("Telegram token", "AKIA", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![a-z0-9_-])", "^AA"),
-    Shape("Google OAuth secret", "slashes", _begins("1//0") + r"[a-z0-9_-]{20,}+"),
+    Shape("Google OAuth secret", "slash", _begins("1//0") + r"[a-z0-9_-]{20,}+"),
     Shape(
         "webhook",
-        "hook",
+        "slash",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<slack>[a-z0-9/]{20,}+)"
         r"|/api/webhooks/[0-9]{10,20}/(?P<discord>[a-z0-9_-]{30,}+)",
     ),
@@ -451,10 +451,6 @@ def _words(options: bool) -> tuple[re.Pattern[str], ...]:
 # letter, and `bytes.find` next to none where that letter is rare. So there are few passes: each begins with the rarest
 # letter of all that it looks for, and looks back at what must stand before that.
 
-_FOLDED: Final = bytes(
-    ord("_") if byte in b"_-./" else ord(chr(byte).lower()) if byte < 128 else byte for byte in range(256)
-)
-"""Lowers letters and makes punctuation equal, so that one pass sees all prefixes. A name is still one."""
 _RARE: Final = 2_000
 """A letter is rare that occurs once in so many bytes."""
 
@@ -481,44 +477,27 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 
 
 @cache
-def _token_search() -> re.Pattern[bytes]:
-    """What may be a token in folded text after ``_``."""
-    folded = [re.sub("[.-]", "_", prefix[-4:]) for prefix in (*_PREFIXES, "sg.")]
-    endings = _tree(prefix for prefix in folded if len(prefix) == 4)
-    words = _tree(prefix for prefix in folded if len(prefix) == 3)
-    dotted = "(?=[a-z0-9_]{6}_[a-z0-9_]{27})(?<=[a-z0-9_]{23}_)(?P<dots>)"
-    hooks = "(?<=s_)(?:(?<=services_|triggers_|webhooks_)|(?<=workflows_))(?P<hook>)"
-    return re.compile(
-        rf"_(?=[a-z0-9_]{{16}})(?!__)(?:(?<={endings})|(?<={words})(?<![acdeg-mo-qsu-z0-9]{words})|{hooks}"
-        rf"|(?<=1__)(?=0)(?P<slashes>)|{dotted})".encode()
+def _token_search(mark: str) -> re.Pattern[bytes]:
+    """What may be a token in lowered text, by the mark that its prefix ends with."""
+    dotted = r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)" if mark == "." else ""
+    return re.compile(rf"\{mark}(?:{_after_prefix(mark)}{dotted})".encode())
+
+
+def _after_prefix(mark: str) -> str:
+    """What stands around the mark at the end of a prefix, but for the mark."""
+    endings = [prefix[-4:] for prefix in (*_PREFIXES, "sg.") if prefix[-1] == mark]
+    longer, words = ([one for one in endings if (len(one) == 4) is long] for long in (True, False))
+    return (
+        rf"(?=[a-z0-9_-]{{16}})(?!{mark * 2})(?:(?<={_tree(longer)})"
+        rf"|(?<={_tree(words)})(?<![acdeg-mo-qsu-z0-9]{_tree(words)}))(?P<token>)"
     )
 
 
-def _token_signs(data: bytes, folded: bytes) -> set[str]:
-    """Signs of tokens. Other punctuation was folded alike: what is around it is looked at as it is."""
-    found: set[str] = set()
-    for match in _matches(_token_search(), b"_", folded):
-        place = match.start()
-        sign = match.lastgroup or ("dots" if data.startswith((b"SG.", b"sg."), max(0, place - 2)) else "token")
-        if sign not in found and _CONFIRMED[sign](data, place):
-            found.add(sign)
-    return found
+def _is_token(data: bytes, low: bytes, place: int) -> bool:
+    before = low[max(0, place - 15) : place + 1]
+    return before.endswith(_EXACT_PREFIXES) and _is_random(data[place + 1 : place + 65].decode("ascii", "replace"))
 
 
-def _is_token(data: bytes, place: int) -> bool:
-    if not data[max(0, place - 15) : place + 1].lower().endswith(_EXACT_PREFIXES):
-        return False
-    return _is_random(data[place + 1 : place + 65].decode("ascii", "replace"))
-
-
-_HOOKS: Final = (b"/services/", b"/workflows/", b"/triggers/", b"/webhooks/")
-"""What stands before the secret of a webhook."""
-_CONFIRMED: Final[dict[str, Callable[[bytes, int], bool]]] = {
-    "token": _is_token,
-    "dots": lambda data, place: data.startswith(b".", place),
-    "hook": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith(_HOOKS),
-    "slashes": lambda data, place: data.startswith(b"//0", place - 1),
-}
 _BLANKS: Final = rb"(?:\s|\\{1,8}[nrt]){1,8}"
 _EXACT_SIGNS: Final = (
     (
@@ -529,6 +508,14 @@ _EXACT_SIGNS: Final = (
     ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
     ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
     (
+        "slash",
+        b"/",
+        re.compile(
+            rb"/(?:(?=0[A-Za-z0-9_-]{20})(?<=1//)"
+            rb"|(?<=[sS]/)(?i:(?<=/services/|/triggers/|/webhooks/)|(?<=/workflows/))(?=[A-Za-z0-9/_-]{16}))"
+        ),
+    ),
+    (
         "signature",
         b"=",
         re.compile(rb"=(?<=[gGeE]=)(?i:(?<=[?&;6]sig=)|(?<=-signature=))(?=[A-Za-z0-9%+/_-]{16})"),
@@ -537,9 +524,7 @@ _EXACT_SIGNS: Final = (
 """Signs of shapes in a text as it was written, and with which letter each begins."""
 _PASSWORDS: Final = re.compile(rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|%b(?P<word>))" % _IN_PASSWORDS.encode())
 _LOGIN: Final = re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS))
-_KEY: Final = re.compile(b"private key", re.IGNORECASE)
-_BEARER_SIGN: Final = re.compile(rb"bearer%b{1,4}(?=[a-z0-9_~+]{8})" % _SPACE.encode())
-"""What is looked for in folded text."""
+_BEARER_SIGN: Final = re.compile(_BEARER.encode())
 _ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
@@ -560,23 +545,28 @@ def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     escaped = escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data)
     if encoded and escapes:
         data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would seem to be the beginning of a word
-    folded = data.translate(_FOLDED)
+    low = data.lower()
     found = {sign for sign, letter, pattern in _EXACT_SIGNS if _has(pattern, letter, data)}
-    passwords = {match.lastgroup for match in _PASSWORDS.finditer(folded)}
+    passwords = {match.lastgroup for match in _PASSWORDS.finditer(low)}
     if "hex" in passwords:
         found.add("hex")
     if "word" in passwords and b"login" in data and _LOGIN.search(data):
         found.add("machine")
     if b"-" in data:
-        found |= _dash_signs(data, folded)
-    found |= _token_signs(data, folded)
-    if b"bearer" in folded and _BEARER_SIGN.search(folded):
+        found |= _dash_signs(data, low)
+    for mark in "_.":
+        for match in _matches(_token_search(mark), mark.encode(), low) if mark.encode() in data else ():
+            if match.lastgroup == "dots" or low.endswith(b"sg.", 0, match.end()):
+                found.add("dots")
+            elif "token" not in found and _is_token(data, low, match.start()):
+                found.add("token")
+    if _BEARER_SIGN.search(low):
         found.add("bearer")
     if b"@" in data and _has(_ADDRESS, b":", data):
         found.add("address")
     if escaped:
         found.add("escape")
-    if "name" not in found and _has_name(data, folded, passwords="word" in passwords):
+    if "name" not in found and _has_name(low, passwords="word" in passwords):
         found.add("name")
     if found and colors is not None:
         found.add("color")
@@ -627,28 +617,21 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
     return False
 
 
-def _has_name(data: bytes, folded: bytes, *, passwords: bool) -> bool:
-    """Whether there is a name that something follows. It is looked for around separators alone where they are few;
-    what is found in folded text, in which a path looks like a name, is looked for again in the text as it is.
-    """
-    most = len(data) // (2 * _NEAR)
-    elements = _has(_END_OF_ELEMENT, b"<", data)
+def _has_name(low: bytes, *, passwords: bool) -> bool:
+    """Whether there is a name that something follows. Where separators are few, only what is around them is read."""
+    most = len(low) // (2 * _NEAR)
+    elements = _has(_END_OF_ELEMENT, b"<", low)
     separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
-    places = _places(data, separators, most)
-    if places is not None and b"'" in data and (passwords or _has(_DASHES, b"-", data)):
-        places = _places(data, (*separators, b" '"), most)
-    return places != [] and all(
+    places = _places(low, separators, most)
+    if places is not None and b"'" in low and (passwords or _has(_DASHES, b"-", low)):
+        places = _places(low, (*separators, b" '"), most)
+    near = low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
+    return near != b"" and (
         _any(_names(), near)
         or (passwords and _any(_names_of_passwords(), near))
         or (_LISTED.search(near) is not None and _any(_listed_names(), near))
         or (elements and _any(_element_names(), near))
-        for near in (_around(folded, places), _around(data, places).lower())
     )
-
-
-def _around(data: bytes, places: list[int] | None) -> bytes:
-    """The stretches around places."""
-    return data if places is None else b"\0".join(data[max(0, one - _NEAR) : one + _NEAR] for one in places)
 
 
 def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] | None:
@@ -664,17 +647,22 @@ def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] 
     return places
 
 
-def _dash_signs(data: bytes, folded: bytes) -> set[str]:
-    """Signs of options and of blocks."""
+def _dash_signs(data: bytes, low: bytes) -> set[str]:
+    """Signs of options, of blocks, and of tokens with a dash."""
     found: set[str] = set()
     flags: list[int] = []
-    for match in _matches(_dashed(), b"-", data):
-        if match.lastgroup == "flag":
+    for match in _matches(_dashed(), b"-", low):
+        sign = str(match.lastgroup)
+        if sign == "flag":
             flags.append(match.start())
-        elif match.lastgroup == "name" or _KEY.search(data, match.end()):
-            found.add(str(match.lastgroup))
+        elif sign not in found and (
+            sign == "name"
+            or (sign == "block" and low.find(b"private key", match.end()) >= 0)
+            or (sign == "token" and _is_token(data, low, match.start()))
+        ):
+            found.add(sign)
     few = len(flags) <= len(data) // _LONGEST_COMMAND
-    before = b"\0".join(folded[max(0, one - _LONGEST_COMMAND) : one + 1] for one in flags) if few else folded
+    before = b"\0".join(low[max(0, one - _LONGEST_COMMAND) : one + 1] for one in flags) if few else low
     if before and (any(program in before for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(before)):
         found.add("option")
     return found
@@ -696,12 +684,12 @@ def _name(pattern: str, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
 
 
 _FLAG: Final = (
-    rb"(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)"
+    rb"(?:(?<=[\s\"'\\]-)(?:[abuw](?=[\s=\"'\\])|p)"
     rb"|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))(?P<flag>)"
 )
 """An option that may be given a secret."""
 _OPTION: Final = (
-    rb"(?<!--)(?=-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?i:%b))(?P<name>)"
+    rb"(?<!--)(?=-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?:%b))(?P<name>)"
     % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())
 )
 """An option that is named like a secret."""
@@ -709,7 +697,9 @@ _OPTION: Final = (
 
 @cache
 def _dashed() -> re.Pattern[bytes]:
-    return re.compile(rb"-(?:(?=[abcpuwU])%b|(?=-)(?:%b|(?<=--)(?=---BEGIN)(?P<block>)))" % (_FLAG, _OPTION))
+    block = rb"(?<=--)(?=---begin)(?P<block>)"
+    token = _after_prefix("-").encode()
+    return re.compile(rb"-(?:(?=[abcpuw])%b|(?=-)(?:%b|%b)|%b)" % (_FLAG, _OPTION, block, token))
 
 
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
@@ -886,12 +876,12 @@ _IN_PROGRAMS: Final = (
     b"sshpass",
     b"login",
     b"upload",
-    b"redis_cli",
+    b"redis-cli",
     b"ldap",
     b"openssl",
 )
 _OTHER_PROGRAMS: Final = re.compile(rb"(?:http(?=s?[\s\"'\\])|xh(?=[\s\"'\\])|wget)").search
-"""What is in folded text that has a program."""
+"""What is in text that has a program."""
 _COMMAND: Final = (
     "|".join(rf"(?P<{name}>(?<![\w-])(?:{program})(?=[\s\"'\\]))" for name, program in PROGRAMS.items())
     + r"|(?P<end>(?<!\\)\n|[;|&])|(?P<flag>-(?<=[\s\"'\\-]-)(?=[abpuw]))"
