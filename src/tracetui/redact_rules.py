@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import cache, lru_cache, partial
-from itertools import pairwise
+from itertools import chain, pairwise
 from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
@@ -455,22 +455,27 @@ _RARE: Final = 2_000
 """A letter is rare that occurs once in so many bytes."""
 
 
-def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterator[re.Match[bytes]]:
+def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterable[re.Match[bytes]]:
     """The matches of a pattern that begins with a letter."""
     place = data.find(letter)
+    found: list[re.Match[bytes]] = []
     for _ in range(len(data) // _RARE):
         if place < 0:
-            return
+            break
         if match := pattern.match(data, place):
-            yield match
+            found.append(match)
         place = data.find(letter, place + 1)
-    if place >= 0:
-        yield from pattern.finditer(data, place)
+    return chain(found, pattern.finditer(data, place)) if place >= 0 else found
 
 
 def _has(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> bool:
     """Whether there is such a match."""
-    return letter in data and next(_matches(pattern, letter, data), None) is not None
+    place = data.find(letter)
+    for _ in range(len(data) // _RARE):
+        if place < 0 or pattern.match(data, place):
+            break
+        place = data.find(letter, place + 1)
+    return place >= 0 and pattern.search(data, place) is not None
 
 
 _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
@@ -480,7 +485,7 @@ _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 def _token_search(mark: str) -> re.Pattern[bytes]:
     """What may be a token in lowered text, by the mark that its prefix ends with."""
     dotted = r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)" if mark == "." else ""
-    return re.compile(rf"\{mark}(?:{_after_prefix(mark)}{dotted})".encode())
+    return re.compile(rf"\{mark}(?=[a-z0-9_-]{{6}})(?:{_after_prefix(mark)}{dotted})".encode())
 
 
 def _after_prefix(mark: str) -> str:
@@ -488,7 +493,7 @@ def _after_prefix(mark: str) -> str:
     endings = [prefix[-4:] for prefix in (*_PREFIXES, "sg.") if prefix[-1] == mark]
     longer, words = ([one for one in endings if (len(one) == 4) is long] for long in (True, False))
     return (
-        rf"(?=[a-z0-9_-]{{16}})(?!{mark * 2})(?:(?<={_tree(longer)})"
+        rf"(?=[a-z0-9_-]{{16}})(?!{re.escape(mark) * 2})(?:(?<={_tree(longer)})"
         rf"|(?<={_tree(words)})(?<![acdeg-mo-qsu-z0-9]{_tree(words)}))(?P<token>)"
     )
 
@@ -511,8 +516,8 @@ _EXACT_SIGNS: Final = (
         "slash",
         b"/",
         re.compile(
-            rb"/(?:(?=0[A-Za-z0-9_-]{20})(?<=1//)"
-            rb"|(?<=[sS]/)(?i:(?<=/services/|/triggers/|/webhooks/)|(?<=/workflows/))(?=[A-Za-z0-9/_-]{16}))"
+            rb"/(?<=[sS/]/)(?:(?=0[A-Za-z0-9_-]{20})(?<=1//)"
+            rb"|(?i:(?<=/services/|/triggers/|/webhooks/)|(?<=/workflows/))(?=[A-Za-z0-9/_-]{16}))"
         ),
     ),
     (
@@ -522,7 +527,9 @@ _EXACT_SIGNS: Final = (
     ),
 )
 """Signs of shapes in a text as it was written, and with which letter each begins."""
-_PASSWORDS: Final = re.compile(rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|%b(?P<word>))" % _IN_PASSWORDS.encode())
+_PASSWORDS: Final = re.compile(
+    rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|(?<=th p|ed p)assword(?P<quoted>)|%b(?P<word>))" % _IN_PASSWORDS.encode()
+)
 _LOGIN: Final = re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS))
 _BEARER_SIGN: Final = re.compile(_BEARER.encode())
 _ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
@@ -548,6 +555,8 @@ def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     low = data.lower()
     found = {sign for sign, letter, pattern in _EXACT_SIGNS if _has(pattern, letter, data)}
     passwords = {match.lastgroup for match in _PASSWORDS.finditer(low)}
+    if "quoted" in passwords:
+        passwords.add("word")
     if "hex" in passwords:
         found.add("hex")
     if "word" in passwords and b"login" in data and _LOGIN.search(data):
@@ -566,7 +575,7 @@ def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
         found.add("address")
     if escaped:
         found.add("escape")
-    if "name" not in found and _has_name(low, passwords="word" in passwords):
+    if "name" not in found and _has_name(low, passwords):
         found.add("name")
     if found and colors is not None:
         found.add("color")
@@ -617,18 +626,18 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
     return False
 
 
-def _has_name(low: bytes, *, passwords: bool) -> bool:
+def _has_name(low: bytes, passwords: set[str | None]) -> bool:
     """Whether there is a name that something follows. Where separators are few, only what is around them is read."""
     most = len(low) // (2 * _NEAR)
     elements = _has(_END_OF_ELEMENT, b"<", low)
     separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
     places = _places(low, separators, most)
-    if places is not None and b"'" in low and (passwords or _has(_DASHES, b"-", low)):
+    if places is not None and b"'" in low and ("quoted" in passwords or _has(_DASHES, b"-", low)):
         places = _places(low, (*separators, b" '"), most)
     near = low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
     return near != b"" and (
         _any(_names(), near)
-        or (passwords and _any(_names_of_passwords(), near))
+        or ("word" in passwords and _any(_names_of_passwords(), near))
         or (_LISTED.search(near) is not None and _any(_listed_names(), near))
         or (elements and _any(_element_names(), near))
     )
