@@ -664,12 +664,10 @@ def _dash_signs(data: bytes, low: bytes) -> set[str]:
         sign = str(match.lastgroup)
         if sign == "flag":
             flags.append(match.start())
-        elif sign not in found and (
-            sign == "name"
-            or (sign == "block" and low.find(b"private key", match.end()) >= 0)
-            or (sign == "token" and _is_token(data, low, match.start()))
-        ):
+        elif sign not in found and (sign != "token" or _is_token(data, low, match.start())):
             found.add(sign)
+    if "block" in found and b"private key" not in low:
+        found.remove("block")
     few = len(flags) <= len(data) // _LONGEST_COMMAND
     before = b"\0".join(low[max(0, one - _LONGEST_COMMAND) : one + 1] for one in flags) if few else low
     if before and (any(program in before for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(before)):
