@@ -353,6 +353,7 @@ HIDDEN = {
         f"{CANARY}-1",
     ),
     "after a tab": (f"Bearer\t{CANARY}12345678", CANARY),
+    "slash early in a bearer token": (f"Bearer ab/{CANARY}12345678", CANARY),
     "assigned after a tab": (f"password\t=\t{CANARY}1", CANARY),
     "after an option and a tab": (f"login --password\t{CANARY}1", CANARY),
     "name with a space": ('{"private key": "CNRYSECRET-1"}', CANARY),

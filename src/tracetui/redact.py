@@ -114,6 +114,8 @@ class Redactor:
     def _plain(self, here: Looked) -> str:
         rules = finders(here.signs)
         text = here.text
+        if not rules:
+            return text
         plain, colors = split_colors(text) if "color" in here.signs else (text, [])
         here = first = here.after(plain)
         for _ in range(_PASSES):

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from enum import IntEnum
 from functools import cache, lru_cache, partial
-from itertools import islice, pairwise
+from itertools import chain, pairwise
 from string import ascii_letters, digits
 from typing import Final, NamedTuple
 
@@ -214,11 +214,11 @@ SHAPES: Final = (
     Shape("bearer token", "bearer", _BEARER + r"(?P<secret>[a-z0-9._~+/-]{8,}+={0,2})", ".{20}|[0-9]"),
     Shape("SendGrid key", "dots", _begins(r"sg\.") + r"[a-z0-9_-]{22}\.[a-z0-9_-]{40,}+", "^SG"),
     Shape("Discord token", "dots", r"\.(?<=[a-z0-9_-]{23}\.)(?P<token>[a-z0-9_-]{6}\.[a-z0-9_-]{27,}+)"),
-    Shape("Telegram token", "telegram", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![a-z0-9_-])", "^AA"),
-    Shape("Google OAuth secret", "slashes", _begins("1//0") + r"[a-z0-9_-]{20,}+"),
+    Shape("Telegram token", "AKIA", r":(?<=[0-9]{8}:)(?P<secret>aa[a-z0-9_-]{33})(?![a-z0-9_-])", "^AA"),
+    Shape("Google OAuth secret", "slash", _begins("1//0") + r"[a-z0-9_-]{20,}+"),
     Shape(
         "webhook",
-        "hook",
+        "slash",
         r"hooks\.slack\.com/(?:services|workflows|triggers)/(?P<slack>[a-z0-9/]{20,}+)"
         r"|/api/webhooks/[0-9]{10,20}/(?P<discord>[a-z0-9_-]{30,}+)",
     ),
@@ -423,15 +423,15 @@ _SEPARATOR: Final = (
     rf"|(?P<element>(?:\s[^<>]{{0,200}}+)?>(?=[^<]))%s)"
     r"(?!\\{0,8}[\"']?(?:•{8}|\*{8})(?:[0-9a-f]{4})?(?:[\"'\\\n<]|\Z))"
 )
+_IN_PASSWORDS: Final = r"(?:wd|ass(?:w|phrase|(?<=_pass)(?![a-z])))"
 _IN_NAMES: Final = (
     r"k(?:ey(?:(?<=[a-z0-9_-]key)(?!s)|(?<=[ .]key)(?=\\{0,8}[\"'])|(?:(?<=api key)|(?<=access key))(?!s))"
     r"|en(?<=token)(?!s|_usage|_count)|ie(?<=cookie))",
-    r"w(?:d(?<=pwd)|(?<=passw))",
     r"auth(?!or(?!i)|ent)",
     r"c(?:redential|onnection|ret(?<=secret))",
-    r"p(?:assphrase|ass(?<=_pass)(?![a-z]))",
+    f"p{_IN_PASSWORDS}",
 )
-"""What is in names that count, lowered. Each begins with its rarest letter, see below."""
+"""What is in names that count, lowered. Each begins with its rarest letter, see below. The last finds passwords."""
 _IN_OPTIONS: Final = "token|key|auth|secret|passw|passphrase|pwd|credential|cookie|connection|_pass"
 
 
@@ -447,136 +447,171 @@ def _words(options: bool) -> tuple[re.Pattern[str], ...]:
     return tuple(re.compile(pattern + separator) for pattern in _IN_NAMES)
 
 
-# ---- the first look. A regular expression that begins with one letter passes all others very quickly: each of these
-# begins with the rarest letter of what it looks for, and looks back at what must stand before that.
+# ---- the first look. Python's `re` takes nearly the same time for every pass through a text that begins with one
+# letter, and `bytes.find` next to none where that letter is rare. So there are few passes: each begins with the rarest
+# letter of all that it looks for, and looks back at what must stand before that.
 
-_FOLDED: Final = bytes(
-    ord("_") if byte in b"_-." else ord("=") if byte in b"/:=" else ord(chr(byte).lower()) if byte < 128 else byte
-    for byte in range(256)
-)
-"""Lowers letters and makes punctuation equal, so that two searches see all prefixes."""
+_RARE: Final = 2_000
+"""A letter is rare that occurs once in so many bytes."""
+
+
+def _matches(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> Iterable[re.Match[bytes]]:
+    """The matches of a pattern that begins with a letter."""
+    place = data.find(letter)
+    found: list[re.Match[bytes]] = []
+    for _ in range(len(data) // _RARE):
+        if place < 0:
+            break
+        if match := pattern.match(data, place):
+            found.append(match)
+        place = data.find(letter, place + 1)
+    return chain(found, pattern.finditer(data, place)) if place >= 0 else found
+
+
+def _has(pattern: re.Pattern[bytes], letter: bytes, data: bytes) -> bool:
+    """Whether there is such a match."""
+    place = data.find(letter)
+    for _ in range(len(data) // _RARE):
+        if place < 0 or pattern.match(data, place):
+            break
+        place = data.find(letter, place + 1)
+    return place >= 0 and pattern.search(data, place) is not None
+
+
 _EXACT_PREFIXES: Final = tuple(prefix.encode() for prefix in _PREFIXES)
 
 
 @cache
-def _token_search() -> re.Pattern[bytes]:
-    """What may be a token in folded text after ``_``."""
-    folded = [re.sub("[.-]", "_", prefix[-4:]) for prefix in (*_PREFIXES, "sg.")]
-    endings = _tree(prefix for prefix in folded if len(prefix) == 4)
-    words = _tree(prefix for prefix in folded if len(prefix) == 3)
-    dotted = "(?P<dots>[a-z0-9_]{6}_(?=[a-z0-9_]{27})(?<=[a-z0-9_]{23}_[a-z0-9_]{6}_))"
-    return re.compile(
-        rf"_(?=[a-z0-9_]{{16}})(?!__)(?:(?<={endings})|(?<={words})(?<![acdeg-mo-qsu-z0-9]{words})|{dotted})".encode()
+def _token_search(mark: str) -> re.Pattern[bytes]:
+    """What may be a token in lowered text, by the mark that its prefix ends with."""
+    dotted = r"|(?=[a-z0-9_-]{6}\.[a-z0-9_-]{27})(?<=[a-z0-9_-]{23}\.)(?P<dots>)" if mark == "." else ""
+    return re.compile(rf"\{mark}(?=[a-z0-9_-]{{6}})(?:{_after_prefix(mark)}{dotted})".encode())
+
+
+def _after_prefix(mark: str) -> str:
+    """What stands around the mark at the end of a prefix, but for the mark."""
+    endings = [prefix[-4:] for prefix in (*_PREFIXES, "sg.") if prefix[-1] == mark]
+    longer, words = ([one for one in endings if (len(one) == 4) is long] for long in (True, False))
+    return (
+        rf"(?=[a-z0-9_-]{{16}})(?!{re.escape(mark) * 2})(?:(?<={_tree(longer)})"
+        rf"|(?<={_tree(words)})(?<![acdeg-mo-qsu-z0-9]{_tree(words)}))(?P<token>)"
     )
 
 
-_URL_SEARCH: Final = re.compile(
-    rb"=(?<=[ges0-9]=)(?=[a-z0-9%+_=]{16})(?:(?<=sig=|ure=)(?P<signature>)|(?<=ces=|ows=|ers=|oks=)(?P<hook>)"
-    rb"|(?<=[0-9]=)(?=aa[a-z0-9_]{33})(?P<telegram>)|(?<=1=)(?==0)(?P<slashes>))"
-)
-"""The same after ``=``."""
-_MOST: Final = 200
-"""How many candidates the first look confirms one by one. Where there are more, it reports every sign."""
-_TOKEN_SIGNS: Final = ("token", "dots", "signature", "hook", "telegram", "slashes")
+def _is_token(data: bytes, low: bytes, place: int) -> bool:
+    before = low[max(0, place - 15) : place + 1]
+    return before.endswith(_EXACT_PREFIXES) and _is_random(data[place + 1 : place + 65].decode("ascii", "replace"))
 
 
-def _token_signs(data: bytes, folded: bytes) -> list[str]:
-    """Signs of tokens. Other punctuation was folded alike: what is around it is looked at as it is."""
-    found: set[str] = set()
-    for search, signs in ((_token_search(), _TOKEN_SIGNS[:2]), (_URL_SEARCH, _TOKEN_SIGNS[2:])):
-        for number, match in enumerate(search.finditer(folded)):
-            if number > _MOST:
-                found.update(signs)
-                break
-            place = match.start()
-            sign = match.lastgroup or ("dots" if data.startswith((b"SG.", b"sg."), max(0, place - 2)) else "token")
-            if sign not in found and _CONFIRMED[sign](data, place):
-                found.add(sign)
-    return [sign for sign in _TOKEN_SIGNS if sign in found]
-
-
-def _is_token(data: bytes, place: int) -> bool:
-    if not data[max(0, place - 15) : place + 1].lower().endswith(_EXACT_PREFIXES):
-        return False
-    return _is_random(data[place + 1 : place + 65].decode("ascii", "replace"))
-
-
-_HOOKS: Final = (b"/services/", b"/workflows/", b"/triggers/", b"/webhooks/")
-"""What stands before the secret of a webhook."""
-_CONFIRMED: Final[dict[str, Callable[[bytes, int], bool]]] = {
-    "token": _is_token,
-    "dots": lambda data, place: data.startswith(b".", place),
-    "signature": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith((b"sig=", b"-signature=")),
-    "hook": lambda data, place: data[max(0, place - 10) : place + 1].lower().endswith(_HOOKS),
-    "telegram": lambda data, place: data.startswith(b":", place),
-    "slashes": lambda data, place: data.startswith(b"//0", place),
-}
 _BLANKS: Final = rb"(?:\s|\\{1,8}[nrt]){1,8}"
 _EXACT_SIGNS: Final = (
-    ("AKIA", b"A", re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30}))").search),
-    ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})").search),
-    ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})").search),
-    ("hex", b"dapi", re.compile(rb"dapi(?=[0-9a-f]{32})").search),
-    ("machine", b"login", re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS)).search),
-    ("block", b"-----BEGIN", re.compile(b"private key", re.IGNORECASE).search),
+    (
+        "AKIA",
+        b"A",
+        re.compile(rb"A(?:[KS]IA(?=[A-Z0-9]{16})|Iza(?=[A-Za-z0-9_-]{30})|A(?<=[0-9]{8}:AA)(?=[A-Za-z0-9_-]{33}))"),
+    ),
+    ("eyJ", b"J", re.compile(rb"J(?<=eyJ)(?=[A-Za-z0-9_-]{6})")),
+    ("hex", b"K", re.compile(rb"K(?<=SK)(?=[0-9a-f]{32})")),
+    (
+        "slash",
+        b"/",
+        re.compile(
+            rb"/(?<=[sS/]/)(?:(?=0[A-Za-z0-9_-]{20})(?<=1//)"
+            rb"|(?i:(?<=/services/|/triggers/|/webhooks/)|(?<=/workflows/))(?=[A-Za-z0-9/_-]{16}))"
+        ),
+    ),
+    (
+        "signature",
+        b"=",
+        re.compile(rb"=(?<=[gGeE]=)(?i:(?<=[?&;6]sig=)|(?<=-signature=))(?=[A-Za-z0-9%+/_-]{16})"),
+    ),
 )
-"""Signs of shapes in a text as it was written: what must be in it, and what is looked for then."""
-_FLAGGED: Final = re.compile(
-    rb"-(?=[abcpuwU])(?:(?<=[\s\"'\\]-)(?:[abuwU](?=[\s=\"'\\])|p)|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))"
-).finditer
-"""An option that may be given a secret."""
-_BEARER_SIGN: Final = re.compile(_BEARER.encode()).search
+"""Signs of shapes in a text as it was written, and with which letter each begins."""
+_PASSWORDS: Final = re.compile(
+    rb"p(?:i(?<=dapi)(?=[0-9a-f]{32})(?P<hex>)|(?<=th p|ed p)assword(?P<quoted>)|%b(?P<word>))" % _IN_PASSWORDS.encode()
+)
+_LOGIN: Final = re.compile(rb"login%b[^\s\"']{1,200}?%bpassword" % (_BLANKS, _BLANKS))
+_BEARER_SIGN: Final = re.compile(_BEARER.encode())
+_ESCAPES: Final = re.compile(rb"\\(?:u00|/|x1[bB]|033|e\[)")
 _ESCAPED: Final = re.compile(rb"\\(?:u00|/)")
 _ESCAPED_TWICE: Final = re.compile(rb"\\\\(?:u00|/)")
 """Escapes of JSON may hide any sign."""
 _ESCAPED_CONTROL: Final = re.compile(rb"\\u00[01][0-9a-f]")
 _ESCAPED_COLOR: Final = re.compile(rb"\\(?:u001[bB]|x1[bB]|033|e\[)")
-_SEPARATORS: Final = (b":", b"=", b"--", b" '")
+_SEPARATORS: Final = (b":", b"=")
 _NEAR: Final = 500
 _IN_WORD: Final = rb"[\w\x80-\xff-]"
 
 
 def signs_in(data: bytes, *, encoded: bool = False) -> list[str]:
     """What in a text (as UTF-8, or `encoded` as JSON) may be a secret; nothing where there is certainly none."""
-    escapes = b"\\" in data
-    colored = _colors_in(data)
-    if colored is not None:
-        data = colored.sub(b"", data)
+    escapes = _has(_ESCAPES, b"\\", data)
+    colors = _colors_in(data, escapes=escapes)
+    if colors is not None:
+        data = _without(colors, data)
     escaped = escapes and (_ESCAPED_TWICE if encoded else _ESCAPED).search(data)
-    if encoded and escapes and b"\\u00" in data:
+    if encoded and escapes:
         data = _ESCAPED_CONTROL.sub(b" ", data)  # else its digits would seem to be the beginning of a word
-    folded = data.translate(_FOLDED)
-    found = [sign for sign, part, search in _EXACT_SIGNS if part in data and search(data)]
-    flagged = _before_flags(data, folded)
-    if flagged and (any(program in flagged for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(flagged)):
-        found.append("option")
-    found += _token_signs(data, folded)
-    if b"bearer" in folded and _BEARER_SIGN(folded):
-        found.append("bearer")
-    if b"@" in data and _ADDRESS.search(data):
-        found.append("address")
+    low = data.lower()
+    found = {sign for sign, letter, pattern in _EXACT_SIGNS if _has(pattern, letter, data)}
+    passwords = {match.lastgroup for match in _PASSWORDS.finditer(low)}
+    if "quoted" in passwords:
+        passwords.add("word")
+    if "hex" in passwords:
+        found.add("hex")
+    if "word" in passwords and b"login" in data and _LOGIN.search(data):
+        found.add("machine")
+    if b"-" in data:
+        found |= _dash_signs(data, low)
+    for mark in "_.":
+        for match in _matches(_token_search(mark), mark.encode(), low) if mark.encode() in data else ():
+            if match.lastgroup == "dots" or low.endswith(b"sg.", 0, match.end()):
+                found.add("dots")
+            elif "token" not in found and _is_token(data, low, match.start()):
+                found.add("token")
+    if _BEARER_SIGN.search(low):
+        found.add("bearer")
+    if b"@" in data and _has(_ADDRESS, b":", data):
+        found.add("address")
     if escaped:
-        found.append("escape")
-    elements = b"<" in data and b"</" in data
-    near = _near_separators(data, (*_SEPARATORS, b">") if elements else _SEPARATORS).lower()
-    if near and (
-        _any(_names(), near)
-        or (_LISTED.search(near) and _any(_listed_names(), near))
-        or (elements and _any(_element_names(), near))
-    ):
-        found.append("name")
-    if found and colored is not None:
-        found.append("color")
-    return found
+        found.add("escape")
+    if "name" not in found and _has_name(low, passwords):
+        found.add("name")
+    if found and colors is not None:
+        found.add("color")
+    return [*found]
 
 
-def _colors_in(data: bytes) -> re.Pattern[bytes] | None:
+def _colors_in(data: bytes, *, escapes: bool) -> re.Pattern[bytes] | None:
     """What finds the escape sequences of a text, None where it has none. Most texts hold them as they are: to look for
     these alone is quick.
     """
-    if b"\\" in data and _ESCAPED_COLOR.search(data):
+    if escapes and _has(_ESCAPED_COLOR, b"\\", data):
         return _colors(_COLOR)
     return _colors("\x1b" + _REST_OF_COLOR) if b"\x1b" in data else None
+
+
+_FILL: Final = b"\xff"
+"""Is in no text."""
+_MOST_COLORS: Final = 16
+
+
+def _without(colors: re.Pattern[bytes], data: bytes) -> bytes:
+    """A text without its escape sequences. Most texts have few different ones: each is replaced at once.
+
+    What was between two of them must not become a part of one, so that they are filled first, and removed at the end.
+    """
+    filled, place = data, 0
+    many = data.count(b"[") > len(data) // 40 and _FILL not in data
+    for _ in range(_MOST_COLORS if many else 0):
+        match = colors.search(filled, place)
+        if match is None:
+            return filled.translate(None, _FILL)
+        color, place = match[0], match.end()
+        if b"]" in color or (color[:1] == b"\\" and b"\\" + color in data):
+            break  # a link, which may hold others, or a sequence that is the end of another one
+        filled = filled.replace(color, _FILL * len(color))
+    return colors.sub(b"", data)
 
 
 @cache
@@ -591,10 +626,21 @@ def _any(patterns: tuple[re.Pattern[bytes], ...], data: bytes) -> bool:
     return False
 
 
-def _near_separators(data: bytes, separators: tuple[bytes, ...]) -> bytes:
-    """The stretches of a text in which a name may be that something follows: all of it, where they are many."""
-    places = _places(data, separators, len(data) // (2 * _NEAR))
-    return data if places is None else b"\0".join(data[max(0, one - _NEAR) : one + _NEAR] for one in places)
+def _has_name(low: bytes, passwords: set[str | None]) -> bool:
+    """Whether there is a name that something follows. Where separators are few, only what is around them is read."""
+    most = len(low) // (2 * _NEAR)
+    elements = _has(_END_OF_ELEMENT, b"<", low)
+    separators = (*_SEPARATORS, b">") if elements else _SEPARATORS
+    places = _places(low, separators, most)
+    if places is not None and b"'" in low and ("quoted" in passwords or _has(_DASHES, b"-", low)):
+        places = _places(low, (*separators, b" '"), most)
+    near = low if places is None else b"\0".join(low[max(0, one - _NEAR) : one + _NEAR] for one in places)
+    return near != b"" and (
+        _any(_names(), near)
+        or ("word" in passwords and _any(_names_of_passwords(), near))
+        or (_LISTED.search(near) is not None and _any(_listed_names(), near))
+        or (elements and _any(_element_names(), near))
+    )
 
 
 def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] | None:
@@ -610,13 +656,23 @@ def _places(data: bytes, separators: tuple[bytes, ...], most: int) -> list[int] 
     return places
 
 
-def _before_flags(data: bytes, folded: bytes) -> bytes:
-    """The stretches of a text in which a command may be that an option follows: all of it, where they are many."""
-    most = len(data) // _LONGEST_COMMAND
-    places = [match.start() for match in islice(_FLAGGED(data), most + 1)]
-    if len(places) > most:
-        return folded
-    return b"\0".join(folded[max(0, one - _LONGEST_COMMAND) : one + 1] for one in places)
+def _dash_signs(data: bytes, low: bytes) -> set[str]:
+    """Signs of options, of blocks, and of tokens with a dash."""
+    found: set[str] = set()
+    flags: list[int] = []
+    for match in _matches(_dashed(), b"-", low):
+        sign = str(match.lastgroup)
+        if sign == "flag":
+            flags.append(match.start())
+        elif sign not in found and (sign != "token" or _is_token(data, low, match.start())):
+            found.add(sign)
+    if "block" in found and b"private key" not in low:
+        found.remove("block")
+    few = len(flags) <= len(data) // _LONGEST_COMMAND
+    before = b"\0".join(low[max(0, one - _LONGEST_COMMAND) : one + 1] for one in flags) if few else low
+    if before and (any(program in before for program in _IN_PROGRAMS) or _OTHER_PROGRAMS(before)):
+        found.add("option")
+    return found
 
 
 _ESCAPED_LETTER: Final = rb"\\{1,8}u[0-9a-f]{4}"
@@ -634,15 +690,38 @@ def _name(pattern: str, after: bytes = _FOLLOWED) -> re.Pattern[bytes]:
     )
 
 
-_OPTION: Final = rb"-(?<!--)-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?:%b)"
+_FLAG: Final = (
+    rb"(?:(?<=[\s\"'\\]-)(?:[abuw](?=[\s=\"'\\])|p)"
+    rb"|(?<=[\s\"'\\]--)(?:user|proxy-user|cookie|auth))(?P<flag>)"
+)
+"""An option that may be given a secret."""
+_OPTION: Final = (
+    rb"(?<!--)(?=-++(?=%b{1,400}+(?:[ \t]|\\{1,8}t|\\{0,8}[\"'](?:,|\s|\\n)))%b{0,64}?(?:%b))(?P<name>)"
+    % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())
+)
+"""An option that is named like a secret."""
+
+
+@cache
+def _dashed() -> re.Pattern[bytes]:
+    block = rb"(?<=--)(?=---begin)(?P<block>)"
+    token = _after_prefix("-").encode()
+    return re.compile(rb"-(?:(?=[abcpuw])%b|(?=-)(?:%b|%b)|%b)" % (_FLAG, _OPTION, block, token))
+
+
 _LISTED: Final = re.compile(rb"value\\{0,8}\"")
 """Fields may be listed by name and value."""
 
 
 @cache
 def _names() -> tuple[re.Pattern[bytes], ...]:
-    """Names that a separator follows, and options of command lines."""
-    return (*map(_name, _IN_NAMES), re.compile(_OPTION % (_IN_WORD, _IN_WORD, _IN_OPTIONS.encode())))
+    """Names that a separator follows, but for those of passwords."""
+    return tuple(map(_name, _IN_NAMES[:-1]))
+
+
+@cache
+def _names_of_passwords() -> tuple[re.Pattern[bytes], ...]:
+    return (_name(_IN_NAMES[-1]),)
 
 
 @cache
@@ -657,6 +736,8 @@ def _listed_names() -> tuple[re.Pattern[bytes], ...]:
     return tuple(_name(pattern, _REST_OF_KEY) for pattern in _IN_NAMES)
 
 
+_END_OF_ELEMENT: Final = re.compile(b"</")
+_DASHES: Final = re.compile(b"--")
 _ADDRESS: Final = re.compile(_IN_ADDRESS.encode())
 _LINE: Final = re.compile(r"(?:(?i:bearer|basic|token|digest|apikey)[ \t]+)?(?P<bare>[^\r\n\"'\\]+)")
 _VALUE: Final = re.compile(
@@ -802,12 +883,12 @@ _IN_PROGRAMS: Final = (
     b"sshpass",
     b"login",
     b"upload",
-    b"redis_cli",
+    b"redis-cli",
     b"ldap",
     b"openssl",
 )
 _OTHER_PROGRAMS: Final = re.compile(rb"(?:http(?=s?[\s\"'\\])|xh(?=[\s\"'\\])|wget)").search
-"""What is in folded text that has a program."""
+"""What is in text that has a program."""
 _COMMAND: Final = (
     "|".join(rf"(?P<{name}>(?<![\w-])(?:{program})(?=[\s\"'\\]))" for name, program in PROGRAMS.items())
     + r"|(?P<end>(?<!\\)\n|[;|&])|(?P<flag>-(?<=[\s\"'\\-]-)(?=[abpuw]))"
