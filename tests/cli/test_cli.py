@@ -205,7 +205,7 @@ def test_the_ledger_of_a_directory_is_the_sum_of_its_files(cli: Cli) -> None:
         "understood_bytes": size - lost,
         "understood": (size - lost) / size,
         "unknown_kinds": {"gale": 2},
-        "unknown_fields": {},
+        "unknown_fields": {"user_prompt.gust": 1},
         "torn_lines": 1,
         "writers": ["schema 1"],
     }

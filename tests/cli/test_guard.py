@@ -292,7 +292,8 @@ def test_nothing_but_the_guard_calls_a_format() -> None:
         {"open", "more", "body", "homes"},
         {"fmt", "form", "chosen", "candidate", "format", "_format", "only", "_reader"},
     )
-    free = ("testing/", *(f"formats/{path.name}/" for path in (SRC / "formats").iterdir()))
+    engines = ("formats/sqlite.py",)  # a reader of readers, which formats call
+    free = ("testing/", *engines, *(f"formats/{path.name}/" for path in (SRC / "formats").iterdir()))
     called = re.compile(rf"\.\s*(?:{'|'.join(only_formats_have | ambiguous)})\b")
     for path in SRC.rglob("*.py"):
         where, code = path.relative_to(SRC).as_posix(), path.read_text()

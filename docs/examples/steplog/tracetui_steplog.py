@@ -44,7 +44,7 @@ class Record(Struct, gc=False):
     end: str | None = None
 
 
-SCHEMA: Final = Schema[Record](Record)
+SCHEMA: Final[Schema[Record]] = Schema(Record)
 
 
 class Session(Rows):

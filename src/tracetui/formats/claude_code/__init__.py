@@ -54,7 +54,7 @@ class ClaudeCode:
         ref = RunRef(self.name, file.path)
         if not deep:
             skim(file, SCHEMA, session := Session(file))
-            if session.settled:
+            if session.is_known:
                 yield listed(ref, file, session)
                 return
         yield counted(ref, file, self.open(file, ref))

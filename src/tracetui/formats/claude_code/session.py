@@ -202,7 +202,15 @@ class Agent(Conversation):
         self._asks = False
         record.take(self, when, line)
         if uuid:
-            self._append(uuid)
+            nodes, parent, top = self._nodes, self._parent, self.top
+            node = Node(len(nodes), parent, None if top is None else top.id, self._asks)
+            if parent is not None:
+                if parent == ROOT and ROOT not in nodes:
+                    nodes[ROOT] = Node(-1, None, None, asks=False)
+                above = nodes.get(parent)
+                if above is not None:
+                    node.before, above.latest = above.latest, node
+            nodes[uuid] = self._last = node
 
     # ---- what records say
 
@@ -220,7 +228,7 @@ class Agent(Conversation):
     def response(self, key: str | None, when: float | None, line: Line) -> Response | None:
         """The response that another line of the same message began; None if this is the first one."""
         found = None if key is None else self.rows.get(self.prefix + key)
-        if not isinstance(found, Response):
+        if type(found) is not Response:
             return None
         at = found.at
         found.at = At(at.offset, at.length, at.block, (*at.more, line.place), at.part)
@@ -283,18 +291,6 @@ class Agent(Conversation):
         self.emit(span)
 
     # ---- the tree
-
-    def _append(self, uuid: str) -> None:
-        """Put the record into the tree."""
-        nodes, parent, top = self._nodes, self._parent, self.top
-        node = Node(len(nodes), parent, None if top is None else top.id, self._asks)
-        if parent is not None:
-            if parent == ROOT and ROOT not in nodes:
-                nodes[ROOT] = Node(-1, None, None, asks=False)
-            above = nodes.get(parent)
-            if above is not None:
-                node.before, above.latest = above.latest, node
-        nodes[uuid] = self._last = node
 
     def goes_back(self) -> None:
         """A prompt that takes the place of an earlier one: what had followed that one is a branch of its own now."""
@@ -482,13 +478,15 @@ class Session(Agent):
     # ---- the session as a whole
 
     @property
+    def is_known(self) -> bool:
+        """Whether it is known which session this is: that holds for the rest of the file."""
+        return self.uuid is not None and "sessionId" in self.named
+
+    @property
     def settled(self) -> bool:
         """No later record changes what the beginning says."""
-        if self.uuid is None or "sessionId" not in self.named:
-            return False
-        return self.records >= _FEW or (
-            self.prompt is not None and self.model is not None and self.first is not None and "cwd" in self.named
-        )
+        said = self.prompt is not None and self.model is not None
+        return self.is_known and ((said and self.first is not None and "cwd" in self.named) or self.records >= _FEW)
 
     @property
     def stands(self) -> bool:
