@@ -39,6 +39,8 @@ OWN: Final = {
     "paprika": "paprika",
     "penelope": "penelope",
     "pi": "pi",
+    "swe-agent": "swe-agent",
+    "mini-swe-agent": "swe-agent",
 }
 """Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
 ALIKE: Final = {"other-coding-agents/agent-sessions-fixtures/openclaw/": "pi"}

@@ -32,6 +32,7 @@ BUILT_IN: Final[dict[str, str]] = {
     "atif": "tracetui.formats.atif:Atif",
     "pi": "tracetui.formats.pi:Pi",
     "copilot": "tracetui.formats.copilot:Copilot",
+    "swe-agent": "tracetui.formats.swe_agent:SweAgent",
 }
 """Name → ``module:class``, in the order that decides ties."""
 
