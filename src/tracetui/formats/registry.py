@@ -32,6 +32,8 @@ BUILT_IN: Final[dict[str, str]] = {
     "atif": "tracetui.formats.atif:Atif",
     "pi": "tracetui.formats.pi:Pi",
     "copilot": "tracetui.formats.copilot:Copilot",
+    "gemini": "tracetui.formats.gemini:Gemini",
+    "qwen": "tracetui.formats.gemini.qwen:Qwen",
 }
 """Name → ``module:class``, in the order that decides ties."""
 
