@@ -31,6 +31,7 @@ OWN: Final = {
     "claude-code": "claude-code",
     "codex": "codex",
     "copilot-cli": "copilot",
+    "gemini-cli": "gemini",
     "hypergraph": "hypergraph",
     "inspect-ai": "inspect",
     "latticeflow": "latticeflow",
@@ -41,9 +42,13 @@ OWN: Final = {
     "pi": "pi",
     "swe-agent": "swe-agent",
     "mini-swe-agent": "swe-agent",
+    "qwen-code": "qwen",
 }
 """Whose files are in a folder of the samples; those of all other folders are of formats that are not read."""
-ALIKE: Final = {"other-coding-agents/agent-sessions-fixtures/openclaw/": "pi"}
+ALIKE: Final = {
+    "other-coding-agents/agent-sessions-fixtures/openclaw/": "pi",
+    "other-coding-agents/agent-sessions-fixtures/qwen/": "qwen",
+}
 """Files that are written as another program's are."""
 TOKENS: Final = ("input_tokens", "output_tokens", "cache_read_tokens", "cache_creation_tokens", "reasoning_tokens")
 

@@ -23,8 +23,10 @@ FILES = {
     "codex/turns": "rollout-*.jsonl",
     "codex/threads": "*000003.jsonl",
     "copilot/agents": "*.jsonl",
+    "gemini/changes": "*.jsonl",
     "latticeflow/rows": "*.jsonl",
     "pi/session": "*.jsonl",
+    "qwen/branches": "*.jsonl",
 }
 """A case of each format, and the file of it that is damaged: that of the run itself, or of a part of it."""
 LONG_AGO = 1_700_000_000

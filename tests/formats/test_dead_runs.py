@@ -15,7 +15,22 @@ from tracetui.model import Run, Status, StatusSource
 from tracetui.sources.local import LocalSource
 
 CASES = Path(__file__).parent
-NAMES = [*("ccpa", "claude_code", "codex", "copilot", "hypergraph", "inspect", "latticeflow", "opencode", "otlp", "pi")]
+NAMES = [
+    *(
+        "ccpa",
+        "claude_code",
+        "codex",
+        "copilot",
+        "gemini",
+        "hypergraph",
+        "inspect",
+        "latticeflow",
+        "opencode",
+        "otlp",
+        "pi",
+        "qwen",
+    )
+]
 OPEN = {"ccpa", "claude_code", "codex", "copilot", "hypergraph", "opencode", "pi"}
 """Formats with a case in which something has no end."""
 SOURCE = LocalSource()

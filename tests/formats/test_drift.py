@@ -56,6 +56,8 @@ LINES = [
     ),
     Lines("ccpa", "ccpa/pair", lambda kind: {"v": 3, "kind": kind, "strength": 9}),
     Lines("pi", "pi/plain", lambda kind: {"type": kind, "id": kind, "parentId": "dd000025", "strength": [9, "ü"]}),
+    Lines("gemini", "gemini/session", lambda kind: {"type": kind, "content": [9, "ü"]}),
+    Lines("qwen", "qwen/session", lambda kind: {"type": kind, "strength": [9, "ü"]}),
 ]
 LISTED = [
     Listed("atif", "atif/turns", "steps", lambda kind: {"step_id": 99, "source": kind, "message": "ü"}),

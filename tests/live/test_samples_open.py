@@ -27,6 +27,7 @@ GROWING: Final = {
     "otlp": ("otel-otlp-json", "pydantic-ai-v5.otlp.jsonl"),
     "pi": ("pi/generated-0.74.2", "*01a1f8df*.jsonl"),
     "copilot": ("copilot-cli/generated-1.0.102", "*.jsonl"),
+    "gemini": ("gemini-cli/generated-0.61.0", "session-*.jsonl"),
 }
 """By format: a folder of the samples, and the file in it that grows; the others are there from the start."""
 

@@ -22,6 +22,7 @@ GROWING: Final = {
     "otlp": ("otel-otlp-json", "*.otlp.jsonl"),
     "pi": ("pi/generated-0.74.2", "*.jsonl"),
     "copilot": ("copilot-cli/generated-1.0.102", "*.jsonl"),
+    "gemini": ("gemini-cli/generated-0.61.0", "session-*.jsonl"),
 }
 """By format: a folder of the samples, and its files that are appended to."""
 

@@ -33,6 +33,8 @@ BUILT_IN: Final[dict[str, str]] = {
     "pi": "tracetui.formats.pi:Pi",
     "copilot": "tracetui.formats.copilot:Copilot",
     "swe-agent": "tracetui.formats.swe_agent:SweAgent",
+    "gemini": "tracetui.formats.gemini:Gemini",
+    "qwen": "tracetui.formats.gemini.qwen:Qwen",
 }
 """Name → ``module:class``, in the order that decides ties."""
 

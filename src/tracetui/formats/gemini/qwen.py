@@ -1,0 +1,237 @@
+"""Qwen Code sessions: what it keeps below ``~/.qwen/projects/PROJECT/chats``, one file of JSON lines a session.
+
+Qwen Code came from Gemini CLI: messages have the parts of the Gemini API, but records are appended and name the one
+that they follow. Records of one id are pieces of one message. A record that goes back to an earlier one abandons the
+messages between. Facts: public files of 0.21.13; no record says that a session ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import PurePath
+from typing import Any, ClassVar, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from tracetui.formats.agent_log import ERROR, EXPLICIT, META
+from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.gemini.body import body_of
+from tracetui.formats.gemini.records import Record, Source, Tokens, parts_of
+from tracetui.formats.gemini.session import MOST, Entry, Session
+from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
+from tracetui.formats.labels import folder_of
+from tracetui.formats.scalars import mapping, moment, sequence, text
+from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain
+from tracetui.formats.tail import records_in
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Body, Error, FirstError, Header, Problem, RunRef, RunSummary, Span
+from tracetui.sources.base import File
+
+AGENT: Final = "qwen-code"
+_FEW: Final = 16
+"""Lines of the head that are looked at to see what a file is."""
+_KINDS: Final = frozenset({"user", "assistant", "tool_result", "system"})
+
+
+class Counts(Struct, gc=False, rename="camel"):
+    """Usage of a response as the Gemini API gives it."""
+
+    prompt_token_count: Natural | None = None
+    candidates_token_count: Natural | None = None
+    cached_content_token_count: Natural | None = None
+    thoughts_token_count: Natural | None = None
+    tool_use_prompt_token_count: Natural | None = None
+    total_token_count: Natural | None = None
+
+
+class Said(Struct, gc=False):
+    known: ClassVar = "role"
+    parts: Raw = NULL
+
+
+class Result(Struct, gc=False):
+    status: str | None = None
+
+
+class Payload(Struct, gc=False, rename="camel"):
+    """What a record of the program says besides."""
+
+    display_text: str | None = None
+    ui_event: dict[str, Any] | Loose = None
+
+
+class Item(Struct, gc=False, rename="camel"):
+    """A record of any kind."""
+
+    known: ClassVar = "contextWindowSize"
+    uuid: str | None = None
+    parent_uuid: str | None = None
+    session_id: str | None = None
+    timestamp: str | None = None
+    type: str | None = None
+    subtype: str | None = None
+    cwd: str | None = None
+    version: str | None = None
+    git_branch: str | None = None
+    model: str | None = None
+    message: Said | None = None
+    usage_metadata: Counts | Loose = None
+    tool_call_result: Result | Loose = None
+    system_payload: Payload | Loose = None
+
+    @property
+    def tokens(self) -> Tokens | None:
+        """Usage in the terms of Gemini CLI, which are the same counts."""
+        one = self.usage_metadata
+        return Tokens(*(getattr(one, name) for name in Counts.__struct_fields__)) if isinstance(one, Counts) else None
+
+
+ITEM: Final = Schema[Item](Item)
+
+
+class QwenSession(Session):
+    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.head = Item()
+        """The first record."""
+        self._last: str | None = None
+        """The latest record that others may follow."""
+        self._message_at: dict[str, str] = {}
+        """The latest message at each record."""
+        self._merged: dict[str, Record] = {}
+        """Responses by id, all pieces together."""
+
+    def take(self, record: Any, line: Line) -> None:
+        self.records += 1
+        item: Item = record
+        if self.begin is None and item.session_id is not None:
+            self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.place
+            self.first = moment(item.timestamp)
+        source, when = Source(*line.place), moment(item.timestamp)
+        self._time(item.timestamp)
+        self._follow(item, source, line)
+        if item.type in ("user", "assistant", "tool_result") and item.message is not None:
+            self._said(item, source, when, line)
+        elif item.type == "system":
+            self._noted(item, source, when, line)
+        else:
+            record = Record(id=item.uuid, type=item.type or "?", timestamp=item.timestamp)
+            self.message(record, source, line.number)
+        if item.uuid:
+            latest = next(reversed(self.entries), None)
+            if latest is not None:
+                self._message_at[item.uuid] = latest
+
+    def _follow(self, item: Item, source: Source, line: Line) -> None:
+        """Abandon what is between this record and the one that it follows."""
+        before, after = self._message_at.get(item.parent_uuid or ""), next(reversed(self.entries), None)
+        if before is None or before == after or before not in self.entries or item.uuid in self._known:
+            return
+        if item.subtype == "rewind" or (item.type == "user" and item.subtype != "notification"):
+            self._rewind(None, before, source, line)
+
+    def _said(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+        content = item.message.parts if item.message is not None else NULL
+        key = item.uuid or f"record {line.number}"
+        if item.type == "assistant":
+            whole = self._merged.get(key)
+            model, tokens = item.model, item.tokens
+            if whole is not None and key in self._known and len(self._known[key].sources) < MOST:
+                parts = [*sequence(plain(whole.content)), *sequence(plain(content))]
+                content = Raw(msgspec.json.encode(parts))
+                model = model or whole.model
+                tokens = tokens or (whole.tokens if isinstance(whole.tokens, Tokens) else None)
+            elif whole is not None:
+                key = f"record {line.number}"
+            record = Record(
+                id=key, type="gemini", timestamp=item.timestamp, content=content, model=model, tokens=tokens
+            )
+            self._merged[key] = record
+            self.message(record, source, line.number)
+            return
+        record = Record(id=key, type="user", timestamp=item.timestamp, content=content)
+        if item.type == "tool_result":
+            answers = [one.function_response for one in parts_of(content) if one.function_response is not None]
+            result = item.tool_call_result
+            word = result.status if isinstance(result, Result) else None
+            known = [one for one in answers if one.id in self._answered]
+            if known and len(known) == len(answers):
+                self._answers(Entry((source,), key), answers, word, when)
+                return
+        shown = item.system_payload.display_text if isinstance(item.system_payload, Payload) else None
+        if item.subtype == "notification":
+            entry = Entry((source,), self._free(item.uuid, f"line {line.number}"))
+            self.entries[key] = entry
+            self._put(entry, Span(id=entry.ident, name="notification", operation=META, preview=(shown or "")[:PREVIEW]))
+            return
+        if shown and not self.prompt:
+            self.prompt = shown.strip()[:PREVIEW]
+        self.message(record, source, line.number)
+
+    def _noted(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+        event = mapping(item.system_payload.ui_event) if isinstance(item.system_payload, Payload) else {}
+        failed = text(event.get("error_message"))
+        if failed is None:
+            self._meta((item.subtype or "system").replace("_", " "), source, line)
+            return
+        entry = Entry((source,), self._free(item.uuid, f"line {line.number}"))
+        self.entries[item.uuid or entry.ident] = entry
+        error = Error(failed[:MESSAGE_LIMIT], (text(event.get("error_type")) or "")[:PREVIEW] or None)
+        where = None if self.skipped else entry.ident
+        self._stands(FirstError(error.message, error.type, where, "API error", META))
+        facts: dict[str, Any] = {"operation": META, "status": ERROR, "status_source": EXPLICIT, "error": error}
+        self._put(entry, Span(id=entry.ident, name="API error", started_at=when, **facts))
+
+    def header(self) -> Header:
+        head = self.head
+        return replace(
+            super().header(),
+            name=folder_of(head.cwd) or AGENT,
+            agent=AGENT,
+            parent=None,
+            source=head.cwd[:PREVIEW] if head.cwd else None,
+            writer=head.version[:PREVIEW] if head.version else None,
+            tags=(head.git_branch[:PREVIEW],) if head.git_branch else (),
+        )
+
+
+class Qwen:
+    """The format; see `tracetui.formats.base.Format` and `Homed`."""
+
+    name = "qwen"
+    title = "Qwen Code session"
+    home_variables: Sequence[str] = ()
+
+    def sniff(self, file: File) -> int:
+        if b'"parentUuid"' not in file.head or b'"sessionId"' not in file.head:
+            return NO
+        return max(map(_claim, records_in(file.head, _FEW)), default=NO)
+
+    def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
+        ref = RunRef(self.name, file.path)
+        if not deep:
+            skim(file, ITEM, session := QwenSession(file))
+            if session.begin is not None:
+                yield listed(ref, file, session)
+                return
+        yield counted(ref, file, self.open(file, ref))
+
+    def open(self, file: File, ref: RunRef) -> LogReader[QwenSession]:
+        return LogReader(ITEM, QwenSession)
+
+    def body(self, file: File, ref: RunRef, span: Span) -> Body:
+        """From the records that the span came from, all of them in its `raw`."""
+        return body_of(file, span)
+
+    def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:
+        return (home / ".qwen" / "projects",)
+
+
+def _claim(record: dict[str, Any]) -> int:
+    """How surely a record is one of Qwen Code."""
+    if text(record.get("type")) not in _KINDS or "uuid" not in record or text(record.get("sessionId")) is None:
+        return NO
+    return CERTAIN if "parts" in mapping(record.get("message")) or "systemPayload" in record else NO

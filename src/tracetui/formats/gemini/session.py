@@ -1,0 +1,465 @@
+"""A Gemini CLI session while its records come in: a log of messages that are written again, replaced and cut.
+
+A message is written again under its id as its tool calls end: the last version counts. ``$set`` changes metadata; with
+``messages`` it replaces the list, as a resumed session does: messages in it that are known are copies without tokens
+and keep their first version, those that it leaves out were part of the conversation and stay. ``$rewindTo`` takes back
+a message and all after it, or all messages where there is none of that id. No record says that a session ended.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+from msgspec.structs import replace
+
+from tracetui.formats.agent_log import (
+    CHAT,
+    DERIVED,
+    ERROR,
+    EXECUTE_TOOL,
+    EXPLICIT,
+    MESSAGE,
+    META,
+    MOST_NOTES,
+    OK,
+    RUNNING,
+    UNKNOWN,
+    UNKNOWN_KIND,
+    Conversation,
+)
+from tracetui.formats.calls import preview_of
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.gemini.records import (
+    RECORD,
+    Change,
+    Named,
+    Record,
+    Source,
+    Spot,
+    ToolCall,
+    outcome_of,
+    parts_of,
+    text_of,
+)
+from tracetui.formats.jsonl import Line, Place
+from tracetui.formats.labels import folder_of
+from tracetui.formats.scalars import between, moment
+from tracetui.formats.schema import plain
+from tracetui.formats.tail import record_on
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Problem, RunBody, Span
+from tracetui.sources.base import File
+
+AGENT: Final = "gemini-cli"
+ABANDONED: Final = "abandoned"
+_CONTEXT: Final = "<session_context>"
+"""How the message begins with which the program describes the place that it works in."""
+MOST: Final = 256
+"""Versions of a message that its detail shows."""
+_OURS: Final = "line "
+"""How ids begin that are made here."""
+_HASH: Final = re.compile("[0-9a-f]{64}")
+"""The folder of a project as earlier versions call it."""
+_NOTICES: Final = frozenset({"info", "warning", "error"})
+
+
+class Entry(Struct, gc=False):
+    """A message: its row, its versions, and the rows of its calls by the ids that answers name."""
+
+    sources: tuple[Source, ...]
+    ident: str
+    row: Span | None = None
+    calls: dict[str, Span] = {}
+    step: int | None = None
+
+
+class Session(Conversation):
+    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+
+    def __init__(self, file: File) -> None:
+        super().__init__(file)
+        self.begin: Record | None = None
+        self.extent: Place | None = None
+        self.metadata: dict[str, Any] = {}
+        self._notes: Span | None = None
+        """The row that the next note joins."""
+        self._changed_metadata: dict[str, Any] = {}
+        self.entries: dict[str, Entry] = {}
+        """The messages that the session has now, in order."""
+        self._known: dict[str, Entry] = {}
+        """Those, and messages that a new list left out."""
+        self._ids: set[str] = set()
+        """Ids of all spans."""
+        self._answered: dict[str, Entry] = {}
+        """The message of a call by the id of the call."""
+        self._open: dict[str, Entry] = {}
+        """Messages with calls that run, as far as the trace says."""
+        self.first: float | None = None
+        self.last: float | None = None
+        self.model: str | None = None
+        self.prompt = ""
+        self.last_prompt: str | None = None
+        self.last_answer: str | None = None
+        self.failure: FirstError | None = None
+        self._timed = self._stood = True
+
+    # ---- records
+
+    def take(self, record: Any, line: Line) -> None:
+        self.records += 1
+        source = Source(*line.place)
+        if record.change is not None:
+            self._change(record.change, source, line)
+        elif record.rewind_to is not None:
+            self._rewind(record.rewind_to, None, source, line)
+        elif record.type is None and record.session_id is not None:
+            self._describe(record, source, line)
+        else:
+            self.message(record, source, line.number)
+
+    def _describe(self, record: Record, source: Source, line: Line) -> None:
+        """Take metadata. A resumed session says it again."""
+        self._time(record.last_updated or record.start_time)
+        if self.begin is not None:
+            self._meta("session", source, line)
+            return
+        self.describe(record, record_on(line.data) or {})
+        self.extent = line.place
+
+    def describe(self, record: Record, metadata: dict[str, Any]) -> None:
+        """What a session says about itself at its begin, or a document outside of its messages."""
+        self.begin, self.metadata = record, metadata
+        start = moment(record.start_time)
+        self.first = self.first if start is None else start
+
+    def _change(self, change: Change, source: Source, line: Line) -> None:
+        self._time(change.last_updated)
+        whole = record_on(line.data) or {}
+        values = whole.get("$set")
+        values = values if isinstance(values, dict) else {}
+        messages = values.pop("messages", None)
+        self._changed_metadata.update(values)
+        if change.messages is not None:
+            self._replace(change.messages, source, line)
+        elif messages is not None or len(whole) > 1 or not values.keys() <= {"lastUpdated"}:
+            self._meta(f"set {', '.join(values) or 'messages'}", source, line)
+
+    def _replace(self, messages: Raw, source: Source, line: Line) -> None:
+        """Take a new list of messages."""
+        try:
+            items = msgspec.json.decode(messages, type=list[Raw])
+        except (ValueError, RecursionError):
+            found = plain(messages)
+            items = [msgspec.Raw(msgspec.json.encode(one)) for one in found] if isinstance(found, list) else []
+        self._meta(f"set messages: {len(items)}", source, line)
+        self.entries = {}
+        for number, raw in enumerate(items):
+            try:
+                record = RECORD.strict(bytes(raw))
+            except (ValueError, RecursionError):
+                record = RECORD.convert(plain(raw), self.unknown)
+            known = self._known.get(record.id) if record.id else None
+            if known is not None and record.id:
+                self.entries[record.id] = known
+            else:
+                self.message(record, replace(source, item=number), line.number)
+
+    def message(self, record: Record, source: Source, number: int) -> None:
+        """Take a message, or a later version of one."""
+        key, when = record.id or None, moment(record.timestamp)
+        entry = None if key is None else self._known.get(key)
+        if entry is None:
+            part = f".{source.item}" if source.item >= 0 else ""
+            entry = Entry((source,), self._free(key, f"{_OURS}{number}{part}"))
+        elif len(entry.sources) < MOST:
+            entry.sources = (*entry.sources, source)
+        else:
+            entry.sources = (*entry.sources[:-1], source)
+            reason = f"more than {MOST} versions of message {key!r:.80}: the one before is not shown"
+            self.problems.append(Problem(self.file.path, f"line {number}", reason))
+        self.entries[key or entry.ident] = entry
+        if key is not None:
+            self._known[key] = entry
+        if source.item < 0 or source.raw is not None:
+            ends = [one.timestamp for one in record.tool_calls or () if one.timestamp is not None]
+            self._time(max([record.timestamp or "", *ends]) or None)
+        if self.first is None:
+            self.first = when
+        if record.type == "gemini":
+            self._response(entry, record, when)
+        elif record.type == "user":
+            self._user(entry, record, when)
+        elif record.type in _NOTICES:
+            self._notice(entry, record, when)
+        else:
+            name = (record.type or "?")[:PREVIEW]
+            self._put(entry, Span(id=entry.ident, name=name, operation=UNKNOWN_KIND, started_at=when))
+
+    def finish(self) -> None:
+        """The messages of a document were taken."""
+        begin = self.begin or Record()
+        self._time(begin.last_updated)
+
+    def _time(self, when: str | None) -> None:
+        found = moment(when)
+        if found is not None:
+            self.last, self._timed = found, True
+
+    # ---- messages
+
+    def _user(self, entry: Entry, record: Record, when: float | None) -> None:
+        parts = parts_of(record.content)
+        facts: dict[str, Any]
+        answers = [one.function_response for one in parts if one.function_response is not None]
+        said = text_of(parts).strip()
+        self._stands()
+        if answers and not said:
+            if self._answers(entry, answers):
+                return
+            facts = {"operation": EXECUTE_TOOL, "status": OK, "status_source": DERIVED, "preview": "an answer"}
+            name = next((one.name for one in answers if one.name), None) or "tool"
+            self._put(entry, Span(id=entry.ident, name=name[:PREVIEW], started_at=when, **facts))
+            return
+        self._settle()
+        is_context = said.startswith(_CONTEXT)
+        if said and not is_context:
+            self.prompt = self.prompt or said[:PREVIEW]
+            self.last_prompt = said
+        facts = {"operation": MESSAGE, "status": OK, "status_source": DERIVED, "preview": said[:PREVIEW]}
+        name = "context" if is_context else "user"
+        self._put(entry, Span(id=entry.ident, name=name, started_at=when, **facts))
+
+    def _response(self, entry: Entry, record: Record, when: float | None) -> None:
+        parts, model, is_new = parts_of(record.content), record.model or None, entry.row is None
+        if is_new:
+            self._settle(entry)
+            self.steps += 1
+            entry.step = self.steps
+        self.model = self.model or model
+        said = text_of(parts).strip()
+        thought = next((one.text for one in parts if one.thought and one.text), "")
+        self.last_answer = said or self.last_answer
+        span = Span(
+            id=entry.ident,
+            name=model or "gemini",
+            operation=CHAT,
+            step=entry.step,
+            is_step=entry.step is not None,
+            status=OK,
+            status_source=DERIVED,
+            started_at=when,
+            usage=record.usage,
+            model=model,
+            preview=(said or thought)[:PREVIEW],
+        )
+        self._put(entry, span)
+        calls = record.tool_calls or [_asked(one.function_call) for one in parts if one.function_call is not None]
+        entry.calls = dict(entry.calls)
+        for number, call in enumerate(calls):
+            self._call(entry, call, number, when)
+        self._stands()
+
+    def _call(self, entry: Entry, call: ToolCall, number: int, when: float | None) -> None:
+        key = call.id or f"{entry.ident}.{number}"
+        known = entry.calls.get(key)
+        own = self._free(call.id, f"{entry.ident}.{number}") if known is None else known.id
+        status, source, error = call.outcome()
+        is_asked = status is UNKNOWN and call.status is None
+        if is_asked:
+            status, source = RUNNING, DERIVED
+        span = Span(
+            id=own,
+            name=(call.name or "tool")[:PREVIEW],
+            operation=EXECUTE_TOOL,
+            parent_id=entry.ident,
+            step=entry.step,
+            status=status,
+            status_word=call.status[:PREVIEW] if call.status else None,
+            status_source=source,
+            started_at=when,
+            duration_ms=None if status is RUNNING else between(when, moment(call.timestamp)),
+            error=error,
+            preview=preview_of(call.args),
+            note="sub-agent" if call.agent_id else "",
+            at=Spot(entry.sources, number),
+        )
+        if known is not None and isinstance(known.at, Spot) and known.at.answers:
+            span = replace(span, at=replace(span.at, answers=known.at.answers))
+        entry.calls[key] = span
+        self._answered[key] = entry
+        if status is RUNNING:
+            self._open[entry.ident] = entry
+        self.emit(span)
+
+    def _answers(self, entry: Entry, answers: list[Named], word: str | None = None, when: float | None = None) -> bool:
+        """Take answers, which ended as `word` says; False if one of them answers no known call."""
+        found = [self._answer(entry, one, word, when) for one in answers]
+        return all(found)
+
+    def _answer(self, entry: Entry, answer: Named, word: str | None, when: float | None) -> bool:
+        asked = self._answered.get(answer.id or "")
+        if asked is None or answer.id is None:
+            return False
+        span = asked.calls[answer.id]
+        if not isinstance(span.at, Spot) or len(span.at.answers) >= MOST:
+            return False
+        span = replace(span, at=replace(span.at, answers=(*span.at.answers, *entry.sources[-1:])))
+        if word is not None or span.status is RUNNING or span.status is UNKNOWN:
+            status, source, error = outcome_of(answer, span.name, word)
+            took = between(span.started_at, when) if when is not None else span.duration_ms
+            span = replace(span, status=status, status_word=word, status_source=source, error=error, duration_ms=took)
+        asked.calls[answer.id] = span
+        self.emit(span)
+        return True
+
+    def _notice(self, entry: Entry, record: Record, when: float | None) -> None:
+        """What the program says to the user. An error ends a turn."""
+        said, kind = text_of(parts_of(record.content)).strip(), record.type or ""
+        facts: dict[str, Any] = {"operation": META, "preview": said[:PREVIEW]}
+        if kind == "error":
+            error = Error(said[:MESSAGE_LIMIT] or kind)
+            facts |= {"status": ERROR, "status_source": EXPLICIT, "error": error}
+            self._settle()
+            where = None if self.skipped else entry.ident
+            self._stands(FirstError(error.message, None, where, kind, META))
+        self._put(entry, Span(id=entry.ident, name=kind, started_at=when, **facts))
+
+    def _put(self, entry: Entry, span: Span) -> None:
+        self._notes = None
+        entry.row = replace(span, at=Spot(entry.sources))
+        self.put(entry.row)
+
+    def _meta(self, label: str, source: Source, line: Line) -> None:
+        """A record that says something about the session, not in it: one row for those that follow each other."""
+        row = self._notes
+        if row is not None and isinstance(row.at, Spot) and len(row.at.sources) < MOST_NOTES:
+            shown = row.preview if label in row.preview else f"{row.preview}, {label}"[:PREVIEW]
+            row = replace(row, preview=shown, at=Spot((*row.at.sources, source)))
+        else:
+            ident, at = self._free(None, f"{_OURS}{line.number}"), Spot((source,))
+            row = Span(id=ident, name="meta", operation=META, preview=label[:PREVIEW], at=at, **self.below_top())
+        self._notes = row
+        self.emit(row)
+
+    def _settle(self, but: Entry | None = None) -> None:
+        """The conversation went on: calls that had no end do not run any more, as far as the trace says."""
+        for entry in self._open.values():
+            if entry is but:
+                continue
+            for key, span in entry.calls.items():
+                if span.status is RUNNING:
+                    entry.calls[key] = span = replace(span, status=UNKNOWN, status_source=None)
+                    self.emit(span)
+        self._open = {}
+
+    def _free(self, ident: str | None, otherwise: str) -> str:
+        """An id for a span: its own where no span has it."""
+        found = ident if ident and not ident.startswith(_OURS) and ident not in self._ids else otherwise
+        number = 1
+        while found in self._ids:
+            number += 1
+            found = f"{otherwise} {number}"
+        self._ids.add(found)
+        return found
+
+    def _stands(self, failure: FirstError | None = None) -> None:
+        """The session failed; None: it goes on, as far as the trace says."""
+        self.failure, self._stood = failure, True
+
+    # ---- rewinding
+
+    def _rewind(self, to: str | None, after: str | None, source: Source, line: Line) -> None:
+        """Take back the messages from `to` on, or all after `after`; all where there is none of that id."""
+        left: list[Entry] = []
+        while self.entries and next(reversed(self.entries)) != after:
+            key, entry = self.entries.popitem()
+            self._known.pop(key, None)
+            left.append(entry)
+            if key == to:
+                break
+        left.reverse()
+        self._settle()
+        self._notes = None
+        rows = [one.row for one in left if one.row is not None]
+        self.top = None
+        ident = self._free(None, f"{_OURS}{line.number}")
+        said = next((row.preview for row in rows if row.name == "user"), "")
+        self.emit(Span(id=ident, name="abandoned branch", preview=said, at=Spot((source,))))
+        for entry in left:
+            self._abandon(entry, ident)
+        self._stands()
+
+    def _abandon(self, entry: Entry, branch: str) -> None:
+        if entry.step is not None:
+            self.steps -= 1
+            entry.step = None
+        if entry.row is not None:
+            entry.row = replace(entry.row, parent_id=branch, step=None, is_step=False, note=ABANDONED)
+            self.emit(entry.row)
+        for key, span in entry.calls.items():
+            entry.calls[key] = replace(span, step=None)
+            self.emit(entry.calls[key])
+
+    # ---- the session as a whole
+
+    @property
+    def settled(self) -> bool:
+        """No later record changes what the beginning says."""
+        return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
+
+    @property
+    def stands(self) -> bool:
+        """The records taken since `skip` say how the session stands, and when it was written last."""
+        return self._timed and self._stood
+
+    def skip(self) -> None:
+        super().skip()
+        self._timed = self._stood = False
+
+    def header(self) -> Header:
+        """The header as far as it is known."""
+        begin = self.begin or Record()
+        folder = next(iter(begin.directories or ()), None)
+        is_part = begin.kind == "subagent"
+        parent, project = _place(self.file.path, is_part=is_part)
+        return Header(
+            id=begin.session_id or self.file.name.rpartition(".")[0] or self.file.name,
+            name=folder_of(folder) or project or AGENT,
+            agent=AGENT,
+            model=self.model,
+            status=None if self.failure is None else ERROR,
+            status_source=None if self.failure is None else EXPLICIT,
+            ended=self.failure is not None,
+            error=self.failure,
+            started_at=self.first,
+            duration_ms=between(self.first, self.last) or None,
+            parent=parent,
+            prompt=self.prompt,
+            source=folder[:PREVIEW] if folder else None,
+            size=self.file.stat.size,
+            fields=unknown_fields(self.unknown),
+        )
+
+    def run_body(self) -> RunBody:
+        """All that the session says about itself."""
+        return RunBody(
+            last_user=self.last_prompt,
+            last_assistant=self.last_answer,
+            attributes=self.metadata | ({"$set": dict(changed)} if (changed := self._changed_metadata) else {}),
+            extent=self.extent,
+        )
+
+
+def _asked(call: Named | None) -> ToolCall:
+    """A call among the parts of a response, of which no result is known."""
+    return ToolCall() if call is None else ToolCall(call.id, call.name, call.args)
+
+
+def _place(path: str, *, is_part: bool) -> tuple[str | None, str | None]:
+    """The session that a sub-agent is of, and the project: from ``PROJECT/chats/PARENT/ID.jsonl``."""
+    folders = path.replace("\\", "/").split("/")[:-1]
+    parent = folders.pop() if is_part and len(folders) > 1 and folders[-2] == "chats" else None
+    project = folders[-2] if len(folders) > 1 and folders[-1] == "chats" and not _HASH.fullmatch(folders[-2]) else None
+    return parent, project
