@@ -19,8 +19,8 @@ from tracetui.formats.gemini.body import body_of
 from tracetui.formats.gemini.records import RECORD, Source
 from tracetui.formats.gemini.session import Session
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
+from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import text
-from tracetui.formats.tail import records_in
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File

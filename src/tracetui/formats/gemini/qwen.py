@@ -22,9 +22,9 @@ from tracetui.formats.gemini.records import Record, Source, Tokens, parts_of
 from tracetui.formats.gemini.session import MOST, Entry, Session
 from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.labels import folder_of
+from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import mapping, moment, sequence, text
 from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain
-from tracetui.formats.tail import records_in
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Body, Error, FirstError, Header, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 

@@ -46,9 +46,9 @@ from tracetui.formats.gemini.records import (
 )
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
+from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import between, moment
 from tracetui.formats.schema import plain
-from tracetui.formats.tail import record_on
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Problem, RunBody, Span
 from tracetui.sources.base import File
 
