@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
-
 from tracetui.formats.gemini.records import Source, Spot
 from tracetui.formats.places import changed, record_at
 from tracetui.formats.scalars import mapping, sequence, text, without
-from tracetui.formats.schema import plain
+from tracetui.formats.schema import plain, raw_of
 from tracetui.model import Blob, Body, Message, Operation, Part, Reasoning, Span, Text, ToolCall
 from tracetui.sources.base import File
 
@@ -75,7 +73,7 @@ def _record(file: File, source: Source) -> tuple[Item, bytes]:
         if source.item >= 0:
             items = sequence(mapping(value.get("$set")).get("messages"))
             value = items[source.item] if source.item < len(items) else None
-            data = msgspec.json.encode(value) if value is not None else b""
+            data = bytes(raw_of(value)) if value is not None else b""
     if not isinstance(value, dict):
         raise changed(f"byte {source.offset}")
     return value, data

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, ClassVar, Final
 
-import msgspec
 from msgspec import Raw, Struct
 from msgspec.structs import replace
 
@@ -24,7 +23,7 @@ from tracetui.formats.jsonl import Line, LogReader, counted, listed, skim
 from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import mapping, moment, sequence, text
-from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain
+from tracetui.formats.schema import NULL, Loose, Natural, Schema, plain, raw_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Body, Error, FirstError, Header, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
 
@@ -141,7 +140,7 @@ class QwenSession(Session):
             model, tokens = item.model, item.tokens
             if whole is not None and key in self._known and len(self._known[key].sources) < MOST:
                 parts = [*sequence(plain(whole.content)), *sequence(plain(content))]
-                content = Raw(msgspec.json.encode(parts))
+                content = raw_of(parts)
                 model = model or whole.model
                 tokens = tokens or (whole.tokens if isinstance(whole.tokens, Tokens) else None)
             elif whole is not None:

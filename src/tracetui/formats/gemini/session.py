@@ -48,7 +48,7 @@ from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import between, moment
-from tracetui.formats.schema import plain
+from tracetui.formats.schema import plain, raw_of
 from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, FirstError, Header, Problem, RunBody, Span
 from tracetui.sources.base import File
 
@@ -152,7 +152,7 @@ class Session(Conversation):
             items = msgspec.json.decode(messages, type=list[Raw])
         except (ValueError, RecursionError):
             found = plain(messages)
-            items = [msgspec.Raw(msgspec.json.encode(one)) for one in found] if isinstance(found, list) else []
+            items = [raw_of(one) for one in found] if isinstance(found, list) else []
         self._meta(f"set messages: {len(items)}", source, line)
         self.entries = {}
         for number, raw in enumerate(items):
