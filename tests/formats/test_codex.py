@@ -418,6 +418,17 @@ def test_how_a_long_thread_stands_is_in_its_last_lines(
     assert (quick.status, quick.status_word, quick.prompt) == (status, word, "Prune")
 
 
+def test_work_that_is_recorded_after_the_end_of_its_turn_is_not_a_new_turn(tmp_path: Path) -> None:
+    path = tmp_path / "rollout-x.jsonl"
+    late = [one for n in range(20) for one in (call(f"z{n}"), output(f"z{n}", "y" * 2000))]
+    begun = [record("turn_context", {"turn_id": "t", "model": "bigmodel"})]
+    path.write_bytes(encoded([*long_one()[:3], *begun, *long_one(event("task_complete"), *late)[3:]]))
+    os.utime(path, (MTIME, MTIME))
+    quick, deep = summary(path, deep=False), summary(path, deep=True)
+    assert (deep.status, deep.status_source) == (Status.OK, StatusSource.EXPLICIT)
+    assert (quick.status, quick.status_source) == (Status.UNKNOWN, None)  # not known yet
+
+
 def test_a_prompt_after_long_instructions_is_found(tmp_path: Path) -> None:
     path = tmp_path / "rollout-x.jsonl"
     path.write_bytes(encoded([meta(base_instructions={"text": "x" * 200_000}), *long_one()[1:]]))

@@ -667,7 +667,8 @@ class Session(Conversation):
         began = moment(meta.timestamp)
         branch = getattr(meta.git, "branch", None) or None
         status, word = self.end or (None, None)
-        if self.skipped and self._active and not self._stood:  # of an earlier turn
+        unsure = self.skipped and self._active and not self._stood
+        if unsure:  # it is the end of an earlier turn; work that is recorded late comes after the end of its own
             status = word = None
         return Header(
             id=meta.id or stem,
@@ -677,7 +678,7 @@ class Session(Conversation):
             status=status,
             status_word=word,
             status_source=None if status is None else EXPLICIT,
-            ended=status is not None,
+            ended=status is not None or (unsure and not self.file.moving),
             started_at=self._began if began is None else began,
             replay_of=meta.original,
             relation=None if meta.original is None else "fork",
