@@ -66,6 +66,9 @@ def test_everything_is_listed_and_read_as_it_is_here(there: Sshd, traces: Path) 
         ("opencode", "storage"),
         ("pi", "fork"),
         ("copilot", "agents"),
+        ("swe_agent", "mini"),
+        ("gemini", "session"),
+        ("qwen", "session"),
     ):
         shutil.copytree(ROOT / "tests" / "formats" / name / case / "input", traces / name, dirs_exist_ok=True)
     before = state_of(traces)

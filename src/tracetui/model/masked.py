@@ -10,6 +10,7 @@ from collections.abc import Callable
 
 from msgspec.structs import replace
 
+from tracetui.model.ledger import Kinds, Unread
 from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary
 from tracetui.model.span import Body, Error, Span
 from tracetui.redact import Redactor
@@ -116,9 +117,29 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     masked_lists = {name: tuple(map(say, texts)) for name, texts in lists.items() if texts}
     changed_lists = {name: texts for name, texts in masked_lists.items() if texts != lists[name]}
     error = None if run.first_error is None else _masked_cause(run.first_error, redactor)
-    if error is run.first_error and not changed and not changed_lists:
+    unread = None if run.unread is None else _masked_unread(run.unread, redactor)
+    if error is run.first_error and unread is run.unread and not changed and not changed_lists:
         return run
-    return replace(run, first_error=error, **changed, **changed_lists)
+    return replace(run, first_error=error, unread=unread, **changed, **changed_lists)
+
+
+def _masked_unread(unread: Unread, redactor: Redactor) -> Unread:
+    """Unknown kinds and fields: their names are those of the trace."""
+    kinds, fields = _masked_names(unread.kinds, redactor), _masked_names(unread.fields, redactor)
+    same = kinds == unread.kinds and fields == unread.fields
+    return unread if same else replace(unread, kinds=kinds, fields=fields)
+
+
+def _masked_names(kinds: Kinds, redactor: Redactor) -> Kinds:
+    """The names masked; those that are equal then are numbered, so that none is lost."""
+    found: dict[str, int] = {}
+    for name, count in kinds:
+        masked = redactor.header(name)
+        number = 1
+        while (key := masked if number == 1 else f"{masked} {number}") in found:
+            number += 1
+        found[key] = count
+    return tuple(found.items())
 
 
 def masked_span(span: Span, redactor: Redactor) -> Span:

@@ -236,7 +236,10 @@ class Tree:
         self.partly &= run.standing is _RUNNING
         self._began = time.monotonic() if keeps and not compares else -inf
         self._deadline = inf
+        self._hung: list[tuple[int, str]] = []
+        """Runs that hang by themselves: position of the span, and id of the run, whose rows are read after it."""
         self._walk()
+        self._give_again()
 
     def _walk(self) -> None:
         database, run = self._database, self._run
@@ -267,6 +270,15 @@ class Tree:
             if not place.inherited:
                 self._read_loose(rows, queue, seen)
 
+    def _give_again(self) -> None:
+        """The body of a run that hangs by itself has the values of its steps: it is new where they are."""
+        for position, run_id in self._hung:
+            span = self.spans[position]
+            known = self._made.get(span.id)
+            if run_id in self.dirty and known is not None and known[1] is span:
+                self.spans[position] = msgspec.structs.replace(span)
+                self.made[span.id] = known[0], self.spans[position]
+
     def _read_loose(self, rows: Rows, queue: deque[Place], seen: set[str]) -> None:
         """What belongs to a run without a step that names it: nodes that are running now, items of a map."""
         run, parent = rows.place.run, rows.place.parent
@@ -282,6 +294,7 @@ class Tree:
             below = pending.get(node)
             if below is None:  # it hangs by itself
                 below = f"run:{child.id}"
+                self._hung.append((len(self.spans), child.id))
                 self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), child.id)
             queue.append(Place(child, below))
 
