@@ -103,12 +103,13 @@ def opened() -> Opener:
 
 
 async def until(pilot: Pilot[int], condition: Callable[[], bool], *, what: str = "the condition") -> None:
-    """Wait for a state of the screen, never for a time."""
+    """Wait for a state of the screen, never for a time; then until what is shown is painted."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert pilot.app._exception is None, "the app has crashed; what follows tells why"
         assert time.monotonic() < end, f"{what} did not come about"
         await pilot.pause(0.005)
+    await pilot.pause()
 
 
 async def settle(pilot: Pilot[int]) -> None:
