@@ -12,8 +12,7 @@ from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-import msgspec
-from msgspec import Raw, Struct, field
+from msgspec import UNSET, Raw, Struct, defstruct, field
 
 from tracetui.formats.agent_log import (
     CANCELLED,
@@ -22,26 +21,40 @@ from tracetui.formats.agent_log import (
     EXECUTE_TOOL,
     EXIT,
     EXPLICIT,
+    HOOK,
     MESSAGE,
     OK,
     RUNNING,
 )
 from tracetui.formats.calls import argument, preview_of
-from tracetui.formats.copilot.usage import Spent, Tokens, whole
 from tracetui.formats.decode import decode_value
+from tracetui.formats.scalars import mapping, without, word
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, plain, tag_of
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Operation, Status, StatusSource, Usage
+from tracetui.model import (
+    MESSAGE_LIMIT,
+    PREVIEW,
+    Blob,
+    Error,
+    Operation,
+    Part,
+    Reasoning,
+    Status,
+    StatusSource,
+    Text,
+    ToolCall,
+    Usage,
+)
 
 if TYPE_CHECKING:
-    from tracetui.formats.copilot.session import Mark, Row, Session
+    from tracetui.formats.copilot.session import Row, Session
 
 PAUSED: Final = Status.PAUSED
 OTHER: Final = Operation.OTHER
 NAMELESS: Final = "?"
-"""The kind of an event that does not say any."""
+"""The kind of an event that has none."""
 ABORT: Final = "abort"
-GOES_ON: Final = re.compile(r"session\.resume|(?:user|assistant|tool|subagent)\..+")
-"""Events after which a session that was shut down goes on."""
+CONTINUES: Final = re.compile(r"session\.resume|(?:user|assistant|tool|subagent)\..+")
+"""Events after which a session that was shut down is active again."""
 _SESSION: Final = (
     "start resume remote_steerable_changed error idle title_changed schedule_created schedule_cancelled "
     "schedule_rearmed autopilot_objective_changed info warning model_change mode_changed mode_notice_delivered "
@@ -86,57 +99,71 @@ _OTHERS: Final = {
 KINDS: Final = frozenset(
     {f"{group}.{name}" for group, names in {"session": _SESSION, **_OTHERS}.items() for name in names.split()} | {ABORT}
 )
-"""Kinds of events that are known, of those that are written and those that are not said to be."""
+"""All kinds of the published schema, whether or not they are written to the file."""
 _QUIET: Final = frozenset({"stop", "tool_calls", "end_turn", "tool_use", "stop_sequence"})
-"""Why a response ended, where that goes without saying."""
+"""Finish reasons that are not worth a note."""
 _CUT: Final = frozenset({"length", "content_filter", "max_tokens", "refusal"})
-"""Why a response ended before it was whole."""
+"""Finish reasons of incomplete responses."""
 _DECLINED: Final = frozenset({"rejected", "denied"})
-"""Error codes of calls that somebody did not allow."""
-_TEXTS: Final = ("message", "content", "summary", "intent", "title", "name", "reason", "error", "new_model", "path")
-"""Fields that say in one line what an event is about."""
+"""Error codes of calls that the user or a policy did not allow."""
+_TEXTS: Final = ("message", "content", "summary", "intent", "title", "name", "reason", "error", "path")
+"""Fields that describe an event in one line."""
+_ENVELOPE: Final = "ephemeral id parentId"
+_COMMON: Final = "interactionId turnId"
+"""Known fields of every event and of all data."""
+
+
+class Content(Struct):
+    """What a body shows apart from the attributes."""
+
+    parts: list[Part] = []
+    input: Any = None
+    output: Any = None
+    role: str = "user"
+    finish_reason: str | None = None
 
 
 # ---- what any event may hold
 
 
 class Data(Struct, gc=False, rename="camel"):
-    """What an event says. Fields of data that have `known` are counted under the kind `counted_as`."""
+    """The field ``data`` of events: how it changes the session, and what the body of its row shows."""
+
+    kinds: ClassVar = ""
+    """Kinds of events that have this data, between blanks."""
+    known: ClassVar[str | None] = None
+    """Further fields, where all are known: others are counted."""
 
     parent_tool_call_id: str | None = None
-    """Events of sub-agents of old versions have nothing else that tells whose they are."""
+    """The only link of an event to its sub-agent in old versions."""
+
+    def agent_call_id(self) -> str | None:
+        """Id of the call that began the sub-agent of this event."""
+        return self.parent_tool_call_id
+
+    def preview(self) -> str:
+        """The event in one line."""
+        texts = (getattr(self, name, None) for name in _TEXTS)
+        return next((text.strip()[:PREVIEW] for text in texts if isinstance(text, str) and text), "")
+
+    def take(self, session: Session) -> None:
+        """Add the event to the session; most events have a row of their own."""
+        session.row()
+
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        """Move from `fields`, which are those of the data, to `content` what it shows."""
 
 
-class AnyEvent(Struct, gc=False, rename="camel"):
-    """What every event has."""
+class Event(Struct, gc=False, rename="camel"):
+    """A line. There is a subclass of each known kind."""
 
     timestamp: str | None = None
     agent_id: str | None = None
     data: Data = field(default_factory=Data)
 
-    @property
-    def call_id(self) -> str | None:
-        """Id of the call that began the sub-agent that the event belongs to, where the event says it."""
-        return self.data.parent_tool_call_id or None
-
-    def preview(self) -> str:
-        """The event in one line."""
-        texts = (getattr(self.data, name, None) for name in _TEXTS)
-        return next((text.strip()[:PREVIEW] for text in texts if isinstance(text, str) and text), "")
-
-    def take(self, session: Session, mark: Mark) -> None:
-        """Add what the event means to the session; most events stand for themselves."""
-        session.row(mark)
-
-
-class Event(AnyEvent, tag_field="type"):
-    """An event of a kind of which all fields are known: others are counted."""
-
-    known: ClassVar[str | None] = "ephemeral id parentId"
-
 
 class PlainData(Data):
-    """What is shown in one line of events that stand for themselves."""
+    """Data of all other kinds."""
 
     message: Any = None
     content: Any = None
@@ -149,18 +176,17 @@ class PlainData(Data):
     path: Any = None
 
 
-class Plain(Event):
-    """An event that stands for itself, of a kind of which too little is known."""
-
-    known: ClassVar = None
-    data: PlainData = field(default_factory=PlainData)
-
-
-class Other(AnyEvent):
+class Other(Event):
     """An event of an unknown kind."""
 
     type: str | Loose = None
     data: PlainData = field(default_factory=PlainData)
+
+
+def kind_of(event: Event) -> str:
+    """The kind of an event, ``?`` where it has none."""
+    kind = event.type if isinstance(event, Other) else tag_of(event)
+    return kind if isinstance(kind, str) and kind else NAMELESS
 
 
 # ---- the session as a whole
@@ -171,9 +197,9 @@ class Context(Struct, gc=False):
     branch: str | None = None
 
 
-class StartData(Data):
-    counted_as: ClassVar = "session.start"
-    known: ClassVar = "alreadyInUse contextTier interactionId producer reasoningEffort remoteSteerable turnId version"
+class Start(Data):
+    kinds: ClassVar = "session.start"
+    known: ClassVar = "alreadyInUse contextTier producer reasoningEffort remoteSteerable version"
     session_id: str | None = None
     start_time: str | None = None
     copilot_version: str | None = None
@@ -181,58 +207,48 @@ class StartData(Data):
     context: Context | Loose = None
     detached_from_spawning_parent_session_id: str | None = None
 
-
-class Start(Event, tag="session.start"):
-    data: StartData = field(default_factory=StartData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        session.use_model(mark.talk, self.data.selected_model)
-        if session.start is not None or mark.talk is not session.main:
-            session.row(mark)
+    def take(self, session: Session) -> None:
+        session.use_model(self.selected_model)
+        if session.start is not None or session.conversation is not session.main:
+            session.row()
             return
-        session.start, session.extent, session.head = self.data, mark.line.place, mark.line.data
+        session.start, session.extent, session.head = self, session.line.place, session.line.data
 
 
-class ResumeData(Data):
-    counted_as: ClassVar = "session.resume"
-    known: ClassVar = "alreadyInUse context eventCount interactionId remoteSteerable resumeTime turnId"
+class Resume(Data):
+    kinds: ClassVar = "session.resume"
+    known: ClassVar = "alreadyInUse context eventCount remoteSteerable resumeTime"
     selected_model: str | None = None
 
-
-class Resume(Event, tag="session.resume"):
-    data: ResumeData = field(default_factory=ResumeData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        session.leave_all()
-        session.use_model(mark.talk, self.data.selected_model)
-        session.row(mark)
+    def take(self, session: Session) -> None:
+        session.close_all()
+        session.use_model(self.selected_model)
+        session.row()
 
 
-class ModelData(Data):
-    counted_as: ClassVar = "session.model_change"
-    known: ClassVar = "contextTier interactionId reasoningEffort source turnId"
+class ModelChange(Data):
+    kinds: ClassVar = "session.model_change"
+    known: ClassVar = "contextTier reasoningEffort source"
     previous_model: str | None = None
     new_model: str | None = None
 
-
-class ModelChange(Event, tag="session.model_change"):
-    data: ModelData = field(default_factory=ModelData)
-
     def preview(self) -> str:
-        before, after = self.data.previous_model, self.data.new_model
+        before, after = self.previous_model, self.new_model
         return (f"{before} → {after}" if before and after else after or "")[:PREVIEW]
 
-    def take(self, session: Session, mark: Mark) -> None:
-        session.use_model(mark.talk, self.data.new_model)
-        session.row(mark)
+    def take(self, session: Session) -> None:
+        session.use_model(self.new_model)
+        session.row()
 
 
-class ShutdownData(Data):
-    counted_as: ClassVar = "session.shutdown"
+class Shutdown(Data):
+    """The session ended; it may be resumed."""
+
+    kinds: ClassVar = "session.shutdown"
     known: ClassVar = (
-        "agentMetrics codeChanges conversationTokens currentTokens eventsFileSizeBytes interactionId "
-        "providerModelMetrics sessionStartTime systemTokens toolDefinitionsTokens totalNanoAiu totalPremiumRequests "
-        "turnId usageAccountingWatermarks"
+        "agentMetrics codeChanges conversationTokens currentTokens eventsFileSizeBytes providerModelMetrics "
+        "sessionStartTime systemTokens toolDefinitionsTokens totalNanoAiu totalPremiumRequests "
+        "usageAccountingWatermarks"
     )
     shutdown_type: str | None = None
     error_reason: str | None = None
@@ -242,87 +258,64 @@ class ShutdownData(Data):
     accounting_snapshot: Any = None
     token_details: Any = None
 
-
-class Shutdown(Event, tag="session.shutdown"):
-    """The session ended; it may be resumed."""
-
-    data: ShutdownData = field(default_factory=ShutdownData)
-
     def preview(self) -> str:
-        return (self.data.shutdown_type or "")[:PREVIEW]
+        return (self.shutdown_type or "")[:PREVIEW]
 
-    def take(self, session: Session, mark: Mark) -> None:
-        data = self.data
-        session.leave_all()
-        session.ledger.shut(
-            data.model_metrics, data.accounting_snapshot, data.token_details, data.total_api_duration_ms
+    def take(self, session: Session) -> None:
+        session.close_all()
+        session.ledger.shut_down(
+            self.model_metrics, self.accounting_snapshot, self.token_details, self.total_api_duration_ms
         )
-        session.end = data
-        session.use_model(mark.talk, data.current_model)
-        if data.shutdown_type != "error":
-            session.row(mark)
+        session.end = self
+        session.use_model(self.current_model)
+        if self.shutdown_type != "error":
+            session.row()
             return
-        error = Error((data.error_reason or "crashed")[:MESSAGE_LIMIT])
-        session.failed(session.main, session.row(mark, OTHER), error)
+        error = Error((self.error_reason or "crashed")[:MESSAGE_LIMIT])
+        session.fail(session.main, session.row(OTHER), error)
 
 
-class InfoData(Data):
-    counted_as: ClassVar = "session.info"
-    known: ClassVar = "infoType interactionId turnId"
+class Info(Data):
+    kinds: ClassVar = "session.info"
+    known: ClassVar = "infoType"
     message: Any = None
 
 
-class Info(Event, tag="session.info"):
-    data: InfoData = field(default_factory=InfoData)
-
-
-class NotificationData(Data):
-    counted_as: ClassVar = "system.notification"
-    known: ClassVar = "interactionId kind turnId"
+class Notification(Data):
+    kinds: ClassVar = "system.notification"
+    known: ClassVar = "kind"
     content: Any = None
 
 
-class Notification(Event, tag="system.notification"):
-    data: NotificationData = field(default_factory=NotificationData)
-
-
-class TruncationData(Data):
-    counted_as: ClassVar = "session.truncation"
+class Truncation(Data):
+    kinds: ClassVar = "session.truncation"
     known: ClassVar = (
-        "droppedTokens interactionId messagesRemovedDuringTruncation performedBy postTruncationMessagesLength "
-        "preTruncationMessagesLength reason tokenLimit tokensRemovedDuringTruncation turnId"
+        "droppedTokens messagesRemovedDuringTruncation performedBy postTruncationMessagesLength "
+        "preTruncationMessagesLength reason tokenLimit tokensRemovedDuringTruncation"
     )
     pre_truncation_tokens_in_messages: Finite | None = None
     post_truncation_tokens_in_messages: Finite | None = None
 
-
-class Truncation(Event, tag="session.truncation"):
-    data: TruncationData = field(default_factory=TruncationData)
-
     def preview(self) -> str:
-        return _fewer(self.data.pre_truncation_tokens_in_messages, self.data.post_truncation_tokens_in_messages)
+        return _change_of_tokens(self.pre_truncation_tokens_in_messages, self.post_truncation_tokens_in_messages)
 
 
-class PermissionsData(Data):
+class PermissionsChanged(Data):
+    kinds: ClassVar = "session.permissions_changed"
     mode: Any = None
-    allow_all_permission_mode: Any = msgspec.UNSET
-
-
-class PermissionsChanged(Event, tag="session.permissions_changed"):
-    known: ClassVar = None
-    data: PermissionsData = field(default_factory=PermissionsData)
+    allow_all_permission_mode: Any = UNSET
 
     def preview(self) -> str:
-        given = self.data.allow_all_permission_mode
-        mode = self.data.mode if given is msgspec.UNSET else given
+        given = self.allow_all_permission_mode
+        mode = self.mode if given is UNSET else given
         return f"allow all: {mode}"[:PREVIEW] if isinstance(mode, str) else ""
 
 
-# ---- what went wrong
+# ---- errors
 
 
 class Fault(Data):
-    """What an error says about itself."""
+    """An error; versions differ in the names of its fields."""
 
     error_type: str | None = None
     error_code: str | None = None
@@ -333,122 +326,108 @@ class Fault(Data):
 
     @property
     def error(self) -> Error:
-        """The error, by its first name."""
         kind = self.error_type or self.error_code or self.failure_kind or self.code or None
-        said = (self.message or self.error_message or "").strip()
-        return Error((said or kind or "error")[:MESSAGE_LIMIT], kind and kind[:PREVIEW])
+        message = (self.message or self.error_message or "").strip()
+        return Error((message or kind or "error")[:MESSAGE_LIMIT], kind and kind[:PREVIEW])
 
 
-class ErrorData(Fault):
-    counted_as: ClassVar = "session.error"
-    known: ClassVar = "interactionId providerCallId serviceRequestId stack statusCode turnId"
+class SessionError(Fault):
+    """Something failed that is no call of a tool."""
+
+    kinds: ClassVar = "session.error"
+    known: ClassVar = "providerCallId serviceRequestId stack statusCode"
+
+    def take(self, session: Session) -> None:
+        session.fail(session.conversation, session.row(OTHER), self.error)
 
 
-class SessionError(Event, tag="session.error"):
-    """Something went wrong that is no failed call of a tool."""
-
-    data: ErrorData = field(default_factory=ErrorData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        session.failed(mark.talk, session.row(mark, OTHER), self.data.error)
-
-
-class CallFailure(Event, tag="model.call_failure"):
+class CallFailure(Fault):
     """A call of the model failed, and may be tried again."""
 
-    known: ClassVar = None
-    data: Fault = field(default_factory=Fault)
+    kinds: ClassVar = "model.call_failure"
 
-    def take(self, session: Session, mark: Mark) -> None:
-        row, error = session.row(mark, OTHER), self.data.error
+    def take(self, session: Session) -> None:
+        row, error = session.row(OTHER), self.error
         row.fail(error)
         row.preview = error.message[:PREVIEW]
 
 
-class AbortData(Data):
-    counted_as: ClassVar = ABORT
-    known: ClassVar = "interactionId turnId"
+class Abort(Data):
+    """The model was stopped: its open calls and its turn are cancelled."""
+
+    kinds: ClassVar = ABORT
+    known: ClassVar = ""
     reason: str | None = None
 
-
-class Abort(Event, tag=ABORT):
-    """Somebody stopped the model: what it was about is cancelled."""
-
-    data: AbortData = field(default_factory=AbortData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        talk, reason = mark.talk, (self.data.reason or "aborted")[:PREVIEW]
-        session.settle(talk, CANCELLED, EXPLICIT)
-        row = session.row(mark, OTHER)
+    def take(self, session: Session) -> None:
+        conversation, reason = session.conversation, (self.reason or "aborted")[:PREVIEW]
+        session.settle(conversation, CANCELLED, EXPLICIT)
+        row = session.row(OTHER)
         row.preview, row.status, row.status_source = reason, CANCELLED, EXPLICIT
-        if (turn := talk.turn) is not None:
+        if (turn := conversation.turn) is not None:
             turn.status, turn.status_source, turn.status_word = CANCELLED, EXPLICIT, reason
             session.emit(turn)
-        talk.went_on()
-        talk.stopped = reason
-        session.sure = session.sure or talk is session.main
+        conversation.resume()
+        conversation.stopped = reason
+        session.has_outcome = session.has_outcome or conversation is session.main
 
 
 # ---- messages and responses
 
 
-class MessageData(Data):
+class UserMessage(Data):
+    """A prompt, or what the program adds to the conversation."""
+
+    kinds: ClassVar = "user.message"
+    known: ClassVar = "delivery messageId parentAgentTaskId supportedNativeDocumentMimeTypes transformedContent"
     content: str | None = None
     source: str | None = None
     role: str | None = None
-
-
-class UserData(MessageData):
-    counted_as: ClassVar = "user.message"
-    known: ClassVar = (
-        "attachments delivery interactionId messageId parentAgentTaskId supportedNativeDocumentMimeTypes "
-        "transformedContent turnId"
-    )
-
-
-class SystemData(MessageData):
-    counted_as: ClassVar = "system.message"
-    known: ClassVar = "interactionId metadata turnId"
-
-
-class Heard(Event):
-    """A message that came from outside: a prompt, or what the program puts into the conversation."""
-
-    data: MessageData = field(default_factory=MessageData)
+    attachments: Raw = NULL
 
     @property
-    def role(self) -> str:
-        """Who speaks."""
+    def author(self) -> str:
+        """The role of the message."""
         return "user"
 
-    def take(self, session: Session, mark: Mark) -> None:
-        data, talk, role = self.data, mark.talk, self.role
-        said, source, is_main = data.content or "", data.source or None, talk is session.main
-        typed = role == "user" and source in (None, "user")
-        if role == "user" and talk.implicit:
-            session.leave(talk)
-        row = session.new(mark, "meta" if role == "user" and is_main and not typed else role, MESSAGE)
-        row.status, row.status_source, row.preview = OK, DERIVED, said.strip()[:PREVIEW]
+    def take(self, session: Session) -> None:
+        conversation, text, author = session.conversation, self.content or "", self.author
+        is_main = conversation is session.main
+        is_prompt = author == "user" and self.source in (None, "", "user")
+        if author == "user" and conversation.implicit:
+            session.close(conversation)
+        row = session.new("meta" if author == "user" and is_main and not is_prompt else author, MESSAGE)
+        row.status, row.status_source, row.preview = OK, DERIVED, text.strip()[:PREVIEW]
         if not is_main:
             return
-        row.note = (source or "")[:PREVIEW]
-        if role == "system" and session.system is None:
-            session.system = said
-        if typed:
-            talk.went_on()
-            session.asked(said)
+        row.note = (self.source or "")[:PREVIEW]
+        if author == "system" and session.system_prompt is None:
+            session.system_prompt = text
+        if is_prompt:
+            conversation.resume()
+            session.prompted(text)
+
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        content.role = self.author
+        if self.content is not None:
+            content.input = fields.pop("content") or None
+            content.parts.append(Text(self.content))
+        if isinstance(attached := plain(self.attachments), list):
+            del fields["attachments"]
+            content.parts += [Blob(word(mapping(one).get("type")) or "attachment", one) for one in attached]
+        if self.role == content.role:
+            del fields["role"]
 
 
-class UserMessage(Heard, tag="user.message"):
-    data: UserData = field(default_factory=UserData)
+class SystemMessage(UserMessage):
+    """What the program tells the model."""
 
-
-class SystemMessage(Heard, tag="system.message"):
-    data: SystemData = field(default_factory=SystemData)
+    kinds: ClassVar = "system.message"
+    known: ClassVar = "metadata"
 
     @property
-    def role(self) -> str:
-        return self.data.role or "system"
+    def author(self) -> str:
+        return self.role or "system"
 
 
 class Request(Struct, gc=False, rename="camel"):
@@ -459,11 +438,13 @@ class Request(Struct, gc=False, rename="camel"):
     arguments: Raw = NULL
 
 
-class SaidData(Data):
-    counted_as: ClassVar = "assistant.message"
+class Response(Data):
+    """A response, or a piece of one."""
+
+    kinds: ClassVar = "assistant.message"
     known: ClassVar = (
-        "chunkCount chunkIndex clientRequestId encryptedContent interactionId messageId originatingMessageId "
-        "reasoningOpaque requestId rte serviceRequestId turnId"
+        "chunkCount chunkIndex clientRequestId encryptedContent messageId originatingMessageId reasoningOpaque "
+        "requestId rte serviceRequestId"
     )
     content: str | None = None
     reasoning_text: str | None = None
@@ -472,142 +453,191 @@ class SaidData(Data):
     output_tokens: Finite | None = None
     tool_requests: list[Request] | None = None
 
-
-class Said(Event, tag="assistant.message"):
-    """A response, or a piece of one."""
-
-    data: SaidData = field(default_factory=SaidData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        data, talk = self.data, mark.talk
-        said, call = data.content or "", data.api_call_id or None
-        session.use_model(talk, data.model)
-        shown = said.strip() or (data.reasoning_text or "").strip()
-        row = session.respond(mark, call, shown, joins=talk.is_of(call, otherwise=not talk.spoke), spoke=True)
-        talk.went_on()
-        if (turn := talk.turn) is not None and not turn.preview and row.preview:
+    def take(self, session: Session) -> None:
+        conversation, text, call = session.conversation, self.content or "", self.api_call_id or None
+        session.use_model(self.model)
+        joins = conversation.is_of(call, otherwise=not conversation.has_message)
+        row = session.respond(call, text.strip() or (self.reasoning_text or "").strip(), joins=joins, is_message=True)
+        conversation.resume()
+        turn = conversation.turn
+        if turn is not None and not turn.preview and row.preview:
             turn.preview = row.preview
             session.emit(turn)
-        if talk is session.main:
-            session.sure = True
-            session.last_assistant = said or session.last_assistant
-        made = whole(data.output_tokens)
-        if not talk.recorded and made is not None:
-            before = row.usage.output_tokens if row.usage is not None else None
-            if before is None or made > before:
-                session.ledger.say(Usage(output_tokens=made - (before or 0)))
-                row.usage = Usage(output_tokens=made)
-        for request in data.tool_requests or ():
-            session.ask(request.tool_call_id, request.name or "tool", request.arguments, row)
+        if conversation is session.main:
+            session.has_outcome = True
+            session.last_assistant = text or session.last_assistant
+        output = whole(self.output_tokens)
+        if output is not None and not conversation.has_record:
+            before = None if row.usage is None else row.usage.output_tokens
+            if before is None or output > before:
+                session.ledger.add_message(Usage(output_tokens=output - (before or 0)))
+                row.usage = Usage(output_tokens=output)
+        for request in self.tool_requests or ():
+            session.request_call(request.tool_call_id, request.name or "tool", request.arguments, row)
+
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        if self.reasoning_text is not None:
+            del fields["reasoningText"]
+            content.parts += [Reasoning(self.reasoning_text)] if self.reasoning_text else []
+        if self.content is not None:
+            del fields["content"]
+            content.parts += [Text(self.content)] if self.content else []
+        if self.tool_requests is None:
+            return
+        for place, (request, given) in enumerate(zip(self.tool_requests, fields.pop("toolRequests"), strict=True)):
+            if isinstance(given, dict):
+                call = ToolCall(request.tool_call_id or None, request.name or "", arguments_in(request.arguments))
+                content.parts.append(call)
+                given = without(given, "arguments")
+            if given != {}:
+                fields[f"toolRequests[{place}]"] = given
 
 
-class ThoughtData(Data):
-    counted_as: ClassVar = "assistant.reasoning"
-    known: ClassVar = "interactionId reasoningId turnId"
+class Thought(Data):
+    """Reasoning with an event of its own; its message comes after it."""
+
+    kinds: ClassVar = "assistant.reasoning"
+    known: ClassVar = "reasoningId"
     content: str | None = None
 
+    def take(self, session: Session) -> None:
+        conversation = session.conversation
+        joins = conversation.response is not None and not conversation.has_message
+        session.respond(None, (self.content or "").strip(), joins=joins)
 
-class Thought(Event, tag="assistant.reasoning"):
-    """A thought that has an event of its own; its message comes after it."""
-
-    data: ThoughtData = field(default_factory=ThoughtData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        talk, thought = mark.talk, (self.data.content or "").strip()
-        session.respond(mark, None, thought, joins=talk.told is not None and not talk.spoke, spoke=False)
-
-
-class RecordData(Spent):
-    """Old versions have the fields of `usage` beside it, in ``assistant.usage``."""
-
-    counted_as: ClassVar = "session.usage_record"
-    known: ClassVar[str | None] = "interactionId turnId"
-    parent_tool_call_id: str | None = None
-    usage: Spent | Loose = None
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        if self.content is not None:
+            content.parts.append(Reasoning(fields.pop("content")))
 
 
-class OldRecordData(RecordData):
-    known: ClassVar = None
+class Tokens(Data):
+    """Tokens of one call, or of several; some versions write them as floats."""
+
+    input_tokens: Finite | None = None
+    output_tokens: Finite | None = None
+    cache_read_tokens: Finite | None = None
+    cache_write_tokens: Finite | None = None
+    reasoning_tokens: Finite | None = None
+
+    def counts(self) -> Usage:
+        """Input includes what was read from and written to the cache, output includes reasoning."""
+        return Usage(
+            whole(self.input_tokens),
+            whole(self.output_tokens),
+            None,
+            whole(self.cache_read_tokens),
+            whole(self.cache_write_tokens),
+            whole(self.reasoning_tokens),
+        )
 
 
-class Used(Event, tag="session.usage_record"):
+class Account(Struct, gc=False, rename="camel"):
+    """Which session paid for a call, and the number that the call has there."""
+
+    source_session_id: str | None = None
+    sequence: Finite | None = None
+
+
+class CallUsage(Tokens):
     """What a call of the model used."""
 
-    data: RecordData = field(default_factory=RecordData)  # type: ignore[assignment]
+    model: str | None = None
+    api_call_id: str | None = None
+    cost: Finite | None = None
+    """Premium requests."""
+    duration: Finite | None = None
+    """Milliseconds."""
+    finish_reason: str | None = None
+    interaction_type: str | None = None
+    accounting: Account | Loose = None
 
-    def take(self, session: Session, mark: Mark) -> None:
-        data, talk = self.data, mark.talk
-        told = data.usage if isinstance(data.usage, Spent) else data
-        call, usage = told.api_call_id or None, told.counts()
-        session.use_model(talk, told.model)
-        same = talk.is_of(call, otherwise=not talk.recorded)
-        if session.is_counted(told) or (same and talk.recorded):
-            session.row(mark).preview = "counted before"
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """What identifies the record: a resumed session may repeat it."""
+        account = self.accounting
+        if not isinstance(account, Account) or account.source_session_id is None:
+            return None
+        number = whole(account.sequence)
+        return None if number is None else (account.source_session_id, number)
+
+
+class UsageRecord(CallUsage):
+    """The usage of a call. Old versions, in ``assistant.usage``, have its fields beside `usage`."""
+
+    kinds: ClassVar = "session.usage_record"
+    known: ClassVar[str | None] = ""
+    usage: CallUsage | Loose = None
+
+    @property
+    def call(self) -> CallUsage:
+        return self.usage if isinstance(self.usage, CallUsage) else self
+
+    def take(self, session: Session) -> None:
+        conversation, call = session.conversation, self.call
+        ident, usage = call.api_call_id or None, call.counts()
+        session.use_model(call.model)
+        joins = conversation.is_of(ident, otherwise=not conversation.has_record)
+        if session.is_counted(call) or (joins and conversation.has_record):
+            session.row().preview = "counted before"
             return
-        session.ledger.record(told, usage)
-        if same and talk.told is not None and talk.told.usage is not None:
-            session.ledger.unsay(talk.told.usage)
-        compaction = session.pairs.get(f"compaction {talk.key}")
-        if compaction is not None and not same and "compaction" in (told.interaction_type or ""):
-            session.also(compaction, mark)
+        session.ledger.add_record(call, usage)
+        if joins and conversation.response is not None and conversation.response.usage is not None:
+            session.ledger.remove_message(conversation.response.usage)
+        compaction = session.pairs.get(f"compaction {conversation.key}")
+        if compaction is not None and not joins and "compaction" in (call.interaction_type or ""):
+            session.join(compaction)
             compaction.usage = usage or None
             return
-        row = session.respond(mark, call, "", joins=same, spoke=False, recorded=True)
-        talk.recorded = True
-        took, end = told.duration, told.finish_reason or None
+        row = session.respond(ident, "", joins=joins, is_record=True)
+        conversation.has_record = True
         row.usage, row.duration_ms = usage or None, None
-        if took is not None and took >= 0:
-            row.duration_ms = took
-            if mark.time is not None:
-                row.started_at = mark.time - took / 1000
-        if end is not None:
-            row.status_word = end
-            if end in _CUT:
-                row.fail(Error(f"stopped: {end}", end))
+        if call.duration is not None and call.duration >= 0:
+            row.duration_ms = call.duration
+            if session.time is not None:
+                row.started_at = session.time - call.duration / 1000
+        if reason := call.finish_reason:
+            row.status_word = reason
+            if reason in _CUT:
+                row.fail(Error(f"stopped: {reason}", reason))
             else:
-                row.status_word = end[:PREVIEW]
-                row.note = "" if end in _QUIET else end[:PREVIEW]
+                row.status_word = reason[:PREVIEW]
+                row.note = "" if reason in _QUIET else reason[:PREVIEW]
+
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        content.finish_reason = self.call.finish_reason or content.finish_reason
 
 
-class OldUsed(Used, tag="assistant.usage"):
+class OldUsageRecord(UsageRecord):
+    kinds: ClassVar = "assistant.usage"
     known: ClassVar = None
-    data: OldRecordData = field(default_factory=OldRecordData)
 
 
-class TurnData(Data):
-    counted_as: ClassVar = "assistant.turn_start"
-    known: ClassVar = "interactionId model turnId"
-
-
-class TurnStart(Event, tag="assistant.turn_start"):
+class TurnStart(Data):
     """A turn of a conversation: a response and its calls."""
 
-    data: TurnData = field(default_factory=TurnData)
+    kinds: ClassVar = "assistant.turn_start"
+    known: ClassVar = "model"
 
-    def take(self, session: Session, mark: Mark) -> None:
-        session.open_turn(mark)
-
-
-class TurnEndData(Data):
-    counted_as: ClassVar = "assistant.turn_end"
-    known: ClassVar = "interactionId model turnId"
+    def take(self, session: Session) -> None:
+        session.open_turn()
 
 
-class TurnEnd(Event, tag="assistant.turn_end"):
-    data: TurnEndData = field(default_factory=TurnEndData)
+class TurnEnd(Data):
+    kinds: ClassVar = "assistant.turn_end"
+    known: ClassVar = "model"
 
-    def take(self, session: Session, mark: Mark) -> None:
-        talk = mark.talk
-        if (turn := talk.turn) is None:
-            session.row(mark)
+    def take(self, session: Session) -> None:
+        conversation = session.conversation
+        if (turn := conversation.turn) is None:
+            session.row()
             return
-        session.over(turn, mark)
+        session.end_row(turn)
         turn.status, turn.status_source = OK, DERIVED
-        if talk.stopped is not None:
-            turn.status, turn.status_source, turn.status_word = CANCELLED, EXPLICIT, talk.stopped
-        elif talk.failure is not None:
-            turn.fail(talk.failure)
-        talk.end_turn()
+        if conversation.stopped is not None:
+            turn.status, turn.status_source, turn.status_word = CANCELLED, EXPLICIT, conversation.stopped
+        elif conversation.failure is not None:
+            turn.fail(conversation.failure)
+        conversation.end_turn()
 
 
 # ---- calls of tools
@@ -619,47 +649,36 @@ class CallData(Data):
     arguments: Raw = NULL
 
 
-class BegunData(CallData):
-    counted_as: ClassVar = "tool.execution_start"
-    known: ClassVar = "interactionId model rte shellToolInfo toolTitle turnId"
+class CallStart(CallData):
+    kinds: ClassVar = "tool.execution_start"
+    known: ClassVar[str | None] = "model rte shellToolInfo toolTitle"
+
+    def take(self, session: Session) -> None:
+        session.begin_call(self.tool_call_id or None, self.tool_name or "tool", self.arguments)
+
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        fields.pop("arguments", None)
+        content.input = arguments_in(self.arguments)
 
 
-class Begins(Event):
-    """A call begins."""
+class UserCall(CallStart):
+    """A call of the user: requested, then begun."""
 
-    data: CallData = field(default_factory=CallData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        data = self.data
-        session.begin_call(mark, data.tool_call_id or None, data.tool_name or "tool", data.arguments)
-
-
-class Begun(Begins, tag="tool.execution_start"):
-    data: BegunData = field(default_factory=BegunData)
-
-
-class UserCall(Begins, tag="tool.user_requested"):
-    """A call of the user: asked for, then begun."""
-
+    kinds: ClassVar = "tool.user_requested"
     known: ClassVar = None
 
 
-class Progress(Event, tag="tool.execution_progress"):
-    """What a call says while it goes on."""
+class Progress(CallData):
+    """What a call says while it runs."""
 
-    known: ClassVar = None
-    data: CallData = field(default_factory=CallData)
+    kinds: ClassVar = "tool.execution_progress tool.execution_partial_result"
 
-    def take(self, session: Session, mark: Mark) -> None:
-        call = session.calls.get(self.data.tool_call_id or "")
+    def take(self, session: Session) -> None:
+        call = session.calls.get(self.tool_call_id or "")
         if call is None or call.row is None:
-            session.row(mark)
+            session.row()
         else:
-            session.also(call.row, mark)
-
-
-class PartialResult(Progress, tag="tool.execution_partial_result"):
-    pass
+            session.join(call.row)
 
 
 class Result(Struct, gc=False):
@@ -678,9 +697,11 @@ class Telemetry(Struct, gc=False):
     metrics: Metrics | Loose = None
 
 
-class EndedData(Data):
-    counted_as: ClassVar = "tool.execution_complete"
-    known: ClassVar = "interactionId isUserRequested rte turnId"
+class CallEnd(Data):
+    """The result of a call."""
+
+    kinds: ClassVar = "tool.execution_complete"
+    known: ClassVar = "isUserRequested rte"
     tool_call_id: str | None = None
     tool_name: str | None = None
     model: str | None = None
@@ -691,8 +712,8 @@ class EndedData(Data):
     tool_telemetry: Telemetry | Loose = None
 
     @property
-    def said(self) -> str:
-        """What the tool answered."""
+    def text(self) -> str:
+        """The answer of the tool."""
         content = plain(self.result.content) if isinstance(self.result, Result) else None
         return content if isinstance(content, str) else ""
 
@@ -706,44 +727,41 @@ class EndedData(Data):
         return int(code) if code is not None and code.is_integer() and abs(code) < 1 << 32 else None
 
     def outcome(self) -> tuple[Status, StatusSource, str | None, Error | None]:
-        """How the call went: it says so itself; a command that was run well may have failed all the same."""
+        """How the call ended: `success` says so, but a command that could be run may have failed."""
         error = self.error.error if isinstance(self.error, Fault) else None
         if self.success is False or (self.success is not True and error is not None):
             if error is not None and error.type in _DECLINED:
                 return CANCELLED, EXPLICIT, error.type, None
-            said = self.error if isinstance(self.error, str) else ""
-            return ERROR, EXPLICIT, None, error or Error((said or self.said or "failed")[:MESSAGE_LIMIT])
+            message = self.error if isinstance(self.error, str) else ""
+            return ERROR, EXPLICIT, None, error or Error((message or self.text or "failed")[:MESSAGE_LIMIT])
         code = self.exit_code
         if code:
             kind = f"exit {code}"
-            return ERROR, EXIT, None, Error(self.said.strip()[:MESSAGE_LIMIT] or kind, kind)
+            return ERROR, EXIT, None, Error(self.text.strip()[:MESSAGE_LIMIT] or kind, kind)
         return OK, EXIT if code == 0 else EXPLICIT if self.success is True else DERIVED, None, None
 
+    def take(self, session: Session) -> None:
+        session.use_model(self.model)
+        row = session.end_call(self.tool_call_id or None)
+        if row is None:
+            row = session.new(self.tool_name or "tool", EXECUTE_TOOL)
+            row.preview = self.text[:PREVIEW]
+        row.status, row.status_source, row.status_word, row.error = self.outcome()
 
-class Ended(Event, tag="tool.execution_complete"):
-    """The result of a call."""
-
-    data: EndedData = field(default_factory=EndedData)
-
-    def take(self, session: Session, mark: Mark) -> None:
-        data = self.data
-        key = data.tool_call_id or None
-        call = None if key is None else session.calls.get(key)
-        session.use_model(mark.talk, data.model)
-        if call is None or key is None:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            session.problem(mark.line, f"a result, but no call {shown} waits for one")
-            row = session.new(mark, data.tool_name or "tool", EXECUTE_TOOL)
-            row.preview = data.said[:PREVIEW]
-        else:
-            row = session.end_call(mark, key, call)
-        row.status, row.status_source, row.status_word, row.error = data.outcome()
+    def show(self, content: Content, fields: dict[str, Any]) -> None:
+        content.output = result = fields.pop("result", None)
+        if isinstance(result, dict) and "content" in result:
+            content.output = result["content"]
+            if rest := without(result, "content"):
+                fields["result"] = rest
 
 
 # ---- sub-agents
 
 
 class AgentData(Data):
+    """Data of an event about a sub-agent itself."""
+
     tool_call_id: str | None = None
     agent_name: str | None = None
     agent_display_name: str | None = None
@@ -754,143 +772,110 @@ class AgentData(Data):
     total_tokens: Finite | None = None
     error: str | Loose = None
 
+    def agent_call_id(self) -> str | None:
+        return self.parent_tool_call_id or self.tool_call_id
 
-class StartedData(AgentData):
-    counted_as: ClassVar = "subagent.started"
-    known: ClassVar = "agentType executionMode interactionId modelSelectionSource resumable taskModelSource turnId"
-
-
-class ConfiguredData(AgentData):
-    counted_as: ClassVar = "subagent.configured"
-    known: ClassVar = "interactionId multiTurn turnId"
-
-
-class CompletedData(AgentData):
-    counted_as: ClassVar = "subagent.completed"
-    known: ClassVar = "firstDispatchedModel interactionId modelSelectionSource totalToolCalls turnId"
-
-
-class OfAgent(Event):
-    """What is said of a sub-agent itself."""
-
-    data: AgentData = field(default_factory=AgentData)
-
-    @property
-    def call_id(self) -> str | None:
-        return self.data.parent_tool_call_id or self.data.tool_call_id or None
-
-    def take(self, session: Session, mark: Mark) -> None:
-        agent = mark.talk.agent
+    def take(self, session: Session) -> None:
+        agent = session.conversation.agent
         if agent is None:
-            session.row(mark)
+            session.row()
             return
-        if agent.places != [*mark.place]:
-            session.also(agent, mark)
-        self.say(session, mark, agent)
-        session.use_model(mark.talk, self.data.model)
+        if agent.places != session.place:
+            session.join(agent)
+        self.update(session, agent)
+        session.use_model(self.model)
 
-    def say(self, session: Session, mark: Mark, agent: Row) -> None:
-        """Add what the event says to the row of the agent."""
-
-
-class Configured(OfAgent, tag="subagent.configured"):
-    data: ConfiguredData = field(default_factory=ConfiguredData)
+    def update(self, session: Session, agent: Row) -> None:
+        """Update the row of the sub-agent."""
 
 
-class Started(OfAgent, tag="subagent.started"):
-    data: StartedData = field(default_factory=StartedData)
+class AgentConfigured(AgentData):
+    kinds: ClassVar = "subagent.configured"
+    known: ClassVar = "multiTurn"
 
-    def say(self, session: Session, mark: Mark, agent: Row) -> None:
-        data, called = self.data, self.data.agent_display_name or ""
-        name = data.agent_name or called or agent.name
-        agent.name, agent.note = name[:PREVIEW], called[:PREVIEW] if called != name else ""
-        agent.preview = (data.agent_description or called)[:PREVIEW]
+
+class AgentStart(AgentData):
+    kinds: ClassVar = "subagent.started"
+    known: ClassVar = "agentType executionMode modelSelectionSource resumable taskModelSource"
+
+    def update(self, session: Session, agent: Row) -> None:
+        display_name = self.agent_display_name or ""
+        name = self.agent_name or display_name or agent.name
+        agent.name, agent.note = name[:PREVIEW], display_name[:PREVIEW] if display_name != name else ""
+        agent.preview = (self.agent_description or display_name)[:PREVIEW]
         agent.status, agent.status_source, agent.status_word = RUNNING, DERIVED, None
         agent.error = agent.duration_ms = None
-        session.put_below(agent, data.tool_call_id or None, mark.talk)
+        session.put_below_call(agent, self.tool_call_id)
 
 
-class Over(OfAgent):
-    """A sub-agent ended."""
+class AgentEnd(AgentData):
+    kinds: ClassVar = "subagent.completed"
+    known: ClassVar[str | None] = "firstDispatchedModel modelSelectionSource totalToolCalls"
 
-    def say(self, session: Session, mark: Mark, agent: Row) -> None:
-        data, tokens = self.data, whole(self.data.total_tokens)
-        session.leave(mark.talk)
-        agent.status, agent.status_source, agent.error = CANCELLED if data.cancelled else OK, EXPLICIT, None
-        if data.duration_ms is not None and data.duration_ms >= 0:
-            agent.duration_ms = data.duration_ms
+    def update(self, session: Session, agent: Row) -> None:
+        tokens = whole(self.total_tokens)
+        session.close(session.conversation)
+        agent.status, agent.status_source, agent.error = CANCELLED if self.cancelled else OK, EXPLICIT, None
+        if self.duration_ms is not None and self.duration_ms >= 0:
+            agent.duration_ms = self.duration_ms
         if tokens is not None:
             agent.usage = Usage(total_tokens=tokens)
 
 
-class Completed(Over, tag="subagent.completed"):
-    data: CompletedData = field(default_factory=CompletedData)
-
-
-class Failed(Over, tag="subagent.failed"):
+class AgentFailure(AgentEnd):
+    kinds: ClassVar = "subagent.failed"
     known: ClassVar = None
 
-    def say(self, session: Session, mark: Mark, agent: Row) -> None:
-        super().say(session, mark, agent)
-        said = self.data.error if isinstance(self.data.error, str) else ""
-        agent.fail(Error((said or "failed")[:MESSAGE_LIMIT]))
+    def update(self, session: Session, agent: Row) -> None:
+        super().update(session, agent)
+        message = self.error if isinstance(self.error, str) else ""
+        agent.fail(Error((message or "failed")[:MESSAGE_LIMIT]))
 
 
 # ---- what begins in one event and ends in another
 
 
-class PairData(Data):
-    """What hooks and compactions say of their end."""
+class Pair(Data):
+    """The begin or the end of something that has an event for both."""
 
     success: bool | None = None
     error: Any = None
-    trigger: str | None = None
 
-    def end(self, row: Row) -> None:
-        """Let the row stand as it ended."""
-        row.status, row.status_source = OK, EXPLICIT if self.success else DERIVED
-        error = self.error
-        if self.success is False or error:
-            said = error.get("message") if isinstance(error, dict) else error
-            row.fail(Error((said if isinstance(said, str) and said else "failed")[:MESSAGE_LIMIT]))
-
-
-class Pair(Event):
-    """The beginning, or the end, of what has an event for both."""
-
-    known: ClassVar[str | None] = None
-    is_end: ClassVar = False
-
-    def key(self, mark: Mark) -> str:
-        """What tells one from another."""
+    def key(self, session: Session) -> str:
+        """What the begin and the end have in common."""
         raise NotImplementedError
 
-    def new(self, session: Session, mark: Mark) -> Row:
-        """The row, in which nothing but its name is known."""
+    def new(self, session: Session) -> Row:
+        """A row without a status."""
         raise NotImplementedError
 
     def begin(self, row: Row) -> None:
-        """Let the row stand as it began."""
-        raise NotImplementedError
+        """Update the row with the begin."""
+        row.status, row.status_source = RUNNING, DERIVED
 
     def end(self, session: Session, row: Row) -> None:
-        """Let the row stand as it ended."""
-        raise NotImplementedError
+        """Update the row with the end."""
+        row.status, row.status_source = OK, EXPLICIT if self.success else DERIVED
+        error = self.error
+        if self.success is False or error:
+            message = error.get("message") if isinstance(error, dict) else error
+            row.fail(Error((message if isinstance(message, str) and message else "failed")[:MESSAGE_LIMIT]))
 
-    def take(self, session: Session, mark: Mark) -> None:
-        """It begins, or goes on where it has begun; an end of which no beginning is known stands for all of it."""
-        key = self.key(mark)
-        if self.is_end:
-            row = session.pairs.pop(key, None)
+    def take(self, session: Session) -> None:
+        """Begin a row, join the one that was begun, or end it; an end without a begin has a row of its own."""
+        key = self.key(session)
+        row = session.pairs.get(key)
+        if kind_of(session.event).endswith((".end", "completed", "complete")):
+            session.pairs.pop(key, None)
             if row is None:
-                row = self.new(session, mark)
+                row = self.new(session)
             else:
-                session.over(row, mark)
+                session.end_row(row)
             self.end(session, row)
-        elif (row := session.pairs.get(key)) is not None:
-            session.also(row, mark)
+        elif row is not None:
+            session.join(row)
         else:
-            session.pairs[key] = row = self.new(session, mark)
+            session.pairs[key] = row = self.new(session)
             self.begin(row)
 
 
@@ -898,47 +883,29 @@ class HookInput(Struct, gc=False, rename="camel"):
     tool_name: str | None = None
 
 
-class HookData(PairData):
+class Hook(Pair):
+    kinds: ClassVar = "hook.progress hook.end"
     hook_invocation_id: str | None = None
     hook_type: str | None = None
     input: HookInput | Loose = None
 
+    def key(self, session: Session) -> str:
+        return f"hook {self.hook_invocation_id or ''}"
 
-class HookStartData(HookData):
-    counted_as: ClassVar = "hook.start"
-    known: ClassVar = "interactionId turnId"
-
-
-class HookProgress(Pair, tag="hook.progress"):
-    data: HookData = field(default_factory=HookData)
-
-    def key(self, mark: Mark) -> str:
-        return f"hook {self.data.hook_invocation_id or ''}"
-
-    def new(self, session: Session, mark: Mark) -> Row:
-        return session.new(mark, self.data.hook_type or "hook", Operation.HOOK)
+    def new(self, session: Session) -> Row:
+        return session.new(self.hook_type or "hook", HOOK)
 
     def begin(self, row: Row) -> None:
-        given = self.data.input
-        row.preview = ((given.tool_name or "") if isinstance(given, HookInput) else "")[:PREVIEW]
-        row.status, row.status_source = RUNNING, DERIVED
-
-    def end(self, session: Session, row: Row) -> None:
-        self.data.end(row)
+        super().begin(row)
+        row.preview = ((self.input.tool_name or "") if isinstance(self.input, HookInput) else "")[:PREVIEW]
 
 
-class HookStart(HookProgress, tag="hook.start"):
-    known: ClassVar = Event.known
-    data: HookData = field(default_factory=HookStartData)
+class HookStart(Hook):
+    kinds: ClassVar = "hook.start"
+    known: ClassVar = "trigger"
 
 
-class HookEnd(HookProgress, tag="hook.end"):
-    is_end = True
-
-
-class Asked(Struct, gc=False, rename="camel"):
-    """What a permission is asked for."""
-
+class PermissionRequest(Struct, gc=False, rename="camel"):
     full_command_text: str | None = None
     path: str | None = None
     file_name: str | None = None
@@ -948,9 +915,8 @@ class Asked(Struct, gc=False, rename="camel"):
     kind: str | None = None
     tool_call_id: str | None = None
 
-    @property
-    def shown(self) -> str:
-        """It in one line."""
+    def preview(self) -> str:
+        """The request in one line."""
         first = self.full_command_text or self.path or self.file_name or self.url
         return (first or self.tool_name or self.intention or self.kind or "")[:PREVIEW]
 
@@ -959,115 +925,118 @@ class Decision(Struct, gc=False):
     kind: str | None = None
 
 
-class PermissionData(Data):
+class Permission(Pair):
+    kinds: ClassVar = "permission.requested permission.completed"
     request_id: str | None = None
     tool_call_id: str | None = None
-    permission_request: Asked | Loose = None
+    permission_request: PermissionRequest | Loose = None
     result: Decision | Loose = None
 
+    def key(self, session: Session) -> str:
+        return f"permission {self.request_id or ''}"
 
-class Permission(Pair, tag="permission.requested"):
-    data: PermissionData = field(default_factory=PermissionData)
-
-    def key(self, mark: Mark) -> str:
-        return f"permission {self.data.request_id or ''}"
-
-    def new(self, session: Session, mark: Mark) -> Row:
-        row, asked = session.new(mark, "permission", Operation.POLICY), self.data.permission_request
-        ident = (asked.tool_call_id if isinstance(asked, Asked) else None) or self.data.tool_call_id
+    def new(self, session: Session) -> Row:
+        row, request = session.new("permission", Operation.POLICY), self.permission_request
+        ident = (request.tool_call_id if isinstance(request, PermissionRequest) else None) or self.tool_call_id
         call = session.calls.get(ident or "")
         if call is not None and call.row is not None:
             row.parent_id, row.step = call.row.id, call.row.step
         return row
 
     def begin(self, row: Row) -> None:
-        asked = self.data.permission_request
-        row.preview = asked.shown if isinstance(asked, Asked) else ""
+        request = self.permission_request
+        row.preview = request.preview() if isinstance(request, PermissionRequest) else ""
         row.status, row.status_source = PAUSED, DERIVED
 
     def end(self, session: Session, row: Row) -> None:
-        """A refusal is no failure."""
-        result = self.data.result
-        word = (result.kind or None) if isinstance(result, Decision) else None
+        """Set the status; a refusal is no failure."""
+        decision = self.result.kind if isinstance(self.result, Decision) else None
         row.status, row.status_source = OK, DERIVED
-        if word is not None:
-            refused = word.startswith(("denied", "cancelled", "rejected"))
+        if decision:
+            refused = decision.startswith(("denied", "cancelled", "rejected"))
             row.status, row.status_source = CANCELLED if refused else OK, EXPLICIT
-            row.status_word, row.note = word, word[:PREVIEW]
+            row.status_word, row.note = decision, decision[:PREVIEW]
 
 
-class PermissionEnd(Permission, tag="permission.completed"):
-    is_end = True
+class Compaction(Pair):
+    """The conversation so far is replaced by a summary of it: one at a time in each conversation."""
 
-
-class CompactionData(PairData):
+    kinds: ClassVar = "session.compaction_start session.compaction_complete"
+    trigger: str | None = None
     pre_compaction_tokens: Finite | None = None
     post_compaction_tokens: Finite | None = None
     compaction_tokens_used: Tokens | Loose = None
 
+    def key(self, session: Session) -> str:
+        return f"compaction {session.conversation.key}"
 
-class Compaction(Pair, tag="session.compaction_start"):
-    """The conversation so far is replaced by a summary of it: one at a time in each conversation."""
-
-    data: CompactionData = field(default_factory=CompactionData)
-
-    def key(self, mark: Mark) -> str:
-        return f"compaction {mark.talk.key}"
-
-    def new(self, session: Session, mark: Mark) -> Row:
-        row = session.new(mark, "compaction")
-        row.note = (self.data.trigger or "")[:PREVIEW]
+    def new(self, session: Session) -> Row:
+        row = session.new("compaction", OTHER)
+        row.note = (self.trigger or "")[:PREVIEW]
         return row
 
-    def begin(self, row: Row) -> None:
-        row.status, row.status_source = RUNNING, DERIVED
-
     def end(self, session: Session, row: Row) -> None:
-        data, used = self.data, self.data.compaction_tokens_used
-        data.end(row)
-        row.preview = _fewer(data.pre_compaction_tokens, data.post_compaction_tokens)
-        row.note = (data.trigger or row.note)[:PREVIEW]
+        super().end(session, row)
+        row.preview = _change_of_tokens(self.pre_compaction_tokens, self.post_compaction_tokens)
+        row.note = (self.trigger or row.note)[:PREVIEW]
+        used = self.compaction_tokens_used
         usage = used.counts() if isinstance(used, Tokens) else None
         if usage and not session.ledger.open.calls:  # else it has a record of its own
-            session.ledger.say(usage)
+            session.ledger.add_message(usage)
             row.usage = usage
 
 
-class CompactionEnd(Compaction, tag="session.compaction_complete"):
-    is_end = True
+# ---- the schema
 
 
-_TAKEN: Final = (
+_DATA: Final = (
     Start, Resume, ModelChange, Shutdown, Info, Notification, Truncation, PermissionsChanged, SessionError, CallFailure,
-    Abort, UserMessage, SystemMessage, Said, Thought, Used, OldUsed, TurnStart, TurnEnd, Begun, UserCall, Progress,
-    PartialResult, Ended, Configured, Started, Completed, Failed, HookProgress, HookStart, HookEnd, Permission,
-    PermissionEnd, Compaction, CompactionEnd,
+    Abort, UserMessage, SystemMessage, Response, Thought, UsageRecord, OldUsageRecord, TurnStart, TurnEnd, CallStart,
+    UserCall, Progress, CallEnd, AgentConfigured, AgentStart, AgentEnd, AgentFailure, Hook, HookStart, Permission,
+    Compaction,
 )  # fmt: skip
-_PLAIN: Final = [
-    msgspec.defstruct(f"Plain{number}", [], bases=(Plain,), tag_field="type", tag=kind, gc=False)
-    for number, kind in enumerate(sorted(KINDS - {str(one.__struct_config__.tag) for one in _TAKEN}))
-]
-SCHEMA: Final = Schema[Any](reduce(or_, (*_TAKEN, *_PLAIN)), Other)
+
+
+def _event_of(kind: str, data: type[Data]) -> Any:
+    """The Struct of events of one kind."""
+    known = None
+    if data.known is not None:
+        namespace = {"known": f"{data.known} {_COMMON}", "counted_as": kind}
+        known, data = _ENVELOPE, _struct(data.__name__, [], data, namespace)
+    return _struct("Event", [("data", data, field(default_factory=data))], Event, {"known": known}, kind)
+
+
+def _struct(name: str, fields: list[Any], base: type[Struct], namespace: dict[str, Any], tag: str | None = None) -> Any:
+    tag_field = None if tag is None else "type"
+    return defstruct(name, fields, bases=(base,), namespace=namespace, tag_field=tag_field, tag=tag, gc=False)
+
+
+_TYPES: Final = {kind: data for data in _DATA for kind in data.kinds.split()}
+SCHEMA: Final = Schema[Any](
+    reduce(or_, [_event_of(kind, _TYPES.get(kind, PlainData)) for kind in sorted(KINDS)]), Other
+)
 
 
 # ---- helpers
 
 
-def kind_of(event: AnyEvent) -> str:
-    """The kind as the event says it, ``?`` where it says none."""
-    kind = event.type if isinstance(event, Other) else tag_of(event)
-    return kind if isinstance(kind, str) and kind else NAMELESS
+def whole(value: float | None) -> int | None:
+    """`value` if it is a whole number of at most 53 bits that counts something."""
+    return int(value) if value is not None and 0 <= value < 1 << 53 and value == int(value) else None
+
+
+def arguments_in(given: Raw) -> Any:
+    """The arguments of a call; some versions write them as JSON inside a text."""
+    found = plain(given)
+    return decode_value(found) if isinstance(found, str) else found
 
 
 def call_preview(given: Raw) -> str:
-    """What tells a call from the next one; some versions write the arguments as JSON inside a text."""
-    if memoryview(given)[0] != ord('"'):
-        return preview_of(given)
-    said = plain(given)
-    return argument(decode_value(said) if isinstance(said, str) else said)
+    """The most telling argument of a call."""
+    return preview_of(given) if memoryview(given)[0] != ord('"') else argument(arguments_in(given))
 
 
-def _fewer(before: float | None, after: float | None) -> str:
+def _change_of_tokens(before: float | None, after: float | None) -> str:
     """``150000 → 20000 tokens``, as far as it is known."""
     counts = [str(count) for count in (whole(before), whole(after)) if count is not None]
     return f"{' → '.join(counts)} tokens" if counts else ""

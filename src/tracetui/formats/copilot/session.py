@@ -1,4 +1,4 @@
-"""A Copilot session while its events come in: which event says what about which row. Also its header.
+"""A Copilot session while its events come in: which event adds to which row. Also its header.
 
 Rows are mutable and become spans when they are collected: most of them have several events. There is a conversation of
 the session itself and one of each sub-agent, whose events are among those of the session and whose rows stand below the
@@ -8,7 +8,6 @@ call that began it.
 from __future__ import annotations
 
 from typing import Any, Final
-from zlib import crc32
 
 import orjson
 from msgspec import Raw, Struct
@@ -20,6 +19,7 @@ from tracetui.formats.agent_log import (
     ERROR,
     EXECUTE_TOOL,
     EXPLICIT,
+    INVOKE_AGENT,
     META,
     OK,
     RUNNING,
@@ -27,33 +27,33 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Rows,
 )
-from tracetui.formats.copilot.body import At, event_of
+from tracetui.formats.copilot.body import attributes_of
 from tracetui.formats.copilot.records import (
-    GOES_ON,
+    CONTINUES,
     KINDS,
-    OTHER,
-    AnyEvent,
+    AgentData,
+    CallUsage,
     Context,
-    OfAgent,
-    ShutdownData,
-    StartData,
+    Event,
+    Shutdown,
+    Start,
     call_preview,
     kind_of,
 )
-from tracetui.formats.copilot.usage import Ledger, Spent
+from tracetui.formats.copilot.usage import Ledger
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import record_on
-from tracetui.formats.scalars import between, moment, version
+from tracetui.formats.places import PLACE_SIZE, LinesAt, place_of
+from tracetui.formats.scalars import between, mapping, moment, version
 from tracetui.model import PREVIEW, Error, FirstError, Header, Operation, RunBody, Span, Status, StatusSource, Usage
 from tracetui.sources.base import File, LinkLost
 
 AGENT: Final = "copilot"
-MOST: Final = 3000
-"""Numbers in an `At`: so many events tell of one row; what comes beyond stands for itself."""
 TURN: Final = Operation.TURN
-INVOKE_AGENT: Final = Operation.INVOKE_AGENT
+_LONGEST: Final = 1000 * PLACE_SIZE
+"""Bytes of the places of a row: events beyond that have rows of their own."""
 _FEW: Final = 256
 """Events among which the list stage looks for the prompt and the model."""
 _TOKENS_ONLY: Final = "(only its tokens were recorded)"
@@ -72,7 +72,7 @@ class Row(Struct, gc=False):
     parent_id: str | None
     step: int | None
     started_at: float | None
-    places: list[int]
+    places: bytes
     preview: str = ""
     note: str = ""
     is_step: bool = False
@@ -87,10 +87,10 @@ class Row(Struct, gc=False):
     def span(self) -> Span:
         """The row as it is now."""
         return Span(
-            id=self.id,
-            name=self.name,
-            operation=self.operation,
-            parent_id=self.parent_id,
+            self.id,
+            self.name,
+            self.operation,
+            self.parent_id,
             step=self.step,
             is_step=self.is_step,
             status=self.status,
@@ -103,7 +103,7 @@ class Row(Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=At(tuple(self.places)),
+            at=LinesAt(self.places),
         )
 
     def fail(self, error: Error) -> None:
@@ -111,36 +111,35 @@ class Row(Struct, gc=False):
         self.status, self.status_source, self.error = ERROR, EXPLICIT, error
 
 
-class Call(Struct):
-    """A call that the model asked for; it has a row once it began."""
+class Call(Struct, gc=False):
+    """A call that the model requested; it has a row once it began."""
 
     name: str
     arguments: Raw | None = None
-    above: str | None = None
-    """Id of the response that asked for it."""
-    step: int | None = None
+    response: Row | None = None
+    """The response that requested it."""
     row: Row | None = None
     done: bool = False
 
 
-class Talk:
-    """One conversation, as far as it got; that of the session itself has no agent."""
+class Conversation:
+    """One conversation so far; that of the session itself has no agent."""
 
     def __init__(self, key: str = "") -> None:
         self.key = key
         self.agent: Row | None = None
-        """The sub-agent whose it is."""
+        """The sub-agent of the conversation."""
         self.model: str | None = None
         """The model that is used now."""
         self.turn: Row | None = None
         self.implicit = False
         """The turn has no event of its own."""
-        self.told: Row | None = None
+        self.response: Row | None = None
         """The latest response."""
-        self.call: str | None = None
-        """Id of the call of the model that it came from."""
-        self.spoke = self.recorded = False
-        """Its message is there, not only what was thought or used; the record of what it used is there."""
+        self.api_call: str | None = None
+        """Id of the model call of that."""
+        self.has_message = self.has_record = False
+        """It has a message, not only thoughts or usage; it has a usage record."""
         self.failure: Error | None = None
         """An error after which the model said nothing."""
         self.failed: Row | None = None
@@ -150,209 +149,208 @@ class Talk:
         self.waiting: dict[str, Call] = {}
         """Calls without a result by id."""
 
-    def went_on(self) -> None:
-        """What failed or was stopped before does not decide any more how the conversation ended."""
+    def resume(self) -> None:
+        """Forget failures and aborts: the conversation continued after them."""
         self.failure = self.failed = self.stopped = None
 
     def end_turn(self) -> None:
-        """No turn is open now."""
-        self.turn = self.told = None
+        """Close the turn."""
+        self.turn = self.response = None
         self.implicit = False
 
     def is_of(self, call: str | None, *, otherwise: bool) -> bool:
-        """Whether an event is of the latest response: by the ids of their calls, else as `otherwise` says."""
-        if self.told is None:
+        """Whether an event is of the latest response: by the ids of their model calls, else `otherwise`."""
+        if self.response is None:
             return False
-        return self.call == call if call is not None and self.call is not None else otherwise
-
-
-class Mark(Struct, gc=False):
-    """An event that is taken: its line, the offset, size and checksum of that, its time, and its conversation."""
-
-    event: AnyEvent
-    line: Line
-    place: tuple[int, int, int]
-    time: float | None
-    talk: Talk
+        return self.api_call == call if call is not None and self.api_call is not None else otherwise
 
 
 class Session(Rows):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`. It can be resumed at any time."""
+    """One session so far; see `tracetui.formats.jsonl.Session`. It can be resumed at any time."""
+
+    event: Event
+    """The event that is taken now,"""
+    line: Line
+    place: bytes
+    """where it is,"""
+    time: float | None
+    conversation: Conversation
+    """and the conversation that it belongs to."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
-        self.start: StartData | None = None
+        self.start: Start | None = None
         self.head = b""
         """The line of the first event,"""
         self.extent: tuple[int, int] | None = None
         """and where it is."""
-        self.end: ShutdownData | None = None
-        """The last shutdown, if nothing went on after it."""
+        self.end: Shutdown | None = None
+        """The last shutdown, if the session did not continue after it."""
         self.first: float | None = None
-        """The first time that is told."""
+        """The first time."""
         self.model: str | None = None
-        """The first model that is told."""
+        """The first model."""
         self.prompt: str | None = None
-        self.system: str | None = None
+        self.system_prompt: str | None = None
         self.last_user: str | None = None
         self.last_assistant: str | None = None
         self.turns = 0
-        self.main = Talk()
-        self.talks: dict[str, Talk] = {}
+        self.main = self.conversation = Conversation()
+        self.conversations: dict[str, Conversation] = {}
         """Those of sub-agents, by their keys."""
-        self.open: dict[str, Talk] = {}
-        """Those of sub-agents of which something was heard since the program was started."""
+        self.active: dict[str, Conversation] = {}
+        """Those with events since the program was started."""
         self.agents: dict[str, str] = {}
         """Keys of sub-agents by the call that began them."""
         self.calls: dict[str, Call] = {}
         self.pairs: dict[str, Row] = {}
-        """What has begun and says that it ends in an event of its own: hooks, permissions, compactions."""
-        self.counted: set[str] = set()
-        """Records of usage that were counted."""
+        """Hooks, permissions and compactions without an end."""
+        self.counted: set[tuple[str, int]] = set()
+        """Keys of usage records that were counted."""
         self.ledger = Ledger()
-        self.sure = self._went_on = True
+        self.has_outcome = self._continued = True
 
-    def take(self, event: Any, line: Line) -> None:
+    def take(self, record: Any, line: Line) -> None:
+        event: Event = record
         self.records += 1
-        time = moment(event.timestamp)
+        self.event, self.line, self.time = event, line, moment(event.timestamp)
+        self.place = place_of(line.offset, line.data)
         if self.first is None and not self.skipped:
-            self.first = time
-        mark = Mark(event, line, (line.offset, len(line.data), crc32(line.data)), time, self.main)
-        agent, call = event.agent_id or None, event.call_id
-        if agent is not None or call is not None:
-            self._find_talk(mark, agent, call)
-        if (self.end is not None or self.skipped) and GOES_ON.fullmatch(kind_of(event)):
-            self.end, self._went_on = None, True
-        event.take(self, mark)
+            self.first = self.time
+        data, self.conversation = event.data, self.main
+        agent, call = event.agent_id, data.agent_call_id()
+        if (agent or call) and agent != "main":
+            self._find_conversation(agent or None, call or "")
+        if (self.end is not None or self.skipped) and CONTINUES.fullmatch(kind_of(event)):
+            self.end, self._continued = None, True
+        data.take(self)
 
     # ---- conversations
 
-    def _find_talk(self, mark: Mark, agent: str | None, call: str | None) -> None:
-        """Find the conversation of the sub-agent that an event belongs to; begin it if it is new."""
-        key = agent if agent is not None else self.agents.get(call or "", call or "")
-        if agent == "main":
-            return
-        talk = self.talks.get(key)
-        if talk is None:
-            talk = self.talks[key] = Talk(key)
-            talk.agent = self.new(mark, "sub-agent", INVOKE_AGENT, "a")
-            talk.agent.status, talk.agent.status_source = RUNNING, DERIVED
-            talk.agent.places = [*mark.place] if isinstance(mark.event, OfAgent) else []
-            self.put_below(talk.agent, call, talk)
-        mark.talk = self.open[key] = talk
+    def _find_conversation(self, agent: str | None, call: str) -> None:
+        """Find the conversation of a sub-agent by its id or by its call; begin it if it is new."""
+        key = agent if agent is not None else self.agents.get(call, call)
+        conversation = self.conversations.get(key)
+        if conversation is None:
+            conversation = Conversation(key)
+            row = self.new("sub-agent", INVOKE_AGENT, "a")
+            row.status, row.status_source = RUNNING, DERIVED
+            row.places = self.place if isinstance(self.event.data, AgentData) else b""
+            self.conversations[key], conversation.agent, self.conversation = conversation, row, conversation
+            self.put_below_call(row, call)
+        self.conversation = self.active[key] = conversation
 
-    def put_below(self, agent: Row, call: str | None, talk: Talk) -> None:
-        """Put a sub-agent below the call that began it."""
-        if call is None:
+    def put_below_call(self, agent: Row, call: str | None) -> None:
+        """Put the sub-agent of the conversation below the call that began it."""
+        if not call:
             return
-        self.agents[call] = talk.key
+        self.agents[call] = self.conversation.key
         known = self.calls.get(call)
         if known is not None and known.row is not None:
             agent.parent_id, agent.step = known.row.id, known.row.step
 
     def _adopt(self, key: str, call: Row) -> None:
-        """A call begins of which the sub-agent may be known already."""
-        talk = self.talks.get(self.agents.get(key, ""))
-        if talk is not None and talk.agent is not None and talk.agent.parent_id != call.id:
-            talk.agent.parent_id, talk.agent.step = call.id, call.step
-            self.emit(talk.agent)
+        """Put a sub-agent below its call where it came before it."""
+        conversation = self.conversations.get(self.agents.get(key, ""))
+        if conversation is not None and conversation.agent is not None and conversation.agent.parent_id != call.id:
+            conversation.agent.parent_id, conversation.agent.step = call.id, call.step
+            self.emit(conversation.agent)
 
-    def use_model(self, talk: Talk, model: str | None) -> None:
-        """Take note of the model that a conversation uses; ``auto`` is none."""
+    def use_model(self, model: str | None) -> None:
+        """Note the model of the conversation; ``auto`` is none."""
         if model and model != "auto":
-            talk.model = model
-            if self.model is None and talk is self.main and not self.skipped:
+            self.conversation.model = model
+            if self.model is None and self.conversation is self.main and not self.skipped:
                 self.model = model
 
-    def asked(self, said: str) -> None:
-        """The user wrote this."""
-        self.last_user, self.sure = said, True
+    def prompted(self, text: str) -> None:
+        """Take a prompt."""
+        self.last_user, self.has_outcome = text, True
         if self.prompt is None and not self.skipped:
-            self.prompt = said.strip()[:PREVIEW] or None
+            self.prompt = text.strip()[:PREVIEW] or None
 
-    def failed(self, talk: Talk, row: Row, error: Error) -> None:
-        """The session, or a sub-agent, failed for as long as the model says nothing."""
+    def fail(self, conversation: Conversation, row: Row, error: Error) -> None:
+        """The session or a sub-agent failed, unless the model says something after that."""
         row.fail(error)
         row.preview = error.message[:PREVIEW]
-        talk.failure, talk.failed = error, row
-        self.sure = self.sure or talk is self.main
+        conversation.failure, conversation.failed = error, row
+        self.has_outcome = self.has_outcome or conversation is self.main
 
     # ---- rows
 
-    def new(self, mark: Mark, name: str, operation: Operation = OTHER, suffix: str = "") -> Row:
-        """A row that begins with this event, within the current turn; `suffix` tells several of one event."""
-        talk = mark.talk
-        above = talk.turn or talk.agent
+    def new(self, name: str, operation: Operation, suffix: str = "") -> Row:
+        """A row that begins with this event, within the current turn; `suffix` distinguishes rows of one event."""
+        above = self.conversation.turn or self.conversation.agent
         parent, step = (None, None) if above is None else (above.id, above.step)
-        row = Row(f"l{mark.line.number}{suffix}", name[:PREVIEW], operation, parent, step, mark.time, [*mark.place])
-        self.emit(row)
+        row = Row(f"l{self.line.number}{suffix}", name[:PREVIEW], operation, parent, step, self.time, self.place)
+        self._changed[row.id] = row
         return row
 
-    def row(self, mark: Mark, operation: Operation = META) -> Row:
-        """The row of an event that stands for itself."""
-        kind = kind_of(mark.event)
-        row = self.new(mark, kind, operation if kind in KINDS else UNKNOWN_KIND)
-        row.preview = mark.event.preview()
+    def row(self, operation: Operation = META) -> Row:
+        """A row of this event alone."""
+        kind = kind_of(self.event)
+        row = self.new(kind, operation if kind in KINDS else UNKNOWN_KIND)
+        row.preview = self.event.data.preview()
         return row
 
-    def also(self, row: Row, mark: Mark) -> None:
-        """This event tells of that row too; it has a row of its own where too many do."""
-        if len(row.places) >= MOST:
-            self.row(mark)
+    def join(self, row: Row) -> None:
+        """Add this event to a row; it has a row of its own where too many are in that."""
+        if len(row.places) >= _LONGEST:
+            self.row()
         else:
-            row.places += mark.place
-        self.emit(row)
+            row.places += self.place
+        self._changed[row.id] = row
 
-    def over(self, row: Row, mark: Mark) -> None:
-        """The row ends with this event."""
-        self.also(row, mark)
-        row.duration_ms = between(row.started_at, mark.time)
+    def end_row(self, row: Row) -> None:
+        """End a row with this event."""
+        self.join(row)
+        row.duration_ms = between(row.started_at, self.time)
 
     # ---- turns
 
-    def open_turn(self, mark: Mark, *, implicit: bool = False) -> None:
-        """Begin a turn. One that is open still has no end: nothing more will be heard of it."""
-        talk = mark.talk
-        self.leave(talk)
-        turn = self.new(mark, "turn", TURN, "t")
+    def open_turn(self, *, implicit: bool = False) -> None:
+        """Begin a turn; one that is open has no end."""
+        conversation = self.conversation
+        self.close(conversation)
+        turn = self.new("turn", TURN, "t")
         turn.step = None
-        if talk is self.main:
+        if conversation is self.main:
             self.turns += 1
             turn.step, turn.is_step = self.turns, True
         if implicit:
-            turn.places = []
+            turn.places = b""
         else:
             turn.status, turn.status_source = RUNNING, DERIVED
-        talk.turn, talk.implicit = turn, implicit
+        conversation.turn, conversation.implicit = turn, implicit
 
-    def settle(self, talk: Talk, status: Status, source: StatusSource | None) -> None:
-        """Calls of this conversation without a result are not running any more."""
-        for call in talk.waiting.values():
+    def settle(self, conversation: Conversation, status: Status, source: StatusSource | None) -> None:
+        """Give calls without a result this status: they do not run any more."""
+        for call in conversation.waiting.values():
             if call.row is not None and call.row.status is RUNNING:
                 call.row.status, call.row.status_source = status, source
                 self.emit(call.row)
-        talk.waiting.clear()
+        conversation.waiting.clear()
 
-    def leave(self, talk: Talk) -> None:
-        """Nothing more will be heard of what is open in this conversation, but for the sub-agent itself."""
-        self.settle(talk, UNKNOWN, None)
-        if talk.turn is not None:
-            self._lose(talk.turn)
-        talk.end_turn()
+    def close(self, conversation: Conversation) -> None:
+        """End what is open in a conversation, but for the sub-agent itself: its end is not in the trace."""
+        self.settle(conversation, UNKNOWN, None)
+        if conversation.turn is not None:
+            self._stop(conversation.turn)
+        conversation.end_turn()
 
-    def leave_all(self) -> None:
-        """The same of everything: the program that wrote it has ended."""
-        for talk in (self.main, *self.open.values()):
-            self.leave(talk)
-            if talk.agent is not None:
-                self._lose(talk.agent)
-        self.open.clear()
+    def close_all(self) -> None:
+        """End everything that is open: the program has ended."""
+        for conversation in (self.main, *self.active.values()):
+            self.close(conversation)
+            if conversation.agent is not None:
+                self._stop(conversation.agent)
+        self.active.clear()
         for row in self.pairs.values():
             row.status, row.status_source = UNKNOWN, None
             self.emit(row)
         self.pairs.clear()
 
-    def _lose(self, row: Row) -> None:
+    def _stop(self, row: Row) -> None:
         if row.status is RUNNING:
             row.status, row.status_source = UNKNOWN, None
             self.emit(row)
@@ -360,89 +358,96 @@ class Session(Rows):
     # ---- responses
 
     def respond(
-        self, mark: Mark, call: str | None, text: str, *, joins: bool, spoke: bool, recorded: bool = False
+        self, api_call: str | None, text: str, *, joins: bool, is_message: bool = False, is_record: bool = False
     ) -> Row:
         """The response that this event is part of: the latest one where it `joins` that, else another.
 
-        What the model says outside of a turn begins one; what was `recorded` of it does not.
+        Messages and thoughts outside of a turn begin one; usage records do not.
         """
-        talk, row = mark.talk, mark.talk.told
+        conversation, row = self.conversation, self.conversation.response
         if row is None or not joins:
-            if talk.turn is None and talk.agent is None and not recorded:
-                self.open_turn(mark, implicit=True)
-            row = self.new(mark, talk.model or "assistant", CHAT)
-            row.model, row.preview = talk.model, text[:PREVIEW] if spoke or text else _TOKENS_ONLY
+            if conversation.turn is None and conversation.agent is None and not is_record:
+                self.open_turn(implicit=True)
+            row = self.new(conversation.model or "assistant", CHAT)
+            row.model, row.preview = conversation.model, text[:PREVIEW] if is_message or text else _TOKENS_ONLY
             row.status, row.status_source = OK, DERIVED
-            talk.told, talk.call, talk.spoke, talk.recorded = row, call, spoke, False
+            conversation.response, conversation.api_call = row, api_call
+            conversation.has_message, conversation.has_record = is_message, False
             return row
-        self.also(row, mark)
-        if spoke and not talk.spoke:
+        self.join(row)
+        if is_message and not conversation.has_message:
             row.preview = text[:PREVIEW] or ("" if row.preview == _TOKENS_ONLY else row.preview)
-        if talk.model is not None and row.model is None:
-            row.name, row.model = talk.model[:PREVIEW], talk.model
-        talk.call, talk.spoke = talk.call or call, talk.spoke or spoke
+        if conversation.model is not None and row.model is None:
+            row.name, row.model = conversation.model[:PREVIEW], conversation.model
+        conversation.api_call = conversation.api_call or api_call
+        conversation.has_message = conversation.has_message or is_message
         return row
 
-    def is_counted(self, told: Spent) -> bool:
-        """Whether this record was there before."""
-        number = told.number
-        if number is None or number in self.counted:
-            return number is not None
-        self.counted.add(number)
+    def is_counted(self, call: CallUsage) -> bool:
+        """Whether the same record was counted before; note that it is now."""
+        key = call.key
+        if key is None or key in self.counted:
+            return key is not None
+        self.counted.add(key)
         return False
 
     # ---- calls
 
-    def ask(self, key: str | None, name: str, arguments: Raw, response: Row) -> None:
-        """A call that a response asks for; its row comes when it begins, or came already."""
+    def request_call(self, key: str | None, name: str, arguments: Raw, response: Row) -> None:
+        """Take a call that a response requests; its row comes when it begins, or came already."""
         if not key:
             return
         before = self.calls.get(key)
-        if before is None or before.row is None or before.above is not None:
-            self.calls[key] = Call(name, arguments, response.id, response.step)
+        if before is None or before.row is None or before.response is not None:
+            self.calls[key] = Call(name, arguments, response)
             return
-        before.name, before.above, before.step = name, response.id, response.step
+        before.name, before.response = name, response
         before.row.parent_id, before.row.step = response.id, response.step
         self.emit(before.row)
 
-    def begin_call(self, mark: Mark, key: str | None, name: str, arguments: Raw) -> None:
-        """A call begins: of the model, or of the user."""
+    def begin_call(self, key: str | None, name: str, arguments: Raw) -> None:
+        """Begin a call of the model or of the user."""
         call = None if key is None else self.calls.get(key)
         if call is not None and call.row is not None:
-            if not call.done:  # the user's: asked for, then begun
-                self.also(call.row, mark)
+            if not call.done:  # the user's: requested, then begun
+                self.join(call.row)
                 return
             call = None
         call = call or Call(name)
-        row = self._call_row(mark, name, call, call_preview(arguments))
+        row = self._call_row(name, call, call_preview(arguments))
         row.status, row.status_source = RUNNING, DERIVED
         if key is None:
-            self.problem(mark.line, f"a call of {name[:PREVIEW]} has no id: its result cannot be told")
+            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its result cannot be told")
             row.status, row.status_source = UNKNOWN, None
             return
-        self.calls[key] = mark.talk.waiting[key] = call
+        self.calls[key] = self.conversation.waiting[key] = call
         self._adopt(key, row)
 
-    def end_call(self, mark: Mark, key: str, call: Call) -> Row:
-        """The row of a call that has its result."""
-        if call.row is None:  # that it began was not told
-            row = self._call_row(mark, call.name, call, "")
+    def end_call(self, key: str | None) -> Row | None:
+        """The row of the call that this event has the result of; None, and a problem, where there is no such call."""
+        call = None if key is None else self.calls.get(key)
+        if call is None or key is None:
+            shown = "without an id" if key is None else repr(key[:PREVIEW])
+            self.problem(self.line, f"a result, but no call {shown} waits for one")
+            return None
+        row = call.row
+        if row is None:  # its start is not in the trace
+            row = self._call_row(call.name, call, "")
             row.started_at = None
             self._adopt(key, row)
         else:
-            row = call.row
-            self.over(row, mark)
+            self.end_row(row)
         call.done = True
-        mark.talk.waiting.pop(key, None)
+        self.conversation.waiting.pop(key, None)
         return row
 
-    def _call_row(self, mark: Mark, name: str, call: Call, preview: str) -> Row:
-        """The row of a call, below the response that asked for it."""
-        row = call.row = self.new(mark, name, EXECUTE_TOOL)
+    def _call_row(self, name: str, call: Call, preview: str) -> Row:
+        """The row of a call, below the response that requested it."""
+        row = call.row = self.new(name, EXECUTE_TOOL)
         row.preview = preview or ("" if call.arguments is None else call_preview(call.arguments))
         call.arguments = None
-        if call.above is not None:
-            row.parent_id, row.step = call.above, call.step
+        if call.response is not None:
+            row.parent_id, row.step = call.response.id, call.response.step
         return row
 
     # ---- the list stage
@@ -456,17 +461,17 @@ class Session(Rows):
     @property
     def stands(self) -> bool:
         """The events taken since `skip` say whether the session was shut down, and how it stood then."""
-        return self.sure or (self._went_on and self.end is None)
+        return self.has_outcome or (self._continued and self.end is None)
 
     def skip(self) -> None:
         super().skip()
-        self.sure = self._went_on = False
+        self.has_outcome = self._continued = False
 
     # ---- the session as a whole
 
     def header(self) -> Header:
         """The header as far as it is known."""
-        file, start = self.file, self.start or StartData()
+        file, start = self.file, self.start or Start()
         context, space = start.context if isinstance(start.context, Context) else Context(), workspace(file)
         ident = start.session_id or space.get("id") or _stem(file)
         place = context.cwd or space.get("cwd")
@@ -496,10 +501,10 @@ class Session(Rows):
         )
 
     def _outcome(self) -> tuple[Status | None, str | None, FirstError | None]:
-        """(status, its word, the cause): none of it while there is no shutdown, or the session went on after it.
+        """(status, its word, the cause): all None while there is no shutdown, or the session continued after it.
 
-        A session that is shut down as usual failed if the model said nothing after an error, and was cancelled if it
-        was stopped and said nothing since.
+        A session with a usual shutdown failed if the model said nothing after an error, and was cancelled if the model
+        said nothing after an abort.
         """
         if self.end is None:
             return None, None, None
@@ -513,14 +518,15 @@ class Session(Rows):
 
     def run_body(self) -> RunBody:
         """All that the session says about itself in its first event, what it used, and what its workspace says."""
-        attributes: dict[str, Any] = event_of(record_on(self.head) or {}).fields() if self.head else {}
+        head = record_on(self.head) or {}
+        attributes = attributes_of(head, mapping(head.get("data")))
         if space := workspace(self.file):
             attributes = attributes | {_WORKSPACE: space}
         return RunBody(
             last_user=self.last_user,
             last_assistant=self.last_assistant,
             totals=self.ledger.totals(),
-            system_prompt=self.system,
+            system_prompt=self.system_prompt,
             attributes=attributes,
             extent=self.extent,
         )
@@ -572,7 +578,7 @@ def _plain(value: str) -> str:
 
 
 def _stem(file: File) -> str:
-    """What a file is called that does not say whose it is: the folder of ``events.jsonl``, else its own name."""
+    """Id of a session without one: the folder of its ``events.jsonl``, else the name of the file."""
     if file.name == _EVENTS:
         return folder_of(file.path[: -len(_EVENTS)]) or file.name
     return file.name.removesuffix(".jsonl") or file.name
