@@ -48,7 +48,7 @@ class RunBuilder:
         self._torn = self._lost = 0
         self._header: Header | None = None
         self._body = RunBody()
-        self._order_anew()
+        self._is_ordered = False
 
     def add(
         self,
@@ -134,7 +134,8 @@ class RunBuilder:
     def _bring_up(self) -> None:
         """Put what came since the last time in its place."""
         new, self._new = self._new, {}
-        if 2 * len(new) > len(self._spans) or not all(self._put(self._spans[span_id]) for span_id in new):
+        is_few = self._is_ordered and 2 * len(new) <= len(self._spans)
+        if not is_few or not all(self._put(self._spans[span_id]) for span_id in new):
             self._order_anew()
 
     def _put(self, span: Span) -> bool:
@@ -159,6 +160,7 @@ class RunBuilder:
         self._steps = _steps(self._tree.spans)
         self._tally = GrowingTally()
         self._shape = None
+        self._is_ordered = True
 
 
 def _steps(spans: Iterable[Span]) -> list[Step]:
