@@ -189,11 +189,12 @@ class Turn(Record, tag="assistant_turn"):
         session.settle()
         at = At(line.offset, len(line.data))
         span = self.row(f"l{line.number}", at, session.model)
-        session.begin(span)
+        session.turn, session.recent = span, {}
+        session.add(span)
         texts = []
         for place, block in enumerate(self.blocks):
             if block.type == "tool_use":
-                session.called(block.id, block.call(span.id, place, at, self.turn), line)
+                session.add_call(block.id, block.call(span.id, place, at, self.turn), line)
             elif block.type == "text" and block.text is not None:
                 texts.append(block.text)
         session.last_assistant = "\n".join(texts) or session.last_assistant
@@ -294,7 +295,7 @@ class Hook(Record, tag="hook_event"):
             fitting = [one for one, call in session.recent.items() if call.name in names]
             key = fitting[0] if len(fitting) == 1 else None
         if key is not None and (call := session.calls.get(key)) is not None:
-            session.hooked(span, call)
+            session.add_hook(span, call)
             return
         if key is not None:  # a hook may fire before the turn is written
             session.early.setdefault(key, []).append(span)

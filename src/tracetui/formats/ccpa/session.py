@@ -63,11 +63,11 @@ class Session(Conversation):
     # ---- records
 
     def take(self, record: Any, line: Line) -> None:
-        if self.records == 0 and not isinstance(record, Start):
-            self.problem(line, f"the first record is {kind_of(record)}, not session_start")
         if self.closed and not isinstance(record, End):
             self.problem(line, f"{kind_of(record)} after session_end")
             self.closed = False
+        if self.records == 0 and not isinstance(record, Start):
+            self.problem(line, f"the first record is {kind_of(record)}, not session_start")
         self.records += 1
         record.take(self, line)
 
@@ -75,14 +75,9 @@ class Session(Conversation):
         """Give out a new span or a newer version of one."""
         if span.status is ERROR:
             self.failed = True
-        self.emit(span)
+        self._changed[span.id] = span
 
-    def begin(self, turn: Span) -> None:
-        """Begin a turn of the assistant."""
-        self.turn, self.recent = turn, {}
-        self.add(turn)
-
-    def called(self, key: str | None, call: Call, line: Line) -> None:
+    def add_call(self, key: str | None, call: Call, line: Line) -> None:
         """Add a call to the latest turn; `key` is its id."""
         if key is None:
             self.problem(line, f"a call of {call.name[:PREVIEW]} has no id: its answer cannot be told")
@@ -97,10 +92,11 @@ class Session(Conversation):
                 self.emit(before)
         self.recent[key] = call
         self.call(key, call)
-        for hook in self.early.pop(key, ()):
-            self.hooked(hook, call)
+        if key in self.early:
+            for hook in self.early.pop(key):
+                self.add_hook(hook, call)
 
-    def hooked(self, hook: Span, call: Call) -> None:
+    def add_hook(self, hook: Span, call: Call) -> None:
         """Put a hook below its call; one that blocks a call which has not run means that it never will."""
         self.add(replace(hook, parent_id=call.id))
         if hook.status is ERROR and call.status is RUNNING:
@@ -118,8 +114,11 @@ class Session(Conversation):
     @property
     def stands(self) -> bool:
         """The end is known, or the session has none."""
-        start = max(0, self.file.stat.size - _LOOK_BACK)
-        return self.end is not None or b"session_end" not in self.file.read(start, _LOOK_BACK)
+        if self.end is not None:
+            return True
+        file, size = self.file, self.file.stat.size
+        start = max(0, size - _LOOK_BACK)
+        return b"session_end" not in (file.head if size <= len(file.head) else file.read(start, _LOOK_BACK))
 
     # ---- the session as a whole
 
