@@ -68,7 +68,7 @@ class Gemini:
         yield counted(ref, file, LogReader(RECORD, Session))
 
     def open(self, file: File, ref: RunRef) -> Reader:
-        return Either()
+        return AnyLayoutReader()
 
     def body(self, file: File, ref: RunRef, span: Span) -> Body:
         """From the records that the span came from, all of them in its `raw`."""
@@ -78,13 +78,13 @@ class Gemini:
         return (home / ".gemini" / "tmp",)
 
 
-class Either:
+class AnyLayoutReader:
     """The `Reader` of a file of either layout, which may be too short to show its own at first."""
 
     def __init__(self) -> None:
         self._reader: DocumentReader | LogReader[Session] | None = None
         self._again = False
-        """What was read in the other layout is to be forgotten."""
+        """The chunks before were of the other layout."""
 
     def more(self, file: File) -> Chunk:
         wanted = DocumentReader if is_document(file) else LogReader
@@ -117,6 +117,6 @@ def _read(file: File, data: bytes) -> Chunk:
     for one in outline.records("messages", RECORD):
         session.message(one.value, Source(-1, len(one.raw), one.place, one.raw), one.place)
     session.metadata |= outline.rest
-    session.finish()
+    session.note_time(session.begin.last_updated if session.begin else None)
     problems = [*outline.problems, *session.problems]
     return Chunk(spans=session.collect(), header=session.header(), body=session.run_body(), problems=problems)

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, cast
 
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 from msgspec.structs import replace
 
 from tracetui.formats.agent_log import ERROR, EXPLICIT, META
@@ -33,18 +33,19 @@ _FEW: Final = 16
 _KINDS: Final = frozenset({"user", "assistant", "tool_result", "system"})
 
 
-class Counts(Struct, gc=False, rename="camel"):
-    """Usage of a response as the Gemini API gives it."""
+class Counts(Tokens):
+    """Usage of a response, as the Gemini API names it."""
 
-    prompt_token_count: Natural | None = None
-    candidates_token_count: Natural | None = None
-    cached_content_token_count: Natural | None = None
-    thoughts_token_count: Natural | None = None
-    tool_use_prompt_token_count: Natural | None = None
-    total_token_count: Natural | None = None
+    known: ClassVar = None
+    input: Natural | None = field(default=None, name="promptTokenCount")
+    output: Natural | None = field(default=None, name="candidatesTokenCount")
+    cached: Natural | None = field(default=None, name="cachedContentTokenCount")
+    thoughts: Natural | None = field(default=None, name="thoughtsTokenCount")
+    tool: Natural | None = field(default=None, name="toolUsePromptTokenCount")
+    total: Natural | None = field(default=None, name="totalTokenCount")
 
 
-class Said(Struct, gc=False):
+class Message(Struct, gc=False):
     known: ClassVar = "role"
     parts: Raw = NULL
 
@@ -54,7 +55,7 @@ class Result(Struct, gc=False):
 
 
 class Payload(Struct, gc=False, rename="camel"):
-    """What a record of the program says besides."""
+    """What the program adds to a record."""
 
     display_text: str | None = None
     ui_event: dict[str, Any] | Loose = None
@@ -74,16 +75,10 @@ class Item(Struct, gc=False, rename="camel"):
     version: str | None = None
     git_branch: str | None = None
     model: str | None = None
-    message: Said | None = None
+    message: Message | None = None
     usage_metadata: Counts | Loose = None
     tool_call_result: Result | Loose = None
     system_payload: Payload | Loose = None
-
-    @property
-    def tokens(self) -> Tokens | None:
-        """Usage in the terms of Gemini CLI, which are the same counts."""
-        one = self.usage_metadata
-        return Tokens(*(getattr(one, name) for name in Counts.__struct_fields__)) if isinstance(one, Counts) else None
 
 
 ITEM: Final = Schema[Item](Item)
@@ -110,15 +105,14 @@ class QwenSession(Session):
             self.begin, self.head, self.extent = Record(session_id=item.session_id), item, line.place
             self.first = moment(item.timestamp)
         source, when = Source(*line.place), moment(item.timestamp)
-        self._time(item.timestamp)
+        self.note_time(item.timestamp)
         self._follow(item, source, line)
         if item.type in ("user", "assistant", "tool_result") and item.message is not None:
-            self._said(item, source, when, line)
+            self._message(item, source, when, line)
         elif item.type == "system":
-            self._noted(item, source, when, line)
+            self._event(item, source, when, line)
         else:
-            record = Record(id=item.uuid, type=item.type or "?", timestamp=item.timestamp)
-            self.message(record, source, line.number)
+            self.message(Record(item.uuid, item.type or "?", item.timestamp), source, line.number)
         if item.uuid:
             latest = next(reversed(self.entries), None)
             if latest is not None:
@@ -132,26 +126,24 @@ class QwenSession(Session):
         if item.subtype == "rewind" or (item.type == "user" and item.subtype != "notification"):
             self._rewind(None, before, source, line)
 
-    def _said(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+    def _message(self, item: Item, source: Source, when: float | None, line: Line) -> None:
         content = item.message.parts if item.message is not None else NULL
         key = item.uuid or f"record {line.number}"
         if item.type == "assistant":
-            whole = self._merged.get(key)
-            model, tokens = item.model, item.tokens
-            if whole is not None and key in self._known and len(self._known[key].sources) < MOST:
-                parts = [*sequence(plain(whole.content)), *sequence(plain(content))]
+            earlier = self._merged.get(key)
+            model, usage = item.model, cast(Tokens | Loose, item.usage_metadata)
+            if earlier is not None and key in self._known and len(self._known[key].sources) < MOST:
+                parts = [*sequence(plain(earlier.content)), *sequence(plain(content))]
                 content = raw_of(parts)
-                model = model or whole.model
-                tokens = tokens or (whole.tokens if isinstance(whole.tokens, Tokens) else None)
-            elif whole is not None:
+                model = model or earlier.model
+                usage = usage if isinstance(usage, Counts) else earlier.tokens
+            elif earlier is not None:
                 key = f"record {line.number}"
-            record = Record(
-                id=key, type="gemini", timestamp=item.timestamp, content=content, model=model, tokens=tokens
-            )
+            record = Record(key, "gemini", item.timestamp, content, usage, model)
             self._merged[key] = record
             self.message(record, source, line.number)
             return
-        record = Record(id=key, type="user", timestamp=item.timestamp, content=content)
+        record = Record(key, "user", item.timestamp, content)
         if item.type == "tool_result":
             answers = [one.function_response for one in parts_of(content) if one.function_response is not None]
             result = item.tool_call_result
@@ -162,7 +154,7 @@ class QwenSession(Session):
                 return
         shown = item.system_payload.display_text if isinstance(item.system_payload, Payload) else None
         if item.subtype == "notification":
-            entry = Entry((source,), self._free(item.uuid, f"line {line.number}"))
+            entry = Entry((source,), self._free_id(item.uuid, f"line {line.number}"))
             self.entries[key] = entry
             self._put(entry, Span(id=entry.ident, name="notification", operation=META, preview=(shown or "")[:PREVIEW]))
             return
@@ -170,17 +162,17 @@ class QwenSession(Session):
             self.prompt = shown.strip()[:PREVIEW]
         self.message(record, source, line.number)
 
-    def _noted(self, item: Item, source: Source, when: float | None, line: Line) -> None:
+    def _event(self, item: Item, source: Source, when: float | None, line: Line) -> None:
         event = mapping(item.system_payload.ui_event) if isinstance(item.system_payload, Payload) else {}
         failed = text(event.get("error_message"))
         if failed is None:
             self._meta((item.subtype or "system").replace("_", " "), source, line)
             return
-        entry = Entry((source,), self._free(item.uuid, f"line {line.number}"))
+        entry = Entry((source,), self._free_id(item.uuid, f"line {line.number}"))
         self.entries[item.uuid or entry.ident] = entry
         error = Error(failed[:MESSAGE_LIMIT], (text(event.get("error_type")) or "")[:PREVIEW] or None)
         where = None if self.skipped else entry.ident
-        self._stands(FirstError(error.message, error.type, where, "API error", META))
+        self._set_failure(FirstError(error.message, error.type, where, "API error", META))
         facts: dict[str, Any] = {"operation": META, "status": ERROR, "status_source": EXPLICIT, "error": error}
         self._put(entry, Span(id=entry.ident, name="API error", started_at=when, **facts))
 

@@ -1,7 +1,7 @@
 """Records of Gemini CLI sessions: their fields, and where a span finds its records again.
 
 Facts: files of Gemini CLI 0.61.0 and of 0.40, and documents of versions before JSON lines. All lines have one shape
-here, because the kind of a line is which fields it has: metadata (``sessionId``), a message (``id`` and ``type``),
+here, because its fields are the only kind that a line has: metadata (``sessionId``), a message (``id`` and ``type``),
 ``$set`` or ``$rewindTo``.
 """
 
@@ -27,7 +27,7 @@ _SHELL: Final = "run_shell_command"
 class Tokens(Struct, gc=False):
     """Usage of a response: cached input is part of `input`; thoughts are no part of `output`."""
 
-    known: ClassVar = ""
+    known: ClassVar[str | None] = ""
     input: Natural | None = None
     output: Natural | None = None
     cached: Natural | None = None
@@ -37,25 +37,18 @@ class Tokens(Struct, gc=False):
     total: Natural | None = None
 
     def usage(self) -> Usage | None:
-        """Thoughts are part of the output here, and input of tools part of the input."""
-        return usage_of(self.input, self.output, self.cached, self.thoughts, self.tool, self.total)
+        """Usage with thoughts in the output and input of tools in the input; None without any count.
 
-
-def usage_of(
-    given: int | None, made: int | None, cached: int | None, thoughts: int | None, tool: int | None, total: int | None
-) -> Usage | None:
-    """Counts as the Gemini API gives them; None where it gives none.
-
-    Where the total leaves no room for the thoughts, the service counted them as output already.
-    """
-    if given is made is cached is thoughts is tool is total is None:
-        return None
-    inside = total is not None and total == (given or 0) + (made or 0) + (tool or 0)
-    if thoughts and not inside:
-        made = (made or 0) + thoughts
-    if tool:
-        given = (given or 0) + tool
-    return Usage(given, made, total, cached, None, thoughts)
+        Where the total leaves no room for the thoughts, the service counted them as output already.
+        """
+        given, made, thoughts, tool, total = self.input, self.output, self.thoughts, self.tool, self.total
+        if given is made is self.cached is thoughts is tool is total is None:
+            return None
+        if thoughts and total != (given or 0) + (made or 0) + (tool or 0):
+            made = (made or 0) + thoughts
+        if tool:
+            given = (given or 0) + tool
+        return Usage(given, made, total, self.cached, None, thoughts)
 
 
 class ToolCall(Struct, gc=False, rename="camel"):
@@ -72,23 +65,27 @@ class ToolCall(Struct, gc=False, rename="camel"):
     """Session of the sub-agent that the call began."""
 
     def outcome(self) -> Outcome:
-        """How the call ended. ``success`` says that the tool ran: a shell command may have failed."""
-        word = self.status
-        if word is None:
-            return (UNKNOWN, None, None) if self.result == NULL else (OK, DERIVED, None)
-        if word in _UNDER_WAY:
-            return RUNNING, EXPLICIT, None
-        said = answer_in(self.result) if word != "cancelled" else ""
-        if word != "success":
-            status = ERROR if word == "error" else CANCELLED if word == "cancelled" else status_of(word)
-            return status, EXPLICIT, Error(said[:MESSAGE_LIMIT] or word) if status is ERROR else None
-        code = next(iter(_EXIT_CODE.findall(said)[-1:]), "0") if self.name == _SHELL else "0"
-        if int(code):
-            return ERROR, EXIT, Error(said[:MESSAGE_LIMIT], f"exit {int(code)}")
-        reason = _TERMINATION.search(said) if self.agent_id else None
-        if reason is not None and reason[1] != "GOAL":
-            return ERROR, DERIVED, Error(said[:MESSAGE_LIMIT], reason[1])
-        return OK, EXPLICIT, None
+        """How the call ended, as far as its own fields say."""
+        if self.status is not None:
+            return outcome_of(self.status, self.result, self.name, is_agent=bool(self.agent_id))
+        return (UNKNOWN, None, None) if self.result == NULL else (OK, DERIVED, None)
+
+
+def outcome_of(status: str, result: Raw, name: str | None, *, is_agent: bool = False) -> Outcome:
+    """How a call of tool `name` ended. ``success`` means that the tool ran: a shell command may have failed."""
+    if status in _UNDER_WAY:
+        return RUNNING, EXPLICIT, None
+    answer = answer_in(result) if status != "cancelled" else ""
+    if status != "success":
+        found = ERROR if status == "error" else CANCELLED if status == "cancelled" else status_of(status)
+        return found, EXPLICIT, Error(answer[:MESSAGE_LIMIT] or status) if found is ERROR else None
+    code = int(next(iter(_EXIT_CODE.findall(answer)[-1:]), "0")) if name == _SHELL else 0
+    if code:
+        return ERROR, EXIT, Error(answer[:MESSAGE_LIMIT], f"exit {code}")
+    reason = _TERMINATION.search(answer) if is_agent else None
+    if reason is not None and reason[1] != "GOAL":
+        return ERROR, DERIVED, Error(answer[:MESSAGE_LIMIT], reason[1])
+    return OK, EXPLICIT, None
 
 
 class Change(Struct, gc=False, rename="camel"):
@@ -119,10 +116,6 @@ class Record(Struct, gc=False, rename="camel"):
     change: Change | None = field(default=None, name="$set")
     rewind_to: str | None = field(default=None, name="$rewindTo")
 
-    @property
-    def usage(self) -> Usage | None:
-        return self.tokens.usage() if isinstance(self.tokens, Tokens) else None
-
 
 class Named(Struct, gc=False):
     """A call or an answer among the parts of a message."""
@@ -151,7 +144,7 @@ def parts_of(content: Raw) -> list[Part]:
 
 
 def text_of(parts: list[Part]) -> str:
-    """What is said in a message, without thoughts."""
+    """The text of a message, without thoughts."""
     return "\n".join([one.text for one in parts if one.text and not one.thought])
 
 
@@ -160,19 +153,20 @@ def answer_in(result: Raw) -> str:
     for part in sequence(plain(result)):
         response = mapping(mapping(mapping(part).get("functionResponse")).get("response"))
         for name in ("error", "output"):
-            if (said := text(response.get(name))) is not None:
-                return said
+            if (answer := text(response.get(name))) is not None:
+                return answer
     return ""
 
 
-def outcome_of(answer: Named, name: str, word: str | None) -> Outcome:
-    """How a call of tool `name` ended that was answered so; `word` is its status, None where there is none."""
-    response = b'[{"functionResponse":{"response":' + bytes(answer.response) + b"}}]"
-    status, source, error = ToolCall(name=name, result=Raw(response), status=word or "success").outcome()
-    failed = "error" in mapping(plain(answer.response))
-    if word is None and failed and status is OK:
-        status, error = ERROR, Error(answer_in(Raw(response))[:MESSAGE_LIMIT] or "failed")
-    return status, DERIVED if word is None and source is EXPLICIT else source, error
+def outcome_of_response(answer: Named, name: str, status: str | None) -> Outcome:
+    """How a call of tool `name` ended by the response to it; `status` is that of the record, if it has one."""
+    result = Raw(b'[{"functionResponse":{"response":' + bytes(answer.response) + b"}}]")
+    if status is not None:
+        return outcome_of(status, result, name)
+    outcome, source, error = outcome_of("success", result, name)
+    if outcome is OK and "error" in mapping(plain(answer.response)):
+        outcome, error = ERROR, Error(answer_in(result)[:MESSAGE_LIMIT] or "failed")
+    return outcome, DERIVED if source is EXPLICIT else source, error
 
 
 class Source(Struct, frozen=True, gc=False):

@@ -39,8 +39,9 @@ from tracetui.formats.gemini.records import (
     Record,
     Source,
     Spot,
+    Tokens,
     ToolCall,
-    outcome_of,
+    outcome_of_response,
     parts_of,
     text_of,
 )
@@ -58,7 +59,7 @@ _CONTEXT: Final = "<session_context>"
 """How the message begins with which the program describes the place that it works in."""
 MOST: Final = 256
 """Versions of a message that its detail shows."""
-_OURS: Final = "line "
+_OWN_ID: Final = "line "
 """How ids begin that are made here."""
 _HASH: Final = re.compile("[0-9a-f]{64}")
 """The folder of a project as earlier versions call it."""
@@ -66,7 +67,7 @@ _NOTICES: Final = frozenset({"info", "warning", "error"})
 
 
 class Entry(Struct, gc=False):
-    """A message: its row, its versions, and the rows of its calls by the ids that answers name."""
+    """A message: its versions, its row, and the rows of its calls by the ids that answers name."""
 
     sources: tuple[Source, ...]
     ident: str
@@ -84,7 +85,7 @@ class Session(Conversation):
         self.extent: Place | None = None
         self.metadata: dict[str, Any] = {}
         self._notes: Span | None = None
-        """The row that the next note joins."""
+        """The row of notes that the next one joins."""
         self._changed_metadata: dict[str, Any] = {}
         self.entries: dict[str, Entry] = {}
         """The messages that the session has now, in order."""
@@ -95,7 +96,7 @@ class Session(Conversation):
         self._answered: dict[str, Entry] = {}
         """The message of a call by the id of the call."""
         self._open: dict[str, Entry] = {}
-        """Messages with calls that run, as far as the trace says."""
+        """Messages with running calls."""
         self.first: float | None = None
         self.last: float | None = None
         self.model: str | None = None
@@ -103,7 +104,7 @@ class Session(Conversation):
         self.last_prompt: str | None = None
         self.last_answer: str | None = None
         self.failure: FirstError | None = None
-        self._timed = self._stood = True
+        self._has_time = self._has_outcome = True
 
     # ---- records
 
@@ -121,7 +122,7 @@ class Session(Conversation):
 
     def _describe(self, record: Record, source: Source, line: Line) -> None:
         """Take metadata. A resumed session says it again."""
-        self._time(record.last_updated or record.start_time)
+        self.note_time(record.last_updated or record.start_time)
         if self.begin is not None:
             self._meta("session", source, line)
             return
@@ -129,13 +130,13 @@ class Session(Conversation):
         self.extent = line.place
 
     def describe(self, record: Record, metadata: dict[str, Any]) -> None:
-        """What a session says about itself at its begin, or a document outside of its messages."""
+        """Take the metadata at the begin of a session, or those of a document."""
         self.begin, self.metadata = record, metadata
         start = moment(record.start_time)
         self.first = self.first if start is None else start
 
     def _change(self, change: Change, source: Source, line: Line) -> None:
-        self._time(change.last_updated)
+        self.note_time(change.last_updated)
         whole = record_on(line.data) or {}
         values = whole.get("$set")
         values = values if isinstance(values, dict) else {}
@@ -172,7 +173,7 @@ class Session(Conversation):
         entry = None if key is None else self._known.get(key)
         if entry is None:
             part = f".{source.item}" if source.item >= 0 else ""
-            entry = Entry((source,), self._free(key, f"{_OURS}{number}{part}"))
+            entry = Entry((source,), self._free_id(key, f"{_OWN_ID}{number}{part}"))
         elif len(entry.sources) < MOST:
             entry.sources = (*entry.sources, source)
         else:
@@ -184,7 +185,7 @@ class Session(Conversation):
             self._known[key] = entry
         if source.item < 0 or source.raw is not None:
             ends = [one.timestamp for one in record.tool_calls or () if one.timestamp is not None]
-            self._time(max([record.timestamp or "", *ends]) or None)
+            self.note_time(max([record.timestamp or "", *ends]) or None)
         if self.first is None:
             self.first = when
         if record.type == "gemini":
@@ -197,15 +198,11 @@ class Session(Conversation):
             name = (record.type or "?")[:PREVIEW]
             self._put(entry, Span(id=entry.ident, name=name, operation=UNKNOWN_KIND, started_at=when))
 
-    def finish(self) -> None:
-        """The messages of a document were taken."""
-        begin = self.begin or Record()
-        self._time(begin.last_updated)
-
-    def _time(self, when: str | None) -> None:
+    def note_time(self, when: str | None) -> None:
+        """Take a time at which the session was active."""
         found = moment(when)
         if found is not None:
-            self.last, self._timed = found, True
+            self.last, self._has_time = found, True
 
     # ---- messages
 
@@ -214,7 +211,7 @@ class Session(Conversation):
         facts: dict[str, Any]
         answers = [one.function_response for one in parts if one.function_response is not None]
         said = text_of(parts).strip()
-        self._stands()
+        self._set_failure()
         if answers and not said:
             if self._answers(entry, answers):
                 return
@@ -250,7 +247,7 @@ class Session(Conversation):
             status=OK,
             status_source=DERIVED,
             started_at=when,
-            usage=record.usage,
+            usage=record.tokens.usage() if isinstance(record.tokens, Tokens) else None,
             model=model,
             preview=(said or thought)[:PREVIEW],
         )
@@ -259,12 +256,12 @@ class Session(Conversation):
         entry.calls = dict(entry.calls)
         for number, call in enumerate(calls):
             self._call(entry, call, number, when)
-        self._stands()
+        self._set_failure()
 
     def _call(self, entry: Entry, call: ToolCall, number: int, when: float | None) -> None:
         key = call.id or f"{entry.ident}.{number}"
         known = entry.calls.get(key)
-        own = self._free(call.id, f"{entry.ident}.{number}") if known is None else known.id
+        own = self._free_id(call.id, f"{entry.ident}.{number}") if known is None else known.id
         status, source, error = call.outcome()
         is_asked = status is UNKNOWN and call.status is None
         if is_asked:
@@ -307,7 +304,7 @@ class Session(Conversation):
             return False
         span = replace(span, at=replace(span.at, answers=(*span.at.answers, *entry.sources[-1:])))
         if word is not None or span.status is RUNNING or span.status is UNKNOWN:
-            status, source, error = outcome_of(answer, span.name, word)
+            status, source, error = outcome_of_response(answer, span.name, word)
             took = between(span.started_at, when) if when is not None else span.duration_ms
             span = replace(span, status=status, status_word=word, status_source=source, error=error, duration_ms=took)
         asked.calls[answer.id] = span
@@ -315,7 +312,7 @@ class Session(Conversation):
         return True
 
     def _notice(self, entry: Entry, record: Record, when: float | None) -> None:
-        """What the program says to the user. An error ends a turn."""
+        """Take a notice to the user. An error ends a turn."""
         said, kind = text_of(parts_of(record.content)).strip(), record.type or ""
         facts: dict[str, Any] = {"operation": META, "preview": said[:PREVIEW]}
         if kind == "error":
@@ -323,7 +320,7 @@ class Session(Conversation):
             facts |= {"status": ERROR, "status_source": EXPLICIT, "error": error}
             self._settle()
             where = None if self.skipped else entry.ident
-            self._stands(FirstError(error.message, None, where, kind, META))
+            self._set_failure(FirstError(error.message, None, where, kind, META))
         self._put(entry, Span(id=entry.ident, name=kind, started_at=when, **facts))
 
     def _put(self, entry: Entry, span: Span) -> None:
@@ -332,19 +329,19 @@ class Session(Conversation):
         self.put(entry.row)
 
     def _meta(self, label: str, source: Source, line: Line) -> None:
-        """A record that says something about the session, not in it: one row for those that follow each other."""
+        """Take a record about the session: one row for those that follow each other."""
         row = self._notes
         if row is not None and isinstance(row.at, Spot) and len(row.at.sources) < MOST_NOTES:
             shown = row.preview if label in row.preview else f"{row.preview}, {label}"[:PREVIEW]
             row = replace(row, preview=shown, at=Spot((*row.at.sources, source)))
         else:
-            ident, at = self._free(None, f"{_OURS}{line.number}"), Spot((source,))
+            ident, at = self._free_id(None, f"{_OWN_ID}{line.number}"), Spot((source,))
             row = Span(id=ident, name="meta", operation=META, preview=label[:PREVIEW], at=at, **self.below_top())
         self._notes = row
         self.emit(row)
 
     def _settle(self, but: Entry | None = None) -> None:
-        """The conversation went on: calls that had no end do not run any more, as far as the trace says."""
+        """The conversation continued: calls without an end do not run any more."""
         for entry in self._open.values():
             if entry is but:
                 continue
@@ -354,9 +351,9 @@ class Session(Conversation):
                     self.emit(span)
         self._open = {}
 
-    def _free(self, ident: str | None, otherwise: str) -> str:
+    def _free_id(self, ident: str | None, otherwise: str) -> str:
         """An id for a span: its own where no span has it."""
-        found = ident if ident and not ident.startswith(_OURS) and ident not in self._ids else otherwise
+        found = ident if ident and not ident.startswith(_OWN_ID) and ident not in self._ids else otherwise
         number = 1
         while found in self._ids:
             number += 1
@@ -364,9 +361,9 @@ class Session(Conversation):
         self._ids.add(found)
         return found
 
-    def _stands(self, failure: FirstError | None = None) -> None:
-        """The session failed; None: it goes on, as far as the trace says."""
-        self.failure, self._stood = failure, True
+    def _set_failure(self, failure: FirstError | None = None) -> None:
+        """Note how the session stands: it failed, or (None) continued."""
+        self.failure, self._has_outcome = failure, True
 
     # ---- rewinding
 
@@ -384,12 +381,12 @@ class Session(Conversation):
         self._notes = None
         rows = [one.row for one in left if one.row is not None]
         self.top = None
-        ident = self._free(None, f"{_OURS}{line.number}")
+        ident = self._free_id(None, f"{_OWN_ID}{line.number}")
         said = next((row.preview for row in rows if row.name == "user"), "")
         self.emit(Span(id=ident, name="abandoned branch", preview=said, at=Spot((source,))))
         for entry in left:
             self._abandon(entry, ident)
-        self._stands()
+        self._set_failure()
 
     def _abandon(self, entry: Entry, branch: str) -> None:
         if entry.step is not None:
@@ -412,11 +409,11 @@ class Session(Conversation):
     @property
     def stands(self) -> bool:
         """The records taken since `skip` say how the session stands, and when it was written last."""
-        return self._timed and self._stood
+        return self._has_time and self._has_outcome
 
     def skip(self) -> None:
         super().skip()
-        self._timed = self._stood = False
+        self._has_time = self._has_outcome = False
 
     def header(self) -> Header:
         """The header as far as it is known."""
