@@ -1,4 +1,4 @@
-"""Everything that a ccpa trace says about one span, read again from the lines that it came from."""
+"""Bodies: the lines of a span, read again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def body_of(file: File, span: Span) -> Body:
 
 
 def _verify(span: Span, again: Span) -> None:
-    """Raise `FormatError` unless both tell the same call, turn or event."""
+    """Raise `FormatError` unless both are the same call, turn or event."""
     if (span.operation, span.name, span.step, span.preview) != (again.operation, again.name, again.step, again.preview):
         raise changed(f"byte {span.at.offset}")
 
@@ -117,7 +117,7 @@ def _call_body(file: File, span: Span, data: bytes, record: Record, turn: Any) -
 
 
 def _answer(record: Record) -> Record:
-    """The fields of a result beside its content, side effects among them."""
+    """The fields of a result but its content, with its side effects."""
     effects = record.get("side_effects")
     if not isinstance(effects, dict):
         return without(record, "content")

@@ -40,7 +40,7 @@ OTHER: Final = Operation.OTHER
 _QUIET: Final = frozenset({"end_turn", "tool_use"})
 """Stop reasons that go without saying."""
 _TASKS: Final = ("prompt",)
-"""Arguments that say what the task of an agent is."""
+"""Arguments with the task of an agent."""
 
 
 # ---- parts of records
@@ -64,7 +64,7 @@ class Block(Struct, gc=False):
 
 
 class Effects(Struct, gc=False):
-    """What a tool did besides answering."""
+    """Side effects of a call."""
 
     exit_code: Whole | None = None
 
@@ -80,8 +80,8 @@ def content_text(content: Any) -> str:
 # ---- records
 
 
-class Kept(Struct, gc=False):
-    """A record that is kept whole: of an unknown kind, or out of place."""
+class Base(Struct, gc=False):
+    """What every record has."""
 
     turn: Whole | None = None
 
@@ -96,14 +96,14 @@ class Kept(Struct, gc=False):
         session.add(self.row(f"l{line.number}", At(*line.place)))
 
 
-class Other(Kept):
+class Other(Base):
     """A record of an unknown kind."""
 
     kind: str | Loose = None
 
 
-class Record(Kept, tag_field="kind"):
-    """What every known record has."""
+class Record(Base, tag_field="kind"):
+    """A record of a known kind."""
 
     known: ClassVar = "v"
 
@@ -129,7 +129,7 @@ class Start(Record, tag="session_start"):
 
 
 class Prompt(Record, tag="user_prompt"):
-    """What the user said."""
+    """A prompt."""
 
     known: ClassVar = "attachments v"
     text: Any = None
@@ -148,15 +148,15 @@ class Prompt(Record, tag="user_prompt"):
 
     def take(self, session: Session, line: Line) -> None:
         session.settle()
-        said = content_text(self.text)
+        prompt = content_text(self.text)
         if session.prompt is None and not session.skipped:
-            session.prompt = said[:PREVIEW]
-        session.last_user = said
+            session.prompt = prompt[:PREVIEW]
+        session.last_user = prompt
         super().take(session, line)
 
 
 class Turn(Record, tag="assistant_turn"):
-    """One answer of the model. Its stop reason says how it ended: one cut off at its token limit failed."""
+    """One answer of the model. Its stop reason decides its status: one cut off at its token limit failed."""
 
     blocks: list[Block] = []
     stop_reason: str | None = None
@@ -180,7 +180,7 @@ class Turn(Record, tag="assistant_turn"):
             status_source=source,
             error=error,
             model=model,
-            preview=_said(self.blocks),
+            preview=_preview(self.blocks),
             note=note,
             at=at,
         )
@@ -210,15 +210,15 @@ class Result(Record, tag="tool_result"):
     side_effects: Effects | Loose = None
 
     def outcome(self) -> tuple[Status, StatusSource, str | None, Error | None]:
-        """How the call went: ``ok`` or ``is_error`` says so, else its exit code, else that there is an answer."""
+        """How the call ended: by ``ok`` or ``is_error``, else by its exit code, else by having an answer."""
         code = self.side_effects.exit_code if isinstance(self.side_effects, Effects) else None
         failed = self.ok is False or self.is_error is True
         if failed or code:
             word = f"exit {code}" if code else None
             message = _cut(content_text(plain(self.content)))
             return ERROR, EXPLICIT if failed else EXIT, word, Error(message or word or "failed", word)
-        said = self.ok is not None or self.is_error is not None
-        return OK, EXPLICIT if said else EXIT if code == 0 else DERIVED, None, None
+        is_explicit = self.ok is not None or self.is_error is not None
+        return OK, EXPLICIT if is_explicit else EXIT if code == 0 else DERIVED, None, None
 
     def row(self, ident: str, at: At, model: str | None = None) -> Span:
         """An answer whose call is not in the trace."""
@@ -364,8 +364,8 @@ SCHEMA: Final = Schema[Any](_RECORDS, Other)
 # ---- helpers
 
 
-def kind_of(record: Kept) -> str:
-    """The record's kind as it says itself, ``?`` where it says none."""
+def kind_of(record: Base) -> str:
+    """The kind of a record, ``?`` where it has none."""
     kind = record.kind if isinstance(record, Other) else tag_of(record)
     return kind if isinstance(kind, str) and kind else "?"
 
@@ -375,7 +375,7 @@ def _first(*values: str | None) -> str | None:
     return next((value for value in values if value is not None), None)
 
 
-def _said(blocks: list[Block]) -> str:
+def _preview(blocks: list[Block]) -> str:
     """The first text of a turn, else its first thought."""
     thought = ""
     for block in blocks:

@@ -25,7 +25,7 @@ STUDENT_ACTOR: Final = "apr-code"
 _FEW: Final = 64
 """Records among which the list stage looks for the prompt: what is further back, the deep pass finds."""
 _LOOK_BACK: Final = 4 << 20
-"""Bytes in which the list stage looks for an end: no session goes on for longer after its end."""
+"""Bytes in which the list stage looks for an end: no session has more after its end."""
 _TIME_LIMIT: Final = 64
 _STEM: Final = re.compile(r"(\.ccpa-trace)?(\.jsonl|\.ndjson|\.json)?$")
 _STUDENT: Final = re.compile(r"(^|-)student(?![a-z])")
@@ -39,7 +39,7 @@ class Session(Conversation):
         super().__init__(file)
         self.start: Start | None = None
         self.model: str | None = None
-        """The model that the session says it uses."""
+        """The model of the first record."""
         self.head = b""
         """The line of the first record."""
         self.end: End | None = None
@@ -108,7 +108,7 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
+        """No later record changes what the list stage takes from the beginning."""
         return self.start is not None and (self.prompt is not None or self.records >= _FEW)
 
     @property
@@ -154,7 +154,7 @@ class Session(Conversation):
         )
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself: its first record's fields, and its last one whole."""
+        """The last messages, the fields of the first record, and the last record."""
         attributes: dict[str, Any] = dict(record_on(self.head) or {})
         word = None
         if self.end is not None:
@@ -185,10 +185,10 @@ def _moment(value: str | None) -> tuple[float | None, str | None]:
 
 
 def _cause(word: str | None, failed: bool | None) -> FirstError | None:
-    """The end reason as the cause of a failed run; `failed` says whether a span failed, None if that is not known.
+    """The end reason as the cause of a failed run; `failed` is whether a span failed, None if that is not known.
 
     ``error`` names no cause: where a call failed, that call is it. A limit that was reached is the cause itself, since
-    the run went on after its failed calls.
+    the run continued after its failed calls.
     """
     if word is None or status_of(word) is not ERROR:
         return None
@@ -204,7 +204,7 @@ def _ended(word: str) -> str:
 def _original(file: File, name: str, stem: str, actor: str | None) -> tuple[str | None, str | None]:
     """(``student``, path of the teacher's file) where this session replays one.
 
-    No field says so: upstream keeps both in one folder, as ``teacher`` and ``student``, or ``NAME-teacher`` and
+    No field has this: upstream keeps both in one folder, as ``teacher`` and ``student``, or ``NAME-teacher`` and
     ``NAME-student-HOW``; they share the session id.
     """
     named = _STUDENT.search(stem)

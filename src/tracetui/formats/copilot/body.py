@@ -1,4 +1,4 @@
-"""Everything that a session says about one span, read again from the lines that it came from."""
+"""Bodies: the lines of a span, read again."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def body_of(file: File, span: Span) -> Body:
 
 
 def attributes_of(record: dict[str, Any], fields: dict[str, Any]) -> dict[str, Any]:
-    """`fields` of the data of an event, and all that is around the data; ``event.id`` is beside a field `id`."""
+    """`fields` of the data of an event, and all of its envelope; ``event.id`` where the data has an `id`."""
     data, kind = record.get("data"), record.get("type")
     around = {
         name: value

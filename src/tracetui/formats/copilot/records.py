@@ -1,4 +1,4 @@
-"""Events of a Copilot session: what each kind says, and what it means. One JSON object a line,
+"""Events of a Copilot session: the fields of each kind, and what it means. One JSON object a line,
 ``{"type", "data", "id", "timestamp", "parentId", "agentId"?}``.
 
 Facts: files of version 1.0.102, public ones of 0.0.420 to 1.0.77, and the schema of events that GitHub's own SDK
@@ -420,7 +420,7 @@ class UserMessage(Data):
 
 
 class SystemMessage(UserMessage):
-    """What the program tells the model."""
+    """A message of the program to the model."""
 
     kinds: ClassVar = "system.message"
     known: ClassVar = "metadata"
@@ -562,7 +562,7 @@ class CallUsage(Tokens):
 
 
 class UsageRecord(CallUsage):
-    """The usage of a call. Old versions, in ``assistant.usage``, have its fields beside `usage`."""
+    """The usage of a call. Old versions, in ``assistant.usage``, have its fields in place of `usage`."""
 
     kinds: ClassVar = "session.usage_record"
     known: ClassVar[str | None] = ""
@@ -583,8 +583,9 @@ class UsageRecord(CallUsage):
         session.ledger.add_record(call, usage)
         if joins and conversation.response is not None and conversation.response.usage is not None:
             session.ledger.remove_message(conversation.response.usage)
-        compaction = session.pairs.get(f"compaction {conversation.key}")
-        if compaction is not None and not joins and "compaction" in (call.interaction_type or ""):
+        is_compaction = not joins and "compaction" in (call.interaction_type or "")
+        compaction = session.pairs.get(f"compaction {conversation.key}") if is_compaction else None
+        if compaction is not None:
             session.join(compaction)
             compaction.usage = usage or None
             return
@@ -669,7 +670,7 @@ class UserCall(CallStart):
 
 
 class Progress(CallData):
-    """What a call says while it runs."""
+    """Output of a call that runs."""
 
     kinds: ClassVar = "tool.execution_progress tool.execution_partial_result"
 
@@ -727,7 +728,7 @@ class CallEnd(Data):
         return int(code) if code is not None and code.is_integer() and abs(code) < 1 << 32 else None
 
     def outcome(self) -> tuple[Status, StatusSource, str | None, Error | None]:
-        """How the call ended: `success` says so, but a command that could be run may have failed."""
+        """How the call ended: `success` decides, but the command of a successful call may have failed."""
         error = self.error.error if isinstance(self.error, Fault) else None
         if self.success is False or (self.success is not True and error is not None):
             if error is not None and error.type in _DECLINED:

@@ -1,8 +1,8 @@
 """A Copilot session while its events come in: which event adds to which row. Also its header.
 
 Rows are mutable and become spans when they are collected: most of them have several events. There is a conversation of
-the session itself and one of each sub-agent, whose events are among those of the session and whose rows stand below the
-call that began it.
+the session itself and one of each sub-agent: its events are among those of the session, its rows below the call that
+began it.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ _MOST_LINES: Final = 64
 
 
 class Row(Struct, gc=False):
-    """A row about which later events may say more."""
+    """A row that later events may change."""
 
     id: str
     name: str
@@ -107,7 +107,7 @@ class Row(Struct, gc=False):
         )
 
     def fail(self, error: Error) -> None:
-        """The trace says that it failed."""
+        """Set the status to failed."""
         self.status, self.status_source, self.error = ERROR, EXPLICIT, error
 
 
@@ -141,11 +141,11 @@ class Conversation:
         self.has_message = self.has_record = False
         """It has a message, not only thoughts or usage; it has a usage record."""
         self.failure: Error | None = None
-        """An error after which the model said nothing."""
+        """An error without a message of the model after it."""
         self.failed: Row | None = None
         """The row of that error."""
         self.stopped: str | None = None
-        """Why it was aborted, if the model said nothing since."""
+        """Why it was aborted, if no message of the model came after that."""
         self.waiting: dict[str, Call] = {}
         """Calls without a result by id."""
 
@@ -270,7 +270,7 @@ class Session(Rows):
             self.prompt = text.strip()[:PREVIEW] or None
 
     def fail(self, conversation: Conversation, row: Row, error: Error) -> None:
-        """The session or a sub-agent failed, unless the model says something after that."""
+        """The session or a sub-agent failed, unless a message of the model follows."""
         row.fail(error)
         row.preview = error.message[:PREVIEW]
         conversation.failure, conversation.failed = error, row
@@ -333,7 +333,8 @@ class Session(Rows):
 
     def close(self, conversation: Conversation) -> None:
         """End what is open in a conversation, but for the sub-agent itself: its end is not in the trace."""
-        self.settle(conversation, UNKNOWN, None)
+        if conversation.waiting:
+            self.settle(conversation, UNKNOWN, None)
         if conversation.turn is not None:
             self._stop(conversation.turn)
         conversation.end_turn()
@@ -454,13 +455,13 @@ class Session(Rows):
 
     @property
     def settled(self) -> bool:
-        """No later event changes what the beginning says."""
+        """No later event changes what the list stage takes from the beginning."""
         known = self.prompt is not None and self.model is not None
         return self.start is not None and (known or self.records >= _FEW)
 
     @property
     def stands(self) -> bool:
-        """The events taken since `skip` say whether the session was shut down, and how it stood then."""
+        """The events taken since `skip` decide the status."""
         return self.has_outcome or (self._continued and self.end is None)
 
     def skip(self) -> None:
@@ -503,8 +504,8 @@ class Session(Rows):
     def _outcome(self) -> tuple[Status | None, str | None, FirstError | None]:
         """(status, its word, the cause): all None while there is no shutdown, or the session continued after it.
 
-        A session with a usual shutdown failed if the model said nothing after an error, and was cancelled if the model
-        said nothing after an abort.
+        A session with a usual shutdown failed if no message of the model came after an error, and was cancelled if
+        none came after an abort.
         """
         if self.end is None:
             return None, None, None
@@ -517,7 +518,7 @@ class Session(Rows):
         return (OK, name, None) if self.main.stopped is None else (CANCELLED, self.main.stopped, None)
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself in its first event, what it used, and what its workspace says."""
+        """The last messages, the declared totals, the first event and the workspace."""
         head = record_on(self.head) or {}
         attributes = attributes_of(head, mapping(head.get("data")))
         if space := workspace(self.file):
@@ -533,7 +534,7 @@ class Session(Rows):
 
 
 def workspace(file: File) -> dict[str, str]:
-    """What ``workspace.yaml`` beside a session says: its plain lines, read once while the file is open."""
+    """The plain lines of ``workspace.yaml`` in the folder of a session, read once while the file is open."""
     if file.name != _EVENTS:
         return {}
     known = file.memo.get(_WORKSPACE)

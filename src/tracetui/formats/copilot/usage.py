@@ -96,7 +96,7 @@ class Ledger:
         return self.declared_only + self.before.usage + self.open.usage if self.declared_only else None
 
     def totals(self) -> tuple[Total, ...]:
-        """What the last shutdown declares, beside what was counted.
+        """What the last shutdown declares, with what was counted.
 
         It is about the whole session or about its last period, as the version has it: either is right.
         """
@@ -131,7 +131,7 @@ def _by_kind(details: Any) -> Usage:
 
 
 def _total(name: str, declared: float | int | None, readings: list[Any]) -> Total:
-    """A number beside what was counted: the reading that fits, else the first."""
+    """A declared number with what was counted: the reading that fits, else the first."""
     counted = [round(one, 6) if isinstance(one, float) else one for one in readings]
     return Total(name, declared, next((one for one in counted if one == declared), counted[0]))
 

@@ -1,4 +1,4 @@
-"""Everything that a session says about one span, read again from its records."""
+"""Bodies: the records of a span, read again."""
 
 from __future__ import annotations
 
@@ -27,24 +27,31 @@ def body_of(file: File, span: Span) -> Body:
     if span.operation in (Operation.UNKNOWN, Operation.OTHER) or "id" not in record or "type" not in record:
         many = {str(number): one for number, one in enumerate([*earlier, record], 1)}
         return Body(attributes=many if earlier else record, raw=raw)
-    content = record.get("content")
-    thoughts, rest = _thoughts(record.get("thoughts"))
-    parts: list[Part] = [*thoughts]
-    parts.extend(map(_part, content if isinstance(content, list) else [] if content is None else [content]))
-    given = [_called(one) for one in sequence(record.get("toolCalls")) if isinstance(one, dict)]
-    said = "\n".join(one.text for one in parts if isinstance(one, Text)) or None
-    attributes = without(record, "content", *([] if rest else ["thoughts"]), *(["toolCalls"] if given else []))
-    if rest:
-        attributes["thoughts"] = rest
-    others = [one for one in sequence(record.get("toolCalls")) if not isinstance(one, dict)]
-    if others:
-        attributes["toolCalls"] = others
-    is_model = span.operation is Operation.CHAT
-    message = Message(text(record.get("type")) or "?", (*parts, *given), text(record.get("id")))
-    attributes = _and(attributes, [_other(one, record) for one in earlier])
-    if is_model:
-        return Body(output=said, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=said, input_messages=(message,), attributes=attributes, raw=raw)
+    return _message(
+        record, [_difference(one, record) for one in earlier], raw, is_output=span.operation is Operation.CHAT
+    )
+
+
+def _message(record: Item, earlier: list[Item], raw: bytes, *, is_output: bool) -> Body:
+    """A message or response; all that its parts do not show is among the attributes."""
+    fields, content, calls = dict(record), record.get("content"), sequence(record.get("toolCalls"))
+    fields.pop("content", None)
+    parts: list[Part] = _thoughts(fields.get("thoughts"))
+    if not fields.get("thoughts"):
+        fields.pop("thoughts", None)
+    parts += map(_part, content if isinstance(content, list) else [] if content is None else [content])
+    shown = "\n".join(one.text for one in parts if isinstance(one, Text)) or None
+    requests = [one for one in calls if isinstance(one, dict)]
+    if requests:
+        fields.pop("toolCalls")
+    if others := [one for one in calls if not isinstance(one, dict)]:
+        fields["toolCalls"] = others
+    parts += [ToolCall(text(one.get("id")), text(one.get("name")) or "tool", one.get("args")) for one in requests]
+    message = (Message(text(record.get("type")) or "?", tuple(parts), text(record.get("id"))),)
+    attributes = _and(fields, earlier)
+    if is_output:
+        return Body(output=shown, output_messages=message, attributes=attributes, raw=raw)
+    return Body(input=shown, input_messages=message, attributes=attributes, raw=raw)
 
 
 def _merged(found: list[tuple[Item, bytes]]) -> list[tuple[Item, bytes]]:
@@ -80,7 +87,7 @@ def _record(file: File, source: Source) -> tuple[Item, bytes]:
 
 
 def _call(record: Item, number: int, others: list[Item], raw: bytes) -> Body:
-    """A call with its result. What messages besides the last version of its response say is below ``message``."""
+    """A call with its result. Other messages about it are below ``message``."""
     calls = [one for one in sequence(record.get("toolCalls")) if isinstance(one, dict)]
     if not record.get("toolCalls"):
         content = record.get("content")
@@ -105,38 +112,27 @@ def _output(result: Any) -> Any:
     return result
 
 
-def _thoughts(value: Any) -> tuple[list[Reasoning], Any]:
-    """Thoughts as parts of a message, and all of them where they hold more than these show."""
-    found: list[Reasoning] = []
-    for one in sequence(value):
-        said = [mapping(one).get(name) for name in ("subject", "description")]
-        found.append(Reasoning("\n".join(text for text in said if isinstance(text, str) and text)))
-    return [one for one in found if one.text], value or None
+def _thoughts(value: Any) -> list[Part]:
+    """Thoughts as parts of a message."""
+    texts = [[mapping(one).get(name) for name in ("subject", "description")] for one in sequence(value)]
+    thoughts = ["\n".join(one for one in pair if isinstance(one, str) and one) for pair in texts]
+    return [Reasoning(one) for one in thoughts if one]
 
 
 def _part(block: Any) -> Part:
     if isinstance(block, str):
         return Text(block)
     if isinstance(block, dict):
-        said, call = block.get("text"), mapping(block.get("functionCall"))
-        if (
-            isinstance(said, str)
-            and block.keys() <= {"text", "thought"}
-            and isinstance(block.get("thought", False), bool)
-        ):
-            return Reasoning(said) if block.get("thought") else Text(said)
+        shown, call, thought = block.get("text"), mapping(block.get("functionCall")), block.get("thought", False)
+        if isinstance(shown, str) and block.keys() <= {"text", "thought"} and isinstance(thought, bool):
+            return Reasoning(shown) if thought else Text(shown)
         if isinstance(call.get("name"), str) and len(block) == 1 and call.keys() <= {"id", "name", "args"}:
             return ToolCall(text(call.get("id")), call["name"], call.get("args"))
     return Blob(next(iter(block), "part") if isinstance(block, dict) else "part", block)
 
 
-def _called(call: Item) -> Part:
-    """A call as its response made it; the row of the call has the rest."""
-    return ToolCall(text(call.get("id")), text(call.get("name")) or "tool", call.get("args"))
-
-
-def _other(record: Item, last: Item) -> Item:
-    """What an earlier version of a message says otherwise."""
+def _difference(record: Item, last: Item) -> Item:
+    """The fields in which an earlier version of a message differs from the last one."""
     return {key: value for key, value in record.items() if key not in last or last[key] != value}
 
 

@@ -131,7 +131,7 @@ class QwenSession(Session):
         key = item.uuid or f"record {line.number}"
         if item.type == "assistant":
             earlier = self._merged.get(key)
-            model, usage = item.model, cast(Tokens | Loose, item.usage_metadata)
+            model, usage = item.model, cast("Tokens | Loose", item.usage_metadata)
             if earlier is not None and key in self._known and len(self._known[key].sources) < MOST:
                 parts = [*sequence(plain(earlier.content)), *sequence(plain(content))]
                 content = raw_of(parts)

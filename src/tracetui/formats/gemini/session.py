@@ -121,7 +121,7 @@ class Session(Conversation):
             self.message(record, source, line.number)
 
     def _describe(self, record: Record, source: Source, line: Line) -> None:
-        """Take metadata. A resumed session says it again."""
+        """Take metadata, which a resumed session repeats."""
         self.note_time(record.last_updated or record.start_time)
         if self.begin is not None:
             self._meta("session", source, line)
@@ -210,9 +210,9 @@ class Session(Conversation):
         parts = parts_of(record.content)
         facts: dict[str, Any]
         answers = [one.function_response for one in parts if one.function_response is not None]
-        said = text_of(parts).strip()
+        text = text_of(parts).strip()
         self._set_failure()
-        if answers and not said:
+        if answers and not text:
             if self._answers(entry, answers):
                 return
             facts = {"operation": EXECUTE_TOOL, "status": OK, "status_source": DERIVED, "preview": "an answer"}
@@ -220,11 +220,11 @@ class Session(Conversation):
             self._put(entry, Span(id=entry.ident, name=name[:PREVIEW], started_at=when, **facts))
             return
         self._settle()
-        is_context = said.startswith(_CONTEXT)
-        if said and not is_context:
-            self.prompt = self.prompt or said[:PREVIEW]
-            self.last_prompt = said
-        facts = {"operation": MESSAGE, "status": OK, "status_source": DERIVED, "preview": said[:PREVIEW]}
+        is_context = text.startswith(_CONTEXT)
+        if text and not is_context:
+            self.prompt = self.prompt or text[:PREVIEW]
+            self.last_prompt = text
+        facts = {"operation": MESSAGE, "status": OK, "status_source": DERIVED, "preview": text[:PREVIEW]}
         name = "context" if is_context else "user"
         self._put(entry, Span(id=entry.ident, name=name, started_at=when, **facts))
 
@@ -235,9 +235,9 @@ class Session(Conversation):
             self.steps += 1
             entry.step = self.steps
         self.model = self.model or model
-        said = text_of(parts).strip()
+        text = text_of(parts).strip()
         thought = next((one.text for one in parts if one.thought and one.text), "")
-        self.last_answer = said or self.last_answer
+        self.last_answer = text or self.last_answer
         span = Span(
             id=entry.ident,
             name=model or "gemini",
@@ -249,7 +249,7 @@ class Session(Conversation):
             started_at=when,
             usage=record.tokens.usage() if isinstance(record.tokens, Tokens) else None,
             model=model,
-            preview=(said or thought)[:PREVIEW],
+            preview=(text or thought)[:PREVIEW],
         )
         self._put(entry, span)
         calls = record.tool_calls or [_asked(one.function_call) for one in parts if one.function_call is not None]
@@ -291,7 +291,7 @@ class Session(Conversation):
         self.emit(span)
 
     def _answers(self, entry: Entry, answers: list[Named], word: str | None = None, when: float | None = None) -> bool:
-        """Take answers, which ended as `word` says; False if one of them answers no known call."""
+        """Take answers, which ended as `word` states; False if one of them answers no known call."""
         found = [self._answer(entry, one, word, when) for one in answers]
         return all(found)
 
@@ -313,10 +313,10 @@ class Session(Conversation):
 
     def _notice(self, entry: Entry, record: Record, when: float | None) -> None:
         """Take a notice to the user. An error ends a turn."""
-        said, kind = text_of(parts_of(record.content)).strip(), record.type or ""
-        facts: dict[str, Any] = {"operation": META, "preview": said[:PREVIEW]}
+        text, kind = text_of(parts_of(record.content)).strip(), record.type or ""
+        facts: dict[str, Any] = {"operation": META, "preview": text[:PREVIEW]}
         if kind == "error":
-            error = Error(said[:MESSAGE_LIMIT] or kind)
+            error = Error(text[:MESSAGE_LIMIT] or kind)
             facts |= {"status": ERROR, "status_source": EXPLICIT, "error": error}
             self._settle()
             where = None if self.skipped else entry.ident
@@ -362,7 +362,7 @@ class Session(Conversation):
         return found
 
     def _set_failure(self, failure: FirstError | None = None) -> None:
-        """Note how the session stands: it failed, or (None) continued."""
+        """Note that the session failed, or (None) that it continued."""
         self.failure, self._has_outcome = failure, True
 
     # ---- rewinding
@@ -382,8 +382,8 @@ class Session(Conversation):
         rows = [one.row for one in left if one.row is not None]
         self.top = None
         ident = self._free_id(None, f"{_OWN_ID}{line.number}")
-        said = next((row.preview for row in rows if row.name == "user"), "")
-        self.emit(Span(id=ident, name="abandoned branch", preview=said, at=Spot((source,))))
+        text = next((row.preview for row in rows if row.name == "user"), "")
+        self.emit(Span(id=ident, name="abandoned branch", preview=text, at=Spot((source,))))
         for entry in left:
             self._abandon(entry, ident)
         self._set_failure()
@@ -403,12 +403,12 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
+        """No later record changes what the list stage takes from the beginning."""
         return self.begin is not None and bool(self.prompt) and self.model is not None and self.first is not None
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the session stands, and when it was written last."""
+        """The records taken since `skip` decide the status and the last time."""
         return self._has_time and self._has_outcome
 
     def skip(self) -> None:
@@ -440,7 +440,7 @@ class Session(Conversation):
         )
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself."""
+        """The last messages and the metadata."""
         return RunBody(
             last_user=self.last_prompt,
             last_assistant=self.last_answer,
