@@ -75,6 +75,8 @@ def outcome_of(status: str, result: Raw, name: str | None, *, is_agent: bool = F
     """How a call of tool `name` ended. ``success`` means that the tool ran: a shell command may have failed."""
     if status in _UNDER_WAY:
         return RUNNING, EXPLICIT, None
+    if status == "success" and name != _SHELL and not is_agent:
+        return OK, EXPLICIT, None
     answer = answer_in(result) if status != "cancelled" else ""
     if status != "success":
         found = ERROR if status == "error" else CANCELLED if status == "cancelled" else status_of(status)
