@@ -444,6 +444,17 @@ def test_a_changed_file_has_no_bodies_of_what_was_there(tmp_path: Path) -> None:
         run.load(run.spans[0])
 
 
+def test_events_beyond_the_first_thousand_of_a_row_have_rows_of_their_own(tmp_path: Path) -> None:
+    progress = [event("tool.execution_progress", toolCallId="c", progressMessage=f"{n} done") for n in range(1002)]
+    run = told(tmp_path, start(), turn(), says("", asks("c")), begins("c"), *progress, ends("c"))
+    call = only(run, Operation.EXECUTE_TOOL)
+    assert (call.status, call.at.size) == (Status.OK, len(run.load(call).raw) - 999)
+    assert run.load(call).attributes["tool.execution_progress 999"]["progressMessage"] == "998 done"
+    alone = [run.load(span).attributes for span in run.spans if span.name == "tool.execution_progress"]
+    assert [one["progressMessage"] for one in alone] == ["999 done", "1000 done", "1001 done"]
+    assert any(span.name == "tool.execution_complete" for span in run.spans)
+
+
 @pytest.mark.parametrize("text", ["name: [", "name", ": x", "name: 'it''s'\n", "\x00\xff", "cwd: /a/b\ncwd: ''\n", ""])
 def test_a_strange_workspace_is_no_problem(tmp_path: Path, text: str) -> None:
     path = written(tmp_path, start(context={}), user("Prune"))
