@@ -3,13 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from struct import Struct
+from typing import Any, Final
 from zlib import crc32
+
+import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.kept import once
 from tracetui.formats.lines import parse
 from tracetui.sources.base import File
+
+_PLACE: Final = Struct("<QII")
+PLACE_SIZE: Final = _PLACE.size
+
+
+def place_of(offset: int, data: bytes) -> bytes:
+    """Offset, size and checksum (CRC-32) of the line `data`, packed for `LinesAt`."""
+    return _PLACE.pack(offset, len(data), crc32(data))
+
+
+class LinesAt(msgspec.Struct, frozen=True, gc=False):
+    """Where a span is that has many lines: what `place_of` makes of each, one after the other."""
+
+    lines: bytes = b""
+
+    @property
+    def places(self) -> list[int]:
+        """Offset, size and checksum of the first line, then those of the next ones."""
+        return [number for place in _PLACE.iter_unpack(self.lines) for number in place]
+
+    @property
+    def size(self) -> int:
+        """Bytes of the lines."""
+        return sum(self.places[1::3])
 
 
 def changed(where: str = "") -> FormatError:
