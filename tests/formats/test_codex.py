@@ -358,7 +358,7 @@ def test_answers_that_nobody_asked_for_and_calls_without_an_id_are_told(tmp_path
     run = told(tmp_path, meta(), output("lost"), nameless)
     assert [(problem.where, problem.reason) for problem in run.problems] == [
         ("line 2", "an output, but no call 'lost' waits for one"),
-        ("line 3", "a call of exec_command has no id: its answer cannot be told"),
+        ("line 3", "a call of exec_command has no id: its output cannot be matched"),
     ]
 
 

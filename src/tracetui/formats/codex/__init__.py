@@ -71,7 +71,7 @@ class Codex:
         return main_file_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:
-        """Agents begin their threads beside the one that spawned them."""
+        """The threads of agents are in the folder of the day on which they were spawned."""
         return [f"../{os.path.basename(os.path.dirname(path))}"]
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:

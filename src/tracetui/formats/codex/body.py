@@ -71,7 +71,7 @@ def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span; `file` is the one that it came from. Raises `FormatError` if something else is there now."""
+    """The body of a span; `file` is that of its thread. Raises `FormatError` if the file changed."""
     if not isinstance(span.at, At):
         raise changed()
     found = records_at(file, span.at.places)

@@ -70,18 +70,11 @@ _INSTRUCTIONS: Final = "# AGENTS.md instructions"
 _LABELS: Final = ("message", "reason", "thread_name", "text", "user_facing_hint", "model", "status")
 """Fields that may be the preview of a record."""
 _FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_ARGUMENTS: Final = (
-    *("cmd", "command", "query", "path", "file_path", "pattern", "url"),
-    *("message", "prompt", "input", "task_name"),
-)
-"""Arguments that distinguish one call from the next, the most specific first."""
 _HEADER_LIMIT: Final = 1000
 _CODE: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:$\n?", re.MULTILINE)
 _HEADERS: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ")
-"""How the lines begin that Codex writes before the output of a command."""
-_MESSAGE: Final = MESSAGE_LIMIT * 4
-"""Characters of an output that may become an error message; the last ones count."""
+"""Beginnings of the lines that Codex writes before the output of a command."""
 _COMMON: Final = "id internal_chat_message_metadata_passthrough metadata "
 """Fields that any payload may have."""
 
@@ -159,6 +152,12 @@ def text_in(content: Any) -> str:
     if isinstance(content, Content):
         return text_in(content.text if content.content is None else content.content)
     return ""
+
+
+def error_text(output: str) -> str:
+    """The end of an output, as the message of an error."""
+    found = output[-4 * MESSAGE_LIMIT :].strip()
+    return found if len(found) <= MESSAGE_LIMIT else found[: MESSAGE_LIMIT - 1] + "…"
 
 
 def object_in(text: str, limit: int) -> dict[str, Any]:
@@ -294,10 +293,7 @@ class Meta(Payload):
         return found if isinstance(found, Spawn) else None
 
     def take(self, session: Session) -> None:
-        if session.meta is None:
-            session.begin(self)
-        else:
-            session.add_record()
+        session.begin(self)
 
 
 class Context(Payload):
@@ -532,7 +528,7 @@ class ToolOutput(Item):
         success = output.success if isinstance(output, Content) else self.success
         text = text_in(output)
         code, message = _exit_code(text)
-        outcome = Outcome(True, None if success is None else not success, code, message=message[-_MESSAGE:])
+        outcome = Outcome(True, None if success is None else not success, code, message=error_text(message))
         session.add_tool_output(self, text, outcome)
 
 
@@ -571,7 +567,26 @@ class Invocation(Struct, gc=False):
     arguments: Any = None
 
 
-class Event(Item):
+class Arguments(Item):
+    """Arguments that distinguish one call from the next, the most specific first."""
+
+    cmd: Any = None
+    command: Any = None
+    query: Any = None
+    path: Any = None
+    file_path: Any = None
+    pattern: Any = None
+    url: Any = None
+    message: Any = None
+    prompt: Any = None
+    input: Any = None
+    task_name: Any = None
+
+
+_ARGUMENTS: Final = Arguments.__struct_fields__[len(Item.__struct_fields__) :]
+
+
+class Event(Arguments):
     """An event of any kind; where it has the id of a call, it is about that."""
 
     started_at_ms: Finite | None = None
@@ -587,17 +602,6 @@ class Event(Item):
     error: Contents | Scalar = None
     result: Result | str | list[Part | str] | Scalar | None = None
     duration: Took | Loose = None
-    cmd: Any = None
-    command: Any = None
-    query: Any = None
-    path: Any = None
-    file_path: Any = None
-    pattern: Any = None
-    url: Any = None
-    message: Any = None
-    prompt: Any = None
-    input: Any = None
-    task_name: Any = None
     server: str | None = None
     called: str | None = msgspec.field(default=None, name="tool")
     tool_kind: str | None = msgspec.field(default=None, name="kind")
@@ -610,16 +614,11 @@ class Event(Item):
 
     def take(self, session: Session) -> None:
         kind = self.kind()
-        if not self.take_tool_event(session, kind):
-            session.add_record()
-
-    def take_tool_event(self, session: Session, kind: str) -> bool:
-        """Add it to its call; False if it is about none."""
         key, tool = self.call_id or self.old_call_id, _PHASE.sub("", kind)
-        if not key or tool not in _TOOLS:
-            return False
-        session.add_tool_event(key, tool, self, self.outcome(unfinished=kind.endswith(_UNFINISHED)))
-        return True
+        if key and tool in _TOOLS and tag_of(session.record) == "event_msg":
+            session.add_tool_event(key, tool, self, self.outcome(unfinished=kind.endswith(_UNFINISHED)))
+        else:
+            session.add_record()
 
     def outcome(self, *, unfinished: bool) -> Outcome:
         """What it says about how the call went."""
@@ -645,7 +644,7 @@ class Event(Item):
             self.exit_code,
             status,
             status is not None and meant is not OK and plain_word(status) in ("declined", "denied"),
-            message[-_MESSAGE:],
+            error_text(message),
             begin / 1000 if begin else None,
             duration,
         )
@@ -708,12 +707,11 @@ class Other(Event):
         return super().label() or known or text_in(self.content)
 
     def take(self, session: Session) -> None:
-        kind, within = self.kind(), tag_of(session.record)
-        if within == "response_item" and kind.endswith("_output"):
+        if tag_of(session.record) == "response_item" and self.kind().endswith("_output"):
             output = {name: getattr(self, name) for name in ToolOutput.__struct_fields__}
             ToolOutput(**output).take(session)
-        elif within != "event_msg" or not self.take_tool_event(session, kind):
-            session.add_record()
+        else:
+            super().take(session)
 
 
 class ContextCompacted(Item):
@@ -784,7 +782,7 @@ class TaskStarted(Item, tag="task_started"):
 
 
 class Fault(Item):
-    """An error; its kind is a word, or an object whose only field is one."""
+    """An error; its kind is a word, or an object with a word as its only field."""
 
     message: str | Loose = None
     codex_error_info: Any = None

@@ -1,7 +1,7 @@
 """A Codex thread while its records come in: rows that later records may add to, and the state of the thread.
 
-A turn goes from ``task_started`` to its end (old ones begin with a prompt); a response goes on until its tokens are
-counted or something answers it; a call has the model's request, its output and the events about it.
+A turn goes from ``task_started`` to its end (old ones begin with a prompt); a response ends when its tokens are
+counted or an answer comes; a call has the model's request, its output and the events about it.
 """
 
 from __future__ import annotations
@@ -47,7 +47,6 @@ from tracetui.formats.places import PLACE_SIZE, place_of
 from tracetui.formats.scalars import moment, version
 from tracetui.model import (
     INHERITED,
-    MESSAGE_LIMIT,
     PREVIEW,
     Error,
     Header,
@@ -177,10 +176,8 @@ class Call(Row):
         self.word = now.word if now.finished else None
         self.error = None
         if self.status is ERROR:
-            kind, message = f"exit {now.code}" if now.code else None, now.message.strip()
-            if len(message) > MESSAGE_LIMIT:
-                message = message[: MESSAGE_LIMIT - 1] + "…"
-            self.error = Error(message or kind or now.word or "failed", kind)
+            kind = f"exit {now.code}" if now.code else None
+            self.error = Error(now.message or kind or now.word or "failed", kind)
         self.started_at = self.started_at if now.started_at is None else now.started_at
         self.duration_ms = now.duration_ms
 
@@ -200,8 +197,8 @@ class Session(Rows):
         origin: str = "",
         look_back: Callable[[Session, Meta], None] | None = None,
     ) -> None:
-        """`path` is that of the thread, relative to the folder of the run's file, where it is not in that; `prefix`
-        stands before the ids of its spans then. `look_back` reads what a fork inherits or copied.
+        """`path` is that of the thread, relative to the folder of the run's file, where it is not in that; the ids of
+        its spans begin with `prefix` then. `look_back` reads the records that a fork inherits or copied.
         """
         super().__init__(file)
         self._path, self._prefix, self.origin = path, prefix, origin
@@ -246,7 +243,7 @@ class Session(Rows):
         self.failure: Error | None = None
         """An error with no output of the model after it."""
         self.end: tuple[Status, str] | None = None
-        """How the last turn ended; None while one goes on."""
+        """How the last turn ended; None while one is open."""
         self.meter: tuple[Counts | None, Counts | None, bool] = None, None, False
         """Tokens of the thread, those of the last response, and whether that had a record of its own for them."""
         self.before = 0
@@ -274,7 +271,10 @@ class Session(Rows):
         payload.take(self)
 
     def begin(self, meta: Meta) -> None:
-        """The first record says what thread this is."""
+        """The first record says what thread this is; a further one is a row."""
+        if self.meta is not None:
+            self.add_record()
+            return
         line, self.meta, self._began = self.line, meta, self.when
         self._first = Line(line.offset, line.number, line.data)
         if self.records > 1 and not self._prefix:
@@ -560,7 +560,7 @@ class Session(Rows):
             call.outcome.finished, call.outcome.word = request.hosted, request.status or None
         call.requested = True
         if not key:
-            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its answer cannot be told")
+            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its output cannot be matched")
             call.status, call.source = UNKNOWN, None
             return
         self._keep(key, call, Outcome())
@@ -641,7 +641,7 @@ class Session(Rows):
     @property
     def stands(self) -> bool:
         """The records taken since `skip` say how the thread stands: where the model worked in them and no turn ends,
-        one goes on.
+        one is open.
         """
         return self._stands or self._active
 

@@ -61,7 +61,7 @@ def find(file: File, thread: str) -> str | None:
 
 
 def _folders(thread: str) -> Iterator[str]:
-    """Where the file of a thread may be: beside that of another, in the folder of its day, in the archive."""
+    """Where the file of a thread may be: in the folder of another, in the folder of its day, in the archive."""
     yield ""
     found = _UUID.fullmatch(thread)
     try:
