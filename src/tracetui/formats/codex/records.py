@@ -614,7 +614,7 @@ class Event(Arguments):
 
     def take(self, session: Session) -> None:
         kind = self.kind()
-        key, tool = self.call_id or self.old_call_id, _PHASE.sub("", kind)
+        key, tool = self.call_id or self.old_call_id, kind if kind in _TOOLS else _PHASE.sub("", kind)
         if key and tool in _TOOLS and tag_of(session.record) == "event_msg":
             session.add_tool_event(key, tool, self, self.outcome(unfinished=kind.endswith(_UNFINISHED)))
         else:
