@@ -124,14 +124,6 @@ class Turn(Row):
     """It has no record of its own."""
 
 
-class UserMessage(Row):
-    """A message of the user, which is recorded as an item and as an event."""
-
-    text: str = ""
-    item: bool = False
-    event: bool = False
-
-
 class Response(Row):
     open: bool = True
     ids: tuple[str, ...] = ()
@@ -227,8 +219,8 @@ class Session(Rows):
         self._early: list[Row] = []
         """Rows between turns that belong to the next one."""
         self.turns = 0
-        self.user_message: UserMessage | None = None
-        """The last one, while nothing else followed that cannot repeat it."""
+        self._unrepeated: tuple[Row, str, bool] | None = None
+        """The last message of the user with its text, while only an item or only an event (True) records it."""
         self.response: Response | None = None
         """The response that the model is giving, or gave last."""
         self._compaction: Row | None = None
@@ -409,7 +401,7 @@ class Session(Rows):
         if turn is not None and turn.status is RUNNING:
             turn.status, turn.source = UNKNOWN, None
             self.emit(turn)
-        self.turn = self.response = self.user_message = None
+        self.turn = self.response = self._unrepeated = None
 
     def end_turn(self, status: Status, word: str, error: Error | None, duration_ms: float | None) -> None:
         """The turn ended."""
@@ -444,25 +436,25 @@ class Session(Rows):
 
     def add_message(self, message: Message, text: str, name: str, *, from_user: bool) -> None:
         """A message from outside: a prompt, or what Codex adds to the conversation in the name of its user."""
-        last, event = self.user_message, message.event
-        if from_user and last is not None and _repeats(last, text, event=event):
-            if (message.confirmed or name == "user") and last.name != "user":
-                last.name = "user"
-                self._set_prompt(last.text)
-            self.extend(last)
-            last.item = last.event = True
+        last = self._unrepeated
+        if from_user and last is not None and last[2] != message.event and (text in last[1] or last[1] in text):
+            row, known, _ = last
+            if (message.confirmed or name == "user") and row.name != "user":
+                row.name = "user"
+                self._set_prompt(known)
+            self.extend(row)
+            self._unrepeated = None
             return
         if name == "user":
             if self.turn is None or (self.turn.implicit and self.response is not None):
                 self.open_turn(implicit=True, own=False)
             self._set_prompt(text)
         self._close()
-        row = self._add(UserMessage, name, MESSAGE, text.strip(), OK, DERIVED)
+        row = self._add(Row, name, MESSAGE, text.strip(), OK, DERIVED)
         if name != "user":
             self._before_turn(row)
         if from_user:
-            row.text, row.item, row.event = text, not event, event
-            self.user_message = row
+            self._unrepeated = row, text, message.event
 
     def _set_prompt(self, text: str) -> None:
         self.last_user, shown = text, text.strip()[:PREVIEW]
@@ -492,7 +484,7 @@ class Session(Rows):
     ) -> Response:
         """The response that the record is part of: the open one, or the last one where the record repeats a part."""
         row = self.response
-        self.user_message = None
+        self._unrepeated = None
         again = row is not None and bool(ids) and not set(ids).isdisjoint(row.ids)
         if row is None or not (row.open or (again and event)):
             row = self.response = self._add(Response, self.model or "model", CHAT, text, OK, DERIVED)
@@ -693,9 +685,3 @@ _NO_COUNTS: Final = Counts()
 def _since(begin: float | None, end: float | None) -> float | None:
     """Milliseconds between two times in seconds; None where one is not known or they are the wrong way round."""
     return None if begin is None or end is None or end < begin else (end - begin) * 1000
-
-
-def _repeats(last: UserMessage, text: str, *, event: bool) -> bool:
-    """Whether this is the same message, recorded the other way."""
-    other_way = (last.item and event and not last.event) or (last.event and not event and not last.item)
-    return other_way and (text in last.text or last.text in text)
