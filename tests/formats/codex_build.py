@@ -1,4 +1,4 @@
-"""Rollouts as Codex writes them, a record at a time; and what they used, counted by somebody who knows no format."""
+"""Rollouts as Codex writes them, a record at a time; and their tokens, counted without the format."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def rollout(folder: Path, thread: str, records: Iterable[Record], day: str = DAY
 def used(path: Path) -> dict[str, int]:
     """Tokens of one thread by the raw lines alone.
 
-    A response tells its tokens once in a record of its own, or in an event beside the total of the thread; an event
+    The tokens of a response are in a record of their own, or in an event with the total of the thread; an event
     that leaves the total as it was repeats the one before. Totals are never added.
     """
     records: list[Record] = []
@@ -84,11 +84,11 @@ def used(path: Path) -> dict[str, int]:
             records.append(json.loads(line))
         except ValueError:
             continue
-    told = [one for one in records if isinstance(one, dict) and isinstance(one.get("payload"), dict)]
-    usages = [one["payload"]["usage"] for one in told if one.get("type") == "token_usage_record"]
+    valid = [one for one in records if isinstance(one, dict) and isinstance(one.get("payload"), dict)]
+    usages = [one["payload"]["usage"] for one in valid if one.get("type") == "token_usage_record"]
     if not usages:
         total = None
-        for info in (one["payload"].get("info") for one in told if one["payload"].get("type") == "token_count"):
+        for info in (one["payload"].get("info") for one in valid if one["payload"].get("type") == "token_count"):
             if info and info.get("last_token_usage") and info["total_token_usage"] != total:
                 total = info["total_token_usage"]
                 usages.append(info["last_token_usage"])

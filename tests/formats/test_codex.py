@@ -1,4 +1,4 @@
-"""Codex rollouts: what is told twice is shown once, turns and calls and how they went, tokens, damage and drift."""
+"""Codex rollouts: records of the same thing are one span; turns, calls, their outcomes, tokens, damage and drift."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def summary(path: Path, *, deep: bool) -> RunSummary:
     return found
 
 
-def told(tmp_path: Path, *records: Record) -> Run:
+def read_records(tmp_path: Path, *records: Record) -> Run:
     path = tmp_path / "rollout-x.jsonl"
     path.write_bytes(encoded(records))
     return read(path)
@@ -92,7 +92,7 @@ def parent(run: Run, span: Span) -> str:
     return "" if found is None else run.spans[found].id
 
 
-# ----------------------------------------------------------------------------------------------- told twice, shown once
+# ------------------------------------------------------------------------------------------ recorded twice, shown once
 
 
 def test_each_model_call_is_there_once_with_what_it_thought_said_and_asked_for() -> None:
@@ -182,28 +182,30 @@ def test_the_run_is_called_by_its_prompt_folder_branch_and_model() -> None:
     ],
 )
 def test_what_no_user_wrote_is_no_prompt(tmp_path: Path, text: str, name: str) -> None:
-    run = told(tmp_path, meta(), message("user", text), message("user", "the prompt"))
+    run = read_records(tmp_path, meta(), message("user", text), message("user", "the prompt"))
     assert [span.name for span in of(run, Operation.MESSAGE)] == [name, "user"]
     assert run.summary.prompt == (text if name == "user" else "the prompt")
 
 
 def test_an_event_that_says_a_user_wrote_it_is_believed(tmp_path: Path) -> None:
     text = "<p>all of it marked up</p>"
-    run = told(tmp_path, meta(), message("user", text), done("UserMessage", content=[{"type": "text", "text": text}]))
+    run = read_records(
+        tmp_path, meta(), message("user", text), done("UserMessage", content=[{"type": "text", "text": text}])
+    )
     assert [(span.name, span.preview) for span in of(run, Operation.MESSAGE)] == [("user", text)]
     assert run.summary.prompt == text
 
 
 @pytest.mark.parametrize("event_first", [True, False])
 def test_old_events_repeat_too(tmp_path: Path, event_first: bool) -> None:
-    heard = [message("user", "Hi"), event("user_message", message="Hi", kind="plain")]
+    prompt = [message("user", "Hi"), event("user_message", message="Hi", kind="plain")]
     thought = [
         item("reasoning", summary=[{"type": "summary_text", "text": "Greet."}]),
         event("agent_reasoning", text="Greet."),
     ]
     said = [message("assistant", "Hello"), event("agent_message", message="Hello")]
-    pairs = [pair[::-1] if event_first else pair for pair in (heard, thought, said)]
-    run = told(
+    pairs = [pair[::-1] if event_first else pair for pair in (prompt, thought, said)]
+    run = read_records(
         tmp_path, meta(), *(one for pair in pairs for one in pair), token_count(counts(9, 0, 2), counts(9, 0, 2))
     )
     assert [span.operation for span in run.spans] == [Operation.TURN, Operation.MESSAGE, Operation.CHAT]
@@ -213,13 +215,13 @@ def test_old_events_repeat_too(tmp_path: Path, event_first: bool) -> None:
 def test_images_are_kept_by_kind() -> None:
     run = case("old")
     (drawn,) = [span for span in of(run, Operation.MESSAGE) if span.preview == "Draw them"]
-    (told_,) = run.load(drawn).input_messages
-    assert told_.parts[1] == Blob(
+    (shown,) = run.load(drawn).input_messages
+    assert shown.parts[1] == Blob(
         "input_image", {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="}
     )
 
 
-# ------------------------------------------------------------------------------------------------------- how calls went
+# ---------------------------------------------------------------------------------------------------- outcomes of calls
 
 
 def exec_end(ident: str, **fields: Any) -> Record:
@@ -253,15 +255,15 @@ def exec_end(ident: str, **fields: Any) -> Record:
             StatusSource.EXPLICIT,
             "completed",
         ),
-        ([event("exec_command_begin", call_id="c")], Status.UNKNOWN, StatusSource.DERIVED, None),  # nobody writes
+        ([event("exec_command_begin", call_id="c")], Status.UNKNOWN, StatusSource.DERIVED, None),  # no longer written
         ([event("task_complete")], Status.UNKNOWN, None, None),
         ([event("turn_aborted", reason="interrupted")], Status.CANCELLED, StatusSource.EXPLICIT, None),
     ],
 )
-def test_how_a_call_went(
+def test_outcome_of_a_call(
     tmp_path: Path, records: list[Record], status: Status, source: StatusSource | None, word: str | None
 ) -> None:
-    run = told(tmp_path, meta(), event("task_started"), message("user", "go"), call("c"), *records)
+    run = read_records(tmp_path, meta(), event("task_started"), message("user", "go"), call("c"), *records)
     span = only(run, Operation.EXECUTE_TOOL)
     assert (span.status, span.status_source, span.status_word) == (status, source, word)
     assert (span.error is not None) == (status is Status.ERROR)
@@ -269,26 +271,28 @@ def test_how_a_call_went(
 
 
 def test_a_call_is_timed_by_its_event_else_by_its_output(tmp_path: Path) -> None:
-    plain = told(tmp_path, meta(), call("c", second=1), output("c", second=3.5))
+    plain = read_records(tmp_path, meta(), call("c", second=1), output("c", second=3.5))
     assert only(plain, Operation.EXECUTE_TOOL).duration_ms == 2500
     exact = event(
         "item_completed", item={"type": "FileChange", "id": "c"}, started_at_ms=1e12, completed_at_ms=1e12 + 40
     )
-    span = only(told(tmp_path, meta(), call("c"), exact, output("c")), Operation.EXECUTE_TOOL)
+    span = only(read_records(tmp_path, meta(), call("c"), exact, output("c")), Operation.EXECUTE_TOOL)
     assert (span.started_at, span.duration_ms) == (1e9, 40)
 
 
-def test_a_call_that_only_an_event_tells_of_is_shown(tmp_path: Path) -> None:
-    run = told(tmp_path, meta(), event("mcp_tool_call_end", call_id="x", invocation={"server": "docs", "tool": "find"}))
+def test_a_call_with_nothing_but_an_event_is_shown(tmp_path: Path) -> None:
+    run = read_records(
+        tmp_path, meta(), event("mcp_tool_call_end", call_id="x", invocation={"server": "docs", "tool": "find"})
+    )
     assert [(span.name, span.status) for span in run.spans] == [("docs.find", Status.OK)]
 
 
 # --------------------------------------------------------------------------------------------------------------- tokens
 
 
-def test_tokens_are_counted_once_however_often_they_are_told(tmp_path: Path) -> None:
+def test_tokens_are_counted_once_however_often_they_are_recorded(tmp_path: Path) -> None:
     one, both = counts(100, 80, 10), counts(220, 180, 15)
-    run = told(
+    run = read_records(
         tmp_path,
         meta(),
         message("user", "Hi"),
@@ -304,9 +308,9 @@ def test_tokens_are_counted_once_however_often_they_are_told(tmp_path: Path) -> 
     assert [span.usage and span.usage.input_tokens for span in of(run, Operation.CHAT)] == [100, 120]
 
 
-def test_tokens_are_the_difference_where_only_totals_are_told(tmp_path: Path) -> None:
+def test_tokens_are_the_difference_where_only_totals_are_recorded(tmp_path: Path) -> None:
     totals = [token_count(None, counts(100, 0, 10)), token_count(None, counts(150, 20, 12))]
-    run = told(tmp_path, meta(), message("assistant", "a"), totals[0], message("assistant", "b"), totals[1])
+    run = read_records(tmp_path, meta(), message("assistant", "a"), totals[0], message("assistant", "b"), totals[1])
     assert [span.usage and span.usage.input_tokens for span in of(run, Operation.CHAT)] == [100, 50]
 
 
@@ -339,8 +343,8 @@ def test_tokens_are_those_of_the_raw_lines(path: Path) -> None:
 
 
 def test_unknown_kinds_are_shown_and_no_problem(tmp_path: Path) -> None:
-    strange = [event("gust", strength=n) for n in range(3)]
-    run = told(tmp_path, meta(), *strange, record("weather", {"sky": "grey"}))
+    unknown = [event("gust", strength=n) for n in range(3)]
+    run = read_records(tmp_path, meta(), *unknown, record("weather", {"sky": "grey"}))
     assert [span.name for span in run.spans] == ["gust", "gust", "gust", "weather"]
     assert {span.operation for span in run.spans} == {Operation.UNKNOWN}
     assert run.problems == ()
@@ -353,12 +357,12 @@ def test_a_torn_last_line_waits() -> None:
     assert run.summary.status is Status.UNKNOWN
 
 
-def test_answers_that_nobody_asked_for_and_calls_without_an_id_are_told(tmp_path: Path) -> None:
+def test_outputs_without_a_call_and_calls_without_an_id_are_reported(tmp_path: Path) -> None:
     nameless = item("function_call", name="exec_command", arguments="{")
-    run = told(tmp_path, meta(), output("lost"), nameless)
+    run = read_records(tmp_path, meta(), output("lost"), nameless)
     assert [(problem.where, problem.reason) for problem in run.problems] == [
         ("line 2", "an output, but no call 'lost' waits for one"),
-        ("line 3", "a call of exec_command has no id: its answer cannot be told"),
+        ("line 3", "a call of exec_command has no id: its output cannot be matched"),
     ]
 
 

@@ -1,4 +1,4 @@
-"""Codex packs rollouts that nobody went on with for long: they are read as if they were not packed."""
+"""Codex packs rollouts that were not used for long: they are read like unpacked ones."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def pack(path: Path, *, frames: int = 1) -> Path:
     return target
 
 
-def told(folder: Path, *, deep: bool = True) -> dict[str, tuple[object, ...]]:
+def summaries(folder: Path, *, deep: bool = True) -> dict[str, tuple[object, ...]]:
     """What is listed, by id."""
     runs = [run for found in scan(SOURCE, [str(folder)], deep=deep) for run in found.runs]
     assert len({run.id for run in runs}) == len(runs)
@@ -54,13 +54,13 @@ def _facts(run: RunSummary) -> tuple[object, ...]:
 def same(folder: Path, target: Path) -> None:
     """All rollouts of a folder are read packed as they are, thread by thread."""
     folder = settled(folder, target)
-    quick, deep = told(folder, deep=False), told(folder)
+    quick, deep = summaries(folder, deep=False), summaries(folder)
     paths = sorted(folder.rglob("rollout-*.jsonl"))
     bodies = {path.name: [_body(path, span.id) for span in read(path).spans] for path in paths}
     assert paths
     for number, path in enumerate(paths):
         pack(path, frames=1 + number % 3)
-    assert (told(folder, deep=False), told(folder)) == (quick, deep)
+    assert (summaries(folder, deep=False), summaries(folder)) == (quick, deep)
     for path in sorted(folder.rglob("*.zst")):
         found = read(path)
         assert [_body(path, span.id) for span in found.spans] == bodies[path.name.removesuffix(".zst")]
@@ -81,20 +81,20 @@ def test_packed_rollouts_are_read_as_they_were(tmp_path: Path, case: str) -> Non
 @needs_shared
 def test_real_rollouts_are_read_as_they_were(tmp_path: Path) -> None:
     folder = settled(sample("codex", "generated-0.169.0"), tmp_path / "there")
-    before = told(folder)
+    before = summaries(folder)
     for path in sorted(folder.rglob("rollout-*.jsonl")):
         pack(path)
-    assert told(folder) == before
+    assert summaries(folder) == before
 
 
 def test_a_rollout_that_is_there_twice_is_listed_once(tmp_path: Path) -> None:
     folder = settled(CASES / "threads" / "input", tmp_path / "there")
-    before = told(folder)
+    before = summaries(folder)
     for path in sorted(folder.rglob("rollout-*.jsonl")):
         kept = shutil.copy(path, path.with_suffix(".kept"))
         pack(path)
         os.rename(kept, path)
-    assert told(folder) == before
+    assert summaries(folder) == before
     found = {one.path: one for one in scan(SOURCE, [str(folder)], deep=False)}
     assert all(found[path].part_of for path in found if path.endswith(".zst"))
 

@@ -107,7 +107,7 @@ def test_an_agent_is_listed_with_the_thread_that_spawned_it(tmp_path: Path) -> N
     assert [span.name for span in read(main).spans].count("Hedge") == 2
 
 
-def test_an_agent_whose_parent_is_not_there_stands_for_itself(tmp_path: Path) -> None:
+def test_an_agent_without_the_file_of_its_parent_is_a_run_of_its_own(tmp_path: Path) -> None:
     path = rollout(tmp_path, SECOND, agent(SECOND))
     (found,) = scan(LocalSource(), [str(tmp_path)], deep=True, only=FORMAT)
     assert [(run.parent, run.agent) for run in found.runs] == [(FIRST, "Hedge")]
@@ -262,7 +262,7 @@ def test_a_fork_begins_with_the_history_up_to_where_it_was_forked(tmp_path: Path
     assert run.problems == ()
 
 
-def test_where_no_offset_is_told_the_ordinal_is(tmp_path: Path) -> None:
+def test_the_ordinal_ends_a_history_without_an_offset(tmp_path: Path) -> None:
     numbered = [{**one, "ordinal": number} for number, one in enumerate(original())]
     rollout(tmp_path, FIRST, numbered)
     records = fork([], end_ordinal_exclusive=7)
@@ -296,7 +296,7 @@ def test_the_agents_of_a_history_are_there_too(tmp_path: Path) -> None:
         (original()[:3], f"the history in thread {FIRST} ends before the fork"),
     ],
 )
-def test_a_history_that_is_not_there_is_told(tmp_path: Path, there: list[Record], reason: str) -> None:
+def test_a_missing_history_is_reported(tmp_path: Path, there: list[Record], reason: str) -> None:
     if there:
         rollout(tmp_path, FIRST, there)
     path = rollout(tmp_path, SECOND, fork(original()))
@@ -313,7 +313,7 @@ def test_forks_of_each_other_end(tmp_path: Path) -> None:
     assert run.problems
 
 
-def test_a_fork_whose_first_line_comes_late_has_its_history(tmp_path: Path) -> None:
+def test_a_fork_with_a_late_first_line_has_its_history(tmp_path: Path) -> None:
     rollout(tmp_path, FIRST, original())
     whole = encoded(fork(original()[:7]))
     path = rollout(tmp_path, SECOND, [])

@@ -1,4 +1,4 @@
-"""A folder of Codex threads that are written at once: what is told of it comes to what reading it afresh gives."""
+"""A folder of Codex threads that are written at once: tailing it ends with what a full read gives."""
 
 from __future__ import annotations
 

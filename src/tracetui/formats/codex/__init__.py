@@ -1,7 +1,7 @@
 """Codex rollouts: the sessions of OpenAI's Codex (command line, editor, desktop), one file a thread.
 
-A rollout is appended to a line at a time and has no
-last record: a thread can be resumed at any time."""
+A rollout is appended to a line at a time and has no last record: a thread can be resumed at any time.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.codex.body import body_of
 from tracetui.formats.codex.records import KINDS, SCHEMA, At
 from tracetui.formats.codex.session import Session
-from tracetui.formats.codex.threads import Reader, whole_of
-from tracetui.formats.jsonl import listed, skim
+from tracetui.formats.codex.threads import Reader, main_file_of
+from tracetui.formats.jsonl import counted, listed, skim
 from tracetui.formats.lines import parse
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.sources.base import File
@@ -25,7 +25,7 @@ from tracetui.sources.base import File
 LIKELY: Final = 60
 _CUT: Final = re.compile(rb'"type"\s*:\s*"session_meta"')
 _LOOK: Final = 16
-"""Lines that are looked at."""
+"""Lines that `sniff` decodes."""
 
 
 class Codex:
@@ -54,7 +54,7 @@ class Codex:
             if session.meta is not None:
                 yield listed(ref, file, session)
                 return
-        yield self.open(file, ref).counted(file, ref)
+        yield counted(ref, file, self.open(file, ref))
 
     def open(self, file: File, ref: RunRef) -> Reader:
         return Reader()
@@ -67,11 +67,11 @@ class Codex:
             return body_of(other, span)
 
     def whole_of(self, file: File) -> str | None:
-        """The thread of an agent is shown below the call that began it."""
-        return whole_of(file)
+        """The thread of an agent is shown below the call that spawned it."""
+        return main_file_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:
-        """Agents begin their threads beside the one that spawned them."""
+        """The threads of agents are in the folder of the day on which they were spawned."""
         return [f"../{os.path.basename(os.path.dirname(path))}"]
 
     def homes(self, environ: Mapping[str, str], home: PurePath) -> Sequence[PurePath]:

@@ -1,48 +1,68 @@
-"""Everything that a rollout says about one span, read again from the lines that it came from."""
+"""The bodies of spans: all fields of the lines that a span came from."""
 
 from __future__ import annotations
 
-from typing import Any, Final, NamedTuple
+from collections.abc import Sequence
+from typing import Any, Final
 
-from tracetui.formats.codex.records import CALLS, DONE_CALLS, SAID, SCHEMA, At, Call, Talk, Thought, in_envelope
+from tracetui.formats.codex.records import SCHEMA, At, Message, ToolCall, in_envelope
 from tracetui.formats.lines import record_on
 from tracetui.formats.places import Named, changed, records_at
 from tracetui.formats.scalars import child, mapping, string, without, word
-from tracetui.model import Blob, Body, Link, Message, Operation, Part, Reasoning, Span, Text, ToolCall
+from tracetui.model import Blob, Body, Link, Operation, Part, Reasoning, Span, Text
+from tracetui.model import Message as ModelMessage
+from tracetui.model import ToolCall as CallPart
 from tracetui.sources.base import File
 
-ITEM: Final = "response_item"
-EVENT: Final = "event_msg"
 _TEXTS: Final = frozenset({"text", "Text", "input_text", "output_text", "summary_text", "reasoning_text"})
 
 
-class Record(NamedTuple):
-    """One record: its kind, what it is called, what it says, and all besides that."""
+class Record:
+    """One record as it is written, and as `records` reads it."""
 
-    kind: str
-    name: str
-    payload: dict[str, Any]
-    envelope: dict[str, Any]
-    read: Any
-    """The payload as `records` reads it."""
+    def __init__(self, value: dict[str, Any]) -> None:
+        self.is_event, self.payload, self._envelope = _split(value)
+        read = SCHEMA.convert(value, {})
+        self.name: str = read.kind()
+        self.read = read.payload
+        self.item = getattr(read.payload, "item", None) or read.payload
+        """What it is about: itself, or the item that an event completes."""
+        self.fields = child(self.payload, "item") or self.payload
+        """The fields of `item`."""
+
+    def rest(self, *used: str) -> dict[str, Any]:
+        """All fields but those of the payload that are `used` elsewhere."""
+        return _rest(self.payload, self._envelope, used)
 
 
-def record_of(value: dict[str, Any]) -> Record:
-    """The record that an object on a line is, in each layout."""
-    found, read = in_envelope(value), SCHEMA.convert(value, {})
+def _split(value: dict[str, Any]) -> tuple[bool, dict[str, Any], dict[str, Any]]:
+    """Whether a record is an event, its payload, and all of its other fields but the type."""
+    found = in_envelope(value)
     payload = found.get("payload")
-    envelope = without(found, "type", *(["payload"] if isinstance(payload, dict) else []))
-    return Record(found["type"], read.kind(), mapping(payload), envelope, read.payload)
+    is_object = isinstance(payload, dict)
+    return found["type"] == "event_msg", mapping(payload), without(found, "type", *(["payload"] if is_object else []))
+
+
+def _rest(payload: dict[str, Any], envelope: dict[str, Any], used: Sequence[str]) -> dict[str, Any]:
+    fields = without(payload, *used)
+    fields |= {f"record.{key}" if key in fields else key: value for key, value in envelope.items()}
+    return _seal(fields)
+
+
+def _seal(fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields, with the size of encrypted content for the content."""
+    hidden = fields.get("encrypted_content")
+    return fields | {"encrypted_content": f"encrypted, {len(hidden)} characters"} if isinstance(hidden, str) else fields
 
 
 def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
-    """What the first record of a thread, on the line `data`, says: the system prompt, and all the rest."""
+    """The system prompt and all other fields of the first record of a thread, on the line `data`."""
     value = record_on(data)
     if value is None:
         return None, {}
-    record = record_of(value)
-    attributes = _whole(record, "base_instructions")
-    instructions = record.payload.get("base_instructions")
+    _, payload, envelope = _split(value)
+    attributes = _rest(payload, envelope, ["base_instructions"])
+    instructions = payload.get("base_instructions")
     prompt = instructions if isinstance(instructions, str) else string(mapping(instructions).get("text"))
     rest = without(instructions, "text") if isinstance(instructions, dict) and prompt is not None else instructions
     if rest is not None and not isinstance(rest, str) and rest != {}:
@@ -51,185 +71,137 @@ def about(data: bytes) -> tuple[str | None, dict[str, Any]]:
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span; `file` is the one that it came from. Raises `FormatError` if something else is there now."""
+    """The body of a span; `file` is that of its thread. Raises `FormatError` if the file changed."""
     if not isinstance(span.at, At):
         raise changed()
     found = records_at(file, span.at.places)
-    records, joined = [record_of(record) for record, _ in found], b"\n".join(data for _, data in found)
+    records, raw = [Record(value) for value, _ in found], b"\n".join(data for _, data in found)
     if span.operation is Operation.CHAT:
-        return _response(records, joined)
+        return _response(records, raw)
     if span.operation is Operation.MESSAGE:
-        return _message(records, joined)
+        return _message(records, raw)
     if span.operation is Operation.EXECUTE_TOOL:
-        return _call(records, joined)
+        return _call(records, raw)
     if len(records) == 1:
-        return Body(attributes=_whole(records[0]), raw=joined)
-    kept = Named()
+        return Body(attributes=records[0].rest(), raw=raw)
+    named = Named()
     for record in records:
-        kept.add(record.name, _whole(record))
+        named.add(record.name, record.rest())
     done = next(
         (record.payload["last_agent_message"] for record in records if "last_agent_message" in record.payload), None
     )
-    return Body(output=done, attributes=kept.fields, raw=joined)
+    return Body(output=done, attributes=named.fields, raw=raw)
 
 
-def _whole(record: Record, *names: str) -> dict[str, Any]:
-    """All fields of a record but these of its payload."""
-    fields = without(record.payload, *names)
-    fields |= {f"record.{key}" if key in fields else key: value for key, value in record.envelope.items()}
-    return _opaque(fields)
-
-
-def _opaque(fields: dict[str, Any]) -> dict[str, Any]:
-    """The fields, with what is encrypted told and not shown."""
-    hidden = fields.get("encrypted_content")
-    return fields | {"encrypted_content": f"encrypted, {len(hidden)} characters"} if isinstance(hidden, str) else fields
-
-
-# ---- what was said
+# ---- messages and responses
 
 
 def _response(records: list[Record], raw: bytes) -> Body:
-    """A response as one message: what the model thought and said, and the calls that it asked for."""
+    """A response as one message: reasoning, text, and the calls that it asked for."""
     parts: list[Part] = []
-    kept = Named()
+    repeated: list[Record] = []
+    named = Named()
     status = None
     for record in records:
-        if record.kind == ITEM and record.name in CALLS | DONE_CALLS:
-            parts.append(_tool_call(record))
-        elif record.kind == ITEM:
+        item = record.item
+        if isinstance(item, ToolCall):
+            parts.append(CallPart(item.call_id or item.id or None, item.tool(), item.given()))
+        elif not isinstance(item, Message):
+            named.add(record.name, record.rest())
+        elif item.event:
+            repeated.append(record)
+        else:
             status = string(record.payload.get("status")) or status
-            _said(record, parts, kept)
-        elif record.name not in SAID:
-            kept.add(record.name, _whole(record))
+            rests: dict[str, Any] = {}
+            used = [name for name in ("summary", "content") if isinstance(record.payload.get(name), str | list)]
+            for name in used:
+                found, rest = _parts(record.payload[name], name, reasoning=item.reasoning)
+                parts += found
+                rests |= rest
+            named.add(record.name, record.rest("type", "role", "status", *used) | rests)
     shown = {part.text for part in parts if isinstance(part, Text | Reasoning)}
-    for record in records:
-        if record.kind == EVENT and record.name in SAID:
-            text, one = record.read.said(), getattr(record.read, "item", record.read)
-            if text and not _is_shown(text, shown):
-                thought = isinstance(one, Thought) or (isinstance(one, Talk) and one.thought)
-                parts.append(Reasoning(text) if thought else Text(text))
-                shown.add(text)
-            kept.add(record.name, _whole(record))
+    for record in repeated:
+        text = record.item.texts()
+        lines = [line for line in text.split("\n") if line]
+        if text and text not in shown and not all(line in shown for line in lines) and text not in "\n".join(shown):
+            parts.append(Reasoning(text) if record.item.reasoning else Text(text))
+            shown.add(text)
+        named.add(record.name, record.rest())
     texts = [part.text for part in parts if isinstance(part, Text)]
-    message = (Message("assistant", tuple(parts), finish_reason=status),) if parts else ()
-    return Body(output="\n".join(texts) if texts else None, output_messages=message, attributes=kept.fields, raw=raw)
+    messages = (ModelMessage("assistant", tuple(parts), finish_reason=status),) if parts else ()
+    return Body(output="\n".join(texts) if texts else None, output_messages=messages, attributes=named.fields, raw=raw)
 
 
-def _is_shown(text: str, shown: set[str]) -> bool:
-    return text in shown or all(line in shown for line in text.split("\n") if line) or text in "\n".join(shown)
-
-
-def _said(record: Record, parts: list[Part], kept: Named) -> None:
-    payload = record.payload
-    rests: dict[str, Any] = {}
-    thought = record.name == "reasoning"
-    for name in ("summary", "content"):
-        found, rest = _parts(payload.get(name), name, thought=thought)
-        parts += found
-        rests |= rest
-    taken = [name for name in ("summary", "content") if isinstance(payload.get(name), str | list)]
-    kept.add(record.name, _whole(record, "type", "role", "status", *taken) | rests)
-
-
-def _parts(content: Any, name: str, *, thought: bool = False) -> tuple[list[Part], dict[str, Any]]:
-    """The parts of a content, and what they have no place for under ``name[0]``."""
-    if isinstance(content, str):
-        return [Reasoning(content) if thought else Text(content)], {}
+def _parts(content: Any, name: str, *, reasoning: bool = False) -> tuple[list[Part], dict[str, Any]]:
+    """The parts of a content, and all other fields of each under ``name[0]``."""
     parts: list[Part] = []
     rests: dict[str, Any] = {}
-    for place, part in enumerate(content if isinstance(content, list) else ()):
+    for place, part in enumerate(content if isinstance(content, list) else [content]):
         kind = string(part.get("type")) if isinstance(part, dict) else None
         text = part if isinstance(part, str) else string(part.get("text")) if kind in _TEXTS else None
         if text is None:
-            shown = _opaque(part) if isinstance(part, dict) else part
-            parts.append(Blob(kind or "part", shown))
+            parts.append(Blob(kind or "part", _seal(part) if isinstance(part, dict) else part))
             continue
-        parts.append(Reasoning(text) if thought else Text(text))
+        parts.append(Reasoning(text) if reasoning else Text(text))
         rest = without(part, "type", "text") if isinstance(part, dict) else None
         if rest:
             rests[f"{name}[{place}]"] = rest
     return parts, rests
 
 
-def _tool_call(record: Record) -> ToolCall:
-    payload = record.payload
-    name = word(payload.get("name")) or (word(payload.get("type")) or "call").removesuffix("_call")
-    return ToolCall(word(payload.get("call_id")) or word(payload.get("id")), name, _arguments(record))
-
-
-def _arguments(record: Record) -> Any:
-    """What a call was made with, decoded."""
-    return record.read.arguments() if isinstance(record.read, Call) else None
-
-
 def _message(records: list[Record], raw: bytes) -> Body:
-    """A message that came from outside, as an item, as an event, or as both."""
-    kept = Named()
-    message: Message | None = None
-    for record in sorted(records, key=lambda record: record.kind == EVENT):
-        told = child(record.payload, "item") or record.payload
-        content = told.get("content") if "content" in told else told.get("message")
-        if message is not None or not isinstance(content, str | list):
-            kept.add(record.name, _whole(record))
+    """A message from outside, as an item, as an event, or as both."""
+    named = Named()
+    messages: tuple[ModelMessage, ...] = ()
+    for record in sorted(records, key=lambda record: record.is_event):
+        field = "content" if "content" in record.fields else "message"
+        content = record.fields.get(field)
+        if messages or not isinstance(content, str | list):
+            named.add(record.name, record.rest())
             continue
         parts, rests = _parts(content, "content")
         role = string(record.payload.get("role")) or "user"
-        message = Message(role, tuple(parts), id=word(told.get("id")))
-        taken = () if told is not record.payload else ("type", "role", "content" if "content" in told else "message")
-        kept.flat(_whole(record, *taken) | rests)
-    texts = [part.text for part in message.parts if isinstance(part, Text)] if message is not None else []
-    return Body(
-        input="\n".join(texts) if texts else None,
-        input_messages=() if message is None else (message,),
-        attributes=kept.fields,
-        raw=raw,
-    )
+        messages = (ModelMessage(role, tuple(parts), id=word(record.fields.get("id"))),)
+        used = ("type", "role", field) if record.fields is record.payload else ()
+        named.flat(record.rest(*used) | rests)
+    texts = [part.text for message in messages for part in message.parts if isinstance(part, Text)]
+    return Body(input="\n".join(texts) if texts else None, input_messages=messages, attributes=named.fields, raw=raw)
 
 
-# ---- what was done
+# ---- tool calls
 
 
 def _call(records: list[Record], raw: bytes) -> Body:
-    """A call with its output, and the events that tell of it under their names."""
-    kept = Named()
+    """A call with its output, and the events about it under their names."""
+    named = Named()
     given = output = None
     agents: dict[str, str] = {}
     called = answered = False
     for record in records:
         payload = record.payload
-        agents |= {thread: _nickname(payload, thread) or agents.get(thread, thread) for thread in record.read.threads()}
-        if (
-            record.kind == EVENT
-            or (called and not record.name.endswith("_output"))
-            or (answered and "output" in payload)
-        ):
-            kept.add(record.name, _whole(record))
-        elif record.name.endswith("_output"):
+        agents |= {thread: _nickname(record, thread) or agents.get(thread, thread) for thread in record.read.threads()}
+        is_output = record.name.endswith("_output")
+        if record.is_event or (called and not is_output) or (answered and "output" in payload):
+            named.add(record.name, record.rest())
+        elif is_output:
             answered, output = True, payload.get("output")
-            kept.add("result", _whole(record, "type", "output"))
+            named.add("result", record.rest("type", "output"))
         else:
-            called, given = True, _arguments(record)
-            taken = next((name for name in ("arguments", "input", "action") if payload.get(name) is not None), "type")
-            kept.flat(_whole(record, "type", taken))
+            called, given = True, record.item.given() if isinstance(record.item, ToolCall) else None
+            used = next((name for name in ("arguments", "input", "action") if payload.get(name) is not None), "type")
+            named.flat(record.rest("type", used))
     if not answered:
-        output = next((found for record in records if (found := _told_output(record)) is not None), None)
+        outputs = ("aggregated_output", "stdout", "result", "results", "content_items")
+        found = (record.fields.get(name) for record in records for name in outputs)
+        output = next((value for value in found if value not in (None, "")), None)
     links = tuple(Link(f"sub-agent {name[:120]}", run=thread) for thread, name in agents.items())
-    return Body(input=given, output=output, attributes=kept.fields, links=links, raw=raw)
+    return Body(input=given, output=output, attributes=named.fields, links=links, raw=raw)
 
 
-def _told_output(record: Record) -> Any:
-    """What came out, by an event."""
-    told = child(record.payload, "item") or record.payload
-    found = (told.get(name) for name in ("aggregated_output", "stdout", "result", "results", "content_items"))
-    return next((value for value in found if value not in (None, "")), None)
-
-
-def _nickname(payload: dict[str, Any], thread: str) -> str | None:
-    """What a spawned agent is called."""
-    told = child(payload, "item") or payload
-    agents = told.get("receiver_agents")
+def _nickname(record: Record, thread: str) -> str | None:
+    """The name of a spawned agent."""
+    agents = record.fields.get("receiver_agents")
     for agent in agents if isinstance(agents, list) else ():
         if isinstance(agent, dict) and agent.get("thread_id") == thread:
             return word(agent.get("agent_nickname"))
-    return word(told.get("new_agent_nickname"))
+    return word(record.fields.get("new_agent_nickname"))

@@ -1,4 +1,4 @@
-"""Records of a Codex rollout: what each kind holds, and what it means.
+"""Records of a Codex rollout: the fields of each kind, and what they mean.
 
 A line is ``{"timestamp", "type", "payload"}``. Before that envelope (until mid 2025) it was the payload itself, and the
 first one ``{"id", "timestamp", "instructions"}``: `in_envelope` turns one into the other. Almost everything is recorded
@@ -9,7 +9,7 @@ both are one span here. Facts: files of codex 0.169.0, and public ones of 0.50 t
 from __future__ import annotations
 
 import re
-import struct
+from collections.abc import Mapping
 from functools import reduce
 from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
@@ -17,41 +17,32 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 import msgspec
 from msgspec import Raw, Struct
 
-from tracetui.formats.agent_log import CANCELLED, ERROR, OK
+from tracetui.formats.agent_log import CANCELLED, ERROR, OK, RUNNING
 from tracetui.formats.calls import as_json
 from tracetui.formats.decode import decode_value
-from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tagged
-from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Status, Usage
+from tracetui.formats.places import LinesAt
+from tracetui.formats.scalars import child, mapping, string, whole, word
+from tracetui.formats.schema import NULL, Finite, Loose, Schema, Whole, plain, tag_of, tagged
+from tracetui.model import MESSAGE_LIMIT, PREVIEW, Error, Usage
 from tracetui.model.status import plain_word, status_of
 
 if TYPE_CHECKING:
     from tracetui.formats.codex.session import Session
 
-CALLS: Final = frozenset({"function_call", "custom_tool_call", "local_shell_call", "tool_search_call"})
-"""Items that are calls with an output to come."""
-DONE_CALLS: Final = frozenset({"web_search_call", "image_generation_call"})
-"""Items that are calls of tools on the model's side: no output comes."""
-SAID: Final = frozenset(
-    {"AgentMessage", "Reasoning", "agent_message", "agent_reasoning", "agent_reasoning_raw_content"}
-)
-"""Events that repeat what the model said."""
 KINDS: Final = frozenset(
     {"session_meta", "response_item", "event_msg", "token_usage_record", "turn_context", "compacted", "world_state"}
 )
 """Kinds of records that distinguish a rollout from other lines."""
-_NAMES: Final = """
-    EnteredReviewMode ExitedReviewMode ContextCompaction HookPrompt Plan Sleep SubAgentActivity UserMessage
-    additional_tools agent_message background_event compacted compaction compaction_summary compaction_trigger
-    context_compacted deprecation_notice entered_review_mode error exited_review_mode ghost_snapshot
-    guardian_assessment guardian_warning inter_agent_communication_metadata item_started message model_reroute other
-    plan_delta plan_update reasoning session_configured session_meta shutdown_complete state stream_error
-    sub_agent_activity task_complete task_started thread_goal_updated thread_name_updated thread_rolled_back
-    thread_settings_applied token_count token_usage_record turn_aborted turn_context turn_diff undo_completed
-    undo_started user_message warning world_state
+_OTHERS: Final = """
+    EnteredReviewMode ExitedReviewMode HookPrompt Plan Sleep SubAgentActivity
+    additional_tools background_event compaction_summary compaction_trigger deprecation_notice entered_review_mode
+    exited_review_mode guardian_assessment guardian_warning inter_agent_communication_metadata item_started
+    model_reroute other plan_delta plan_update session_configured shutdown_complete state stream_error
+    sub_agent_activity thread_goal_updated thread_name_updated thread_rolled_back turn_diff undo_completed undo_started
+    warning
 """
-_KNOWN: Final = frozenset(_NAMES.split()) | SAID | CALLS | DONE_CALLS
-"""Records that stand for themselves: shown as they are, and nothing to report."""
-_STEMS: Final = {
+"""Known records without a Struct: each is a row of its own."""
+_TOOLS: Final = {
     "CommandExecution": "exec_command",
     "exec_command": "exec_command",
     "FileChange": "apply_patch",
@@ -69,45 +60,30 @@ _STEMS: Final = {
     "collab_waiting": "wait",
     "collab_close": "close_agent",
     "collab_resume": "resume_agent",
+    **dict.fromkeys(("McpToolCall", "CollabAgentToolCall", "DynamicToolCall", "Extension"), ""),
 }
-"""Tools by the items and events about them."""
-_SUFFIX: Final = re.compile(r"_(?:begin|end|request|response|output_delta)$")
-_GOING: Final = ("_begin", "_request", "_delta")
+"""Tools by the completed items (capitalized) and events about their calls; empty where a field names the tool."""
+_PHASE: Final = re.compile(r"_(?:begin|end|request|response|output_delta)$")
+_UNFINISHED: Final = ("_begin", "_request", "_delta")
 _CONTEXT: Final = re.compile(r"<([A-Za-z_][\w-]{0,60})>")
-_AGENTS: Final = "# AGENTS.md instructions"
+_INSTRUCTIONS: Final = "# AGENTS.md instructions"
+_LABELS: Final = ("message", "reason", "thread_name", "text", "user_facing_hint", "model", "status")
+"""Fields that may be the preview of a record."""
 _FILE: Final = re.compile(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", re.MULTILINE)
-_TELLING: Final = "cmd command query path file_path pattern url message prompt input task_name"
-_ARGUMENTS: Final = tuple(_TELLING.split())
-"""Arguments that tell one call from the next, the most telling first."""
 _HEADER_LIMIT: Final = 1000
 _CODE: Final = re.compile(r"^(?:Exit code: |Process exited with code )(-?\d{1,9})$", re.MULTILINE)
 _OUTPUT: Final = re.compile(r"^Output:$\n?", re.MULTILINE)
-_WRITTEN: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ")
-"""How what Codex writes before the output of a command begins."""
+_HEADERS: Final = ("Chunk ID: ", "Exit code: ", "Wall time: ", "Process exited with code ")
+"""Beginnings of the lines that Codex writes before the output of a command."""
 _COMMON: Final = "id internal_chat_message_metadata_passthrough metadata "
 """Fields that any payload may have."""
 
 
-_PLACE: Final = struct.Struct("<QII")
-pack: Final = _PLACE.pack
+class At(LinesAt, frozen=True, gc=False):
+    """Where a span is."""
 
-
-class At(Struct, frozen=True, gc=False):
-    """Where a span is: offset, size and checksum (CRC-32) of each of its lines, one after the other."""
-
-    lines: bytes
     path: str | None = None
     """The file, where it is not that of the run."""
-
-    @property
-    def places(self) -> list[int]:
-        """The numbers."""
-        return [number for place in _PLACE.iter_unpack(self.lines) for number in place]
-
-    @property
-    def size(self) -> int:
-        """Bytes of its lines."""
-        return sum(self.places[1::3])
 
 
 # ---- parts of records
@@ -120,7 +96,7 @@ class Part(Struct, gc=False):
 Texts = str | list[Part | str] | None
 
 
-class Held(Struct, gc=False, rename={"is_error": "isError"}):
+class Content(Struct, gc=False, rename={"is_error": "isError"}):
     """A content, output, error or result that is an object."""
 
     content: Texts = None
@@ -130,15 +106,15 @@ class Held(Struct, gc=False, rename={"is_error": "isError"}):
     is_error: bool | None = None
 
 
-Content = str | list[Part | str] | Held | None
-Problem = str | list[Part | str] | Held | bool | int | float | None
+Contents = str | list[Part | str] | Content | None
+Scalar = bool | int | float
 
 
-class Result(Held, gc=False, rename={"is_error": "isError", "ok": "Ok", "err": "Err"}):
-    """What a tool gave back; ``Ok`` or ``Err`` where it is a `Result` of Rust."""
+class Result(Content, gc=False, rename={"is_error": "isError", "ok": "Ok", "err": "Err"}):
+    """The result of a tool; ``Ok`` or ``Err`` where it is a `Result` of Rust."""
 
-    ok: Held | Loose = None
-    err: Problem = None
+    ok: Content | Loose = None
+    err: Contents | Scalar = None
 
 
 class Counts(Struct, gc=False, frozen=True):
@@ -153,30 +129,15 @@ class Counts(Struct, gc=False, frozen=True):
 
     def usage(self) -> Usage | None:
         """None if there are no tokens."""
-        found = Usage(
-            self.input_tokens,
-            self.output_tokens,
-            self.total_tokens,
-            self.cached_input_tokens,
-            self.cache_write_input_tokens,
-            self.reasoning_output_tokens,
-        )
-        return found if self.input_tokens or any(msgspec.structs.astuple(self)) else None
+        numbers = msgspec.structs.astuple(self)
+        return Usage(*numbers) if any(numbers) else None
 
-    def less(self, before: Counts | None) -> Counts:
-        """What came since; a total that became smaller began again."""
+    def minus(self, before: Counts | None) -> Counts:
+        """The difference to an earlier total; a total that became smaller started again."""
         now, then = msgspec.structs.astuple(self), () if before is None else msgspec.structs.astuple(before)
         if not then or any((a or 0) < (b or 0) for a, b in zip(now, then, strict=True)):
             return self
         return Counts(*(None if a is None else a - (b or 0) for a, b in zip(now, then, strict=True)))
-
-
-_NOTHING: Final = Counts()
-
-
-def counts(value: Counts | Loose) -> Counts | None:
-    """None for what is no object, or has no count."""
-    return value if isinstance(value, Counts) and value != _NOTHING else None
 
 
 def text_in(content: Any) -> str:
@@ -188,13 +149,24 @@ def text_in(content: Any) -> str:
             return content[0].text or ""
         texts = [part.text if isinstance(part, Part) else part for part in content]
         return "\n".join([text for text in texts if text is not None])
-    if isinstance(content, Held):
+    if isinstance(content, Content):
         return text_in(content.text if content.content is None else content.content)
     return ""
 
 
+def error_text(output: str) -> str:
+    """The end of an output, as the message of an error."""
+    found = output[-4 * MESSAGE_LIMIT :].strip()
+    return found if len(found) <= MESSAGE_LIMIT else found[: MESSAGE_LIMIT - 1] + "…"
+
+
+def object_in(text: str, limit: int) -> dict[str, Any]:
+    """The JSON object that a text is; an empty one for any other text, and for one of more than `limit` characters."""
+    return mapping(decode_value(text)) if text[:1] == "{" and len(text) < limit else {}
+
+
 def call_preview(value: Any) -> str:
-    """What tells a call from the next one."""
+    """The argument that distinguishes a call from the next one."""
     if isinstance(value, str):
         touched = _FILE.search(value[:4096])
         return (touched[1] if touched else value.lstrip().partition("\n")[0])[:PREVIEW]
@@ -210,57 +182,58 @@ def call_preview(value: Any) -> str:
     return as_json(value) if value else ""
 
 
-def since(begin: float | None, end: float | None) -> float | None:
-    """Milliseconds between two times in seconds; None where one is not known or they are the wrong way round."""
-    return None if begin is None or end is None or end < begin else (end - begin) * 1000
-
-
 # ---- payloads
 
 
 class Payload(Struct, gc=False):
-    """What a record says. A kind without a meaning of its own stands for itself as a row."""
+    """The payload of a record. A kind without a meaning of its own is a row of its own."""
 
     counted_as: ClassVar[str] = ""
-    """What it is called where its tag does not say it."""
+    """The kind where no tag says it."""
 
     def kind(self) -> str:
-        """What the record is called."""
+        """The kind of the record."""
         return str(self.__struct_config__.tag or self.counted_as)
 
-    def shown(self) -> str:
-        """What a row of it says."""
-        return ""
+    def label(self) -> str:
+        """The preview of a row of its own."""
+        found = (getattr(self, name, None) for name in _LABELS)
+        return next((one for one in found if isinstance(one, str) and one), "")
 
     def threads(self) -> list[str]:
-        """The threads that it says were spawned."""
-        return []
+        """The threads of agents that a call began, by its output or its event."""
+        receivers, new = getattr(self, "receiver_thread_ids", None), getattr(self, "new_thread_id", None)
+        output = getattr(self, "output", None)
+        found = [*receivers, new] if isinstance(receivers, list) else [new]
+        if isinstance(output, str) and output[:1] == "{":
+            found.append(object_in(output, 1 << 16).get("agent_id"))
+        return [thread for thread in found if isinstance(thread, str) and thread]
 
     def take(self, session: Session) -> None:
         """Interpret the record."""
-        session.alone()
+        session.add_record()
 
 
-def _kinds(base: Any, **known: str | None) -> list[Any]:
-    """Kinds of payloads that `base` stands for, by their tags, with further fields that are known of them."""
+def _kinds(base: Any, tags: Mapping[str, str | None], **attributes: Any) -> list[Any]:
+    """Kinds of payloads that differ from `base` in their tag only, each with further known fields; None: any."""
     return [
         msgspec.defstruct(
-            tag, [], bases=(base,), tag=tag, namespace={} if names is None else {"known": _COMMON + names}, gc=False
+            tag,
+            [],
+            bases=(base,),
+            tag=tag,
+            namespace=attributes if names is None else attributes | {"known": _COMMON + names},
+            gc=False,
         )
-        for tag, names in known.items()
+        for tag, names in tags.items()
     ]
-
-
-def is_known(name: str) -> bool:
-    """Whether this version knows records of that kind."""
-    return name in _KNOWN or name in _ITEMS or name.endswith("_output") or _SUFFIX.sub("", name) in _STEMS
 
 
 # ---- the thread as a whole
 
 
 class Base(Struct, gc=False):
-    """The history that a fork goes on from, and where in that thread's file it ends."""
+    """The history that a fork continues, and where in that thread's file it ends."""
 
     thread_id: str | None = None
     end_byte_offset: Whole | None = None
@@ -285,7 +258,7 @@ class Git(Struct, gc=False):
 
 
 class Meta(Payload):
-    """What the first record says of the thread."""
+    """The first record: the thread as a whole."""
 
     known: ClassVar = _COMMON + (
         "account_scoped agent_path agent_role base_instructions context_window dynamic_tools "
@@ -299,10 +272,18 @@ class Meta(Payload):
     cli_version: str | None = None
     agent_nickname: str | None = None
     forked_from_id: str | None = None
+    """The original of a fork, also of one that only names its history."""
     parent_thread_id: str | None = None
+    """The thread that spawned this one."""
     history_base: Base | Loose = None
     source: Source | Loose = None
     git: Git | Loose = None
+
+    def __post_init__(self) -> None:
+        base, spawn = self.history_base, self.spawn or Spawn()
+        self.forked_from_id = self.forked_from_id or (base.thread_id if isinstance(base, Base) else None)
+        self.parent_thread_id = self.parent_thread_id or spawn.parent_thread_id or None
+        self.agent_nickname = self.agent_nickname or spawn.agent_nickname or None
 
     @property
     def spawn(self) -> Spawn | None:
@@ -311,39 +292,12 @@ class Meta(Payload):
         found = within.thread_spawn if isinstance(within, Subagent) else None
         return found if isinstance(found, Spawn) else None
 
-    @property
-    def parent(self) -> str | None:
-        """The thread that spawned this one."""
-        spawn = self.spawn
-        return self.parent_thread_id or (None if spawn is None else spawn.parent_thread_id) or None
-
-    @property
-    def nickname(self) -> str | None:
-        """How the agent is called."""
-        spawn = self.spawn
-        return self.agent_nickname or (spawn.agent_nickname if spawn is not None else None) or None
-
-    @property
-    def base(self) -> Base | None:
-        """The history that it goes on from; None where it begins by itself."""
-        base = self.history_base
-        return base if isinstance(base, Base) and base.thread_id is not None else None
-
-    @property
-    def original(self) -> str | None:
-        """The thread that it was forked from."""
-        base = self.base
-        return self.forked_from_id or (None if base is None else base.thread_id)
-
     def take(self, session: Session) -> None:
-        if session.meta is None:
-            session.begin(self)
-        else:
-            super().take(session)
+        session.begin(self)
 
 
 class Context(Payload):
-    """What a turn begins with."""
+    """The settings that a turn begins with."""
 
     known: ClassVar = _COMMON + (
         "active_permission_profile approval_policy approvals_reviewer base_instructions collaboration_mode comp_hash "
@@ -355,25 +309,22 @@ class Context(Payload):
     counted_as: ClassVar[str] = "turn_context"
     model: str | None = None
 
-    def shown(self) -> str:
-        return self.model or ""
-
     def take(self, session: Session) -> None:
-        session.uses(self.model)
+        session.use_model(self.model)
         if session.turn is None:
             session.open_turn(implicit=True)
         else:
-            session.beside()
+            session.extend(session.turn)
 
 
 class World(Payload):
-    """What surrounds the agent."""
+    """The environment of the agent."""
 
     known: ClassVar = _COMMON + "full state type"
     counted_as: ClassVar[str] = "world_state"
 
     def take(self, session: Session) -> None:
-        session.beside()
+        session.add_to_turn()
 
 
 class Compacted(Payload):
@@ -387,8 +338,8 @@ class Compacted(Payload):
         session.compact(self.message or "")
 
 
-class Used(Payload):
-    """What a response cost, and all of the thread so far."""
+class TokenUsage(Payload):
+    """The tokens of a response, and those of the thread so far."""
 
     known: ClassVar = _COMMON + "response_id root_turn_id session_id thread_id turn_id turn_token_usage type"
     counted_as: ClassVar[str] = "token_usage_record"
@@ -396,106 +347,102 @@ class Used(Payload):
     thread_token_usage: Counts | Loose = None
 
     def take(self, session: Session) -> None:
-        session.use(counts(self.usage), counts(self.thread_token_usage), own=True)
+        session.count_tokens(self.usage, self.thread_token_usage, own=True)
 
 
-# ---- items of the conversation with the model
+# ---- messages, as items of the conversation and as events
 
 
-class Passed(Struct, gc=False):
+class Metadata(Struct, gc=False):
     content_item_kinds: list[Any] | None = None
 
 
-class Item(Payload, tag_field="type"):
-    """An item of the conversation."""
+class Item(Payload):
+    """An item of the conversation, or an event."""
+
+    id: str | None = None
+    metadata: Metadata | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
 
 
-def context_of(text: str, passed: Passed | Loose, kind: str | None = None) -> str | None:
-    """What a message of role user is that no user wrote (``environment_context``, ``AGENTS.md``); None for a prompt."""
-    named = (passed.content_item_kinds or ()) if isinstance(passed, Passed) else ()
-    kinds = [one for one in named if isinstance(one, str)]
-    if any(one.startswith("user.") for one in kinds):
-        return None
-    if text.startswith(_AGENTS):
-        return "AGENTS.md"
-    begin = _CONTEXT.match(text.lstrip()[:PREVIEW])
-    if begin is not None and text.rstrip().endswith(f"</{begin[1]}>"):
-        return begin[1]
-    if kind not in (None, "plain", ""):
-        return kind
-    return "context" if kinds and kinds != ["unknown"] else None
-
-
-class Message(Item, tag="message"):
-    """What somebody said: the model, the user, or the program in the name of one of them. An early version has the
+class Message(Item):
+    """A message of the user or the model, or one that Codex wrote in the name of one of them. An early version has the
     text of a prompt in ``message``.
     """
 
-    known: ClassVar = _COMMON + "end_turn phase status"
+    author: ClassVar[str] = ""
+    """The role where no field says it."""
+    reasoning: ClassVar[bool] = False
+    event: ClassVar[bool] = False
+    """It repeats an item."""
+    confirmed: ClassVar[bool] = False
+    """Only a message of the user is recorded in this way."""
     role: str | None = None
-    content: Content = None
+    content: Contents = None
     message: str | None = None
-    id: str | None = None
-    passed: Passed | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
+    text: str | None = None
+    summary: Contents = None
+    summary_text: Contents = None
+    raw_content: Contents = None
+    context: str | None = msgspec.field(default=None, name="kind")
+    started_at_ms: Finite | None = None
+
+    def texts(self) -> str:
+        """Its text: of reasoning, the summary if there is one."""
+        for content in (self.summary, self.summary_text, self.content, self.raw_content, self.message, self.text):
+            if content and (text := text_in(content)):
+                return text
+        return ""
+
+    def name(self, text: str) -> str:
+        """Its role; a message of role user that no user wrote has the name of what it is (``environment_context``,
+        ``AGENTS.md``).
+        """
+        role = self.author or self.role or "message"
+        if role != "user":
+            return role
+        named = (self.metadata.content_item_kinds or ()) if isinstance(self.metadata, Metadata) else ()
+        kinds = [one for one in named if isinstance(one, str)]
+        if any(one.startswith("user.") for one in kinds):
+            return role
+        if text.startswith(_INSTRUCTIONS):
+            return "AGENTS.md"
+        begin = _CONTEXT.match(text.lstrip()[:PREVIEW])
+        if begin is not None and text.rstrip().endswith(f"</{begin[1]}>"):
+            return begin[1]
+        if self.context not in (None, "plain", ""):
+            return self.context
+        return "context" if kinds and kinds != ["unknown"] else role
 
     def take(self, session: Session) -> None:
-        text, role = text_in(self.content), self.role or "message"
-        if role == "assistant":
-            session.say(text, self.id)
+        role, text = self.author or self.role, self.texts()
+        if self.reasoning or role == "assistant":
+            session.add_output(self, text)
         else:
-            text = text or self.message or ""
-            name = context_of(text, self.passed) or role if role == "user" else role
-            session.hear(role, name, text)
+            session.add_message(self, text, self.name(text), from_user=role == "user")
 
 
-class Thought(Struct, gc=False):
-    """What the model thought, as an item and as an event."""
+_MESSAGES: Final = (
+    *_kinds(Message, {"message": "end_turn phase status"}),
+    *_kinds(Message, {"reasoning": "encrypted_content"}, reasoning=True),
+)
+_MESSAGE_EVENTS: Final = (
+    *_kinds(Message, {"agent_message": "author memory_citation phase recipient"}, author="assistant", event=True),
+    *_kinds(Message, {"agent_reasoning": "", "agent_reasoning_raw_content": ""}, reasoning=True, event=True),
+    *_kinds(
+        Message,
+        {"user_message": "audio client_id images local_audio local_images text_elements"},
+        author="user",
+        event=True,
+    ),
+)
+_MESSAGE_ITEMS: Final = (
+    *_kinds(Message, {"UserMessage": None}, author="user", event=True, confirmed=True),
+    *_kinds(Message, {"AgentMessage": None}, author="assistant", event=True),
+    *_kinds(Message, {"Reasoning": None}, reasoning=True, event=True),
+)
 
-    id: str | None = None
-    summary: Content = None
-    summary_text: Content = None
-    content: Content = None
-    raw_content: Content = None
 
-    def said(self) -> str:
-        """The text."""
-        texts = text_in(self.summary) or text_in(self.summary_text) or text_in(self.content)
-        return texts or text_in(self.raw_content)
-
-
-class Reasoning(Thought, Item, tag="reasoning"):
-    known: ClassVar = _COMMON + "encrypted_content"
-
-    def take(self, session: Session) -> None:
-        session.say(self.said(), self.id, thought=True)
-
-
-class Call(Item):
-    """A call of a tool."""
-
-    given: Any = None
-    call_id: str | None = None
-    id: str | None = None
-    called: str | None = msgspec.field(default=None, name="name")
-    status: str | None = None
-    done: ClassVar[bool] = False
-
-    def arguments(self) -> Any:
-        """What it was called with."""
-        return self.given
-
-    def preview(self) -> str:
-        """What tells it from the next one."""
-        return call_preview(self.arguments())
-
-    def take(self, session: Session) -> None:
-        session.called(
-            self.call_id or self.id or None,
-            self.called or self.kind().removesuffix("_call"),
-            self.preview(),
-            self.status or None,
-            done=self.done,
-        )
+# ---- tool calls
 
 
 class Command(Struct, gc=False):
@@ -507,121 +454,54 @@ class Command(Struct, gc=False):
 _command: Final = msgspec.json.Decoder(Command).decode
 
 
-class FunctionCall(Call):
-    given: Any = msgspec.field(default=None, name="arguments")
+class ToolCall(Item):
+    """A call of a tool, with the arguments in one of three fields."""
 
-    def arguments(self) -> Any:
-        return decode_value(self.given) if isinstance(self.given, str) else self.given
+    arguments: Any = None
+    input: Any = None
+    action: Any = None
+    call_id: str | None = None
+    called: str | None = msgspec.field(default=None, name="name")
+    status: str | None = None
+    hosted: ClassVar[bool] = False
+    """The tool runs on the model's side: no output follows."""
 
-    def preview(self) -> str:
+    def given(self) -> Any:
+        """The arguments."""
+        if isinstance(self.arguments, str):
+            return decode_value(self.arguments)
+        return next((one for one in (self.arguments, self.input, self.action) if one is not None), None)
+
+    def tool(self) -> str:
+        """The name of the tool."""
+        return self.called or self.kind().removesuffix("_call")
+
+    def take(self, session: Session) -> None:
         try:
-            return _command(self.given).cmd[:PREVIEW] or super().preview()
+            preview = _command(self.arguments).cmd[:PREVIEW]
         except (ValueError, TypeError, RecursionError):
-            return super().preview()
-
-
-class CustomCall(Call):
-    given: Any = msgspec.field(default=None, name="input")
-
-
-class ShellCall(Call):
-    given: Any = msgspec.field(default=None, name="action")
-
-
-class DoneCall(ShellCall):
-    """A call of a tool on the model's side: no output comes."""
-
-    done: ClassVar[bool] = True
+            preview = ""
+        session.add_call(self, preview or call_preview(self.given()))
 
 
 _CALLS: Final = (
-    *_kinds(FunctionCall, function_call="namespace", tool_search_call="execution"),
-    *_kinds(CustomCall, custom_tool_call=""),
-    *_kinds(ShellCall, local_shell_call=""),
-    *_kinds(DoneCall, web_search_call="", image_generation_call="result revised_prompt"),
+    *_kinds(
+        ToolCall,
+        {
+            "function_call": "namespace",
+            "custom_tool_call": "",
+            "local_shell_call": "",
+            "tool_search_call": "execution",
+        },
+    ),
+    *_kinds(ToolCall, {"web_search_call": "", "image_generation_call": "result revised_prompt"}, hosted=True),
 )
-
-
-class Answer(Item):
-    """What a tool gave back to the model."""
-
-    call_id: str | None = None
-    output: Content = None
-    success: bool | None = None
-    receiver_thread_ids: Any = None
-    new_thread_id: Any = None
-
-    def threads(self) -> list[str]:
-        return threads_in(self.receiver_thread_ids, self.new_thread_id, self.output)
-
-    def take(self, session: Session) -> None:
-        """Its ``success``, or the exit code that stands before the text, says how it went."""
-        output, success = self.output, self.success
-        if isinstance(output, Held):
-            success = output.success
-        text = text_in(output)
-        code, message = _exit(text)
-        failed = None if success is None else not success
-        outcome = Outcome(True, failed, code, None, False, message[-MESSAGE_LIMIT * 4 :])
-        session.answered(self, self.call_id or None, text, outcome)
-
-
-_ANSWERS: Final = _kinds(
-    Answer,
-    function_call_output="",
-    custom_tool_call_output="name",
-    tool_search_output="execution status tools",
-)
-
-
-class Ended(Struct, gc=False):
-    exit_code: Whole | None = None
-
-
-class Old(Struct, gc=False):
-    """The output of a command as JSON in a text, which early versions wrote; and what a spawned agent is."""
-
-    metadata: Ended | Loose = None
-    output: Content = None
-    agent_id: str | Loose = None
-
-
-_old: Final = Schema[Old](Old)
-
-
-def _exit(text: str) -> tuple[int | None, str]:
-    """The exit code that stands before an output, and the output."""
-    if text[:1] == "{":
-        old = _in_json(text, 1 << 20)
-        code = old.metadata.exit_code if old is not None and isinstance(old.metadata, Ended) else None
-        return (None, text) if old is None or code is None else (code, text_in(old.output))
-    if not text.startswith(_WRITTEN):
-        return None, text
-    head = text[:_HEADER_LIMIT]
-    begin = _OUTPUT.search(head)
-    found = _CODE.search(head, 0, begin.start() if begin else len(head))
-    return (int(found[1]) if found else None), text[begin.end() :] if begin else text
-
-
-def _in_json(text: str, limit: int) -> Old | None:
-    value = decode_value(text) if text[:1] == "{" and len(text) < limit else None
-    return _old.convert(value, {}) if isinstance(value, dict) else None
-
-
-def threads_in(receivers: Any, new: Any, output: Any) -> list[str]:
-    """The threads that a call began, by its output or its event."""
-    old = _in_json(output, 1 << 16) if isinstance(output, str) else None
-    found = [*(receivers if isinstance(receivers, list) else ()), new, None if old is None else old.agent_id]
-    return [thread for thread in found if isinstance(thread, str) and thread]
-
-
-# ---- how calls went
 
 
 class Outcome(Struct, gc=False):
-    """What a record says of how a call went; each field None where it does not."""
+    """What records say about how a call went; each field None where they do not."""
 
-    answered: bool = False
+    finished: bool = False
     failed: bool | None = None
     """A status or error field says so."""
     code: int | None = None
@@ -631,6 +511,48 @@ class Outcome(Struct, gc=False):
     message: str = ""
     started_at: float | None = None
     duration_ms: float | None = None
+
+
+class ToolOutput(Item):
+    """The output of a tool, as the model gets it."""
+
+    call_id: str | None = None
+    output: Contents = None
+    success: bool | None = None
+    receiver_thread_ids: Any = None
+    new_thread_id: Any = None
+
+    def take(self, session: Session) -> None:
+        """Its ``success``, or the exit code before the text, says how the call went."""
+        output = self.output
+        success = output.success if isinstance(output, Content) else self.success
+        text = text_in(output)
+        code, message = _exit_code(text)
+        outcome = Outcome(True, None if success is None else not success, code, message=error_text(message))
+        session.add_tool_output(self, text, outcome)
+
+
+_OUTPUTS: Final = _kinds(
+    ToolOutput,
+    {"function_call_output": "", "custom_tool_call_output": "name", "tool_search_output": "execution status tools"},
+)
+
+
+def _exit_code(text: str) -> tuple[int | None, str]:
+    """The exit code before an output, and the output. In early versions that was JSON in a text."""
+    if text[:1] == "{":
+        old = object_in(text, 1 << 20)
+        code = whole(child(old, "metadata").get("exit_code"))
+        return (None, text) if code is None else (code, string(old.get("output")) or "")
+    if not text.startswith(_HEADERS):
+        return None, text
+    head = text[:_HEADER_LIMIT]
+    begin = _OUTPUT.search(head)
+    found = _CODE.search(head, 0, begin.start() if begin else len(head))
+    return (int(found[1]) if found else None), text[begin.end() :] if begin else text
+
+
+# ---- events about tool calls, and all other events
 
 
 class Took(Struct, gc=False):
@@ -645,101 +567,90 @@ class Invocation(Struct, gc=False):
     arguments: Any = None
 
 
-class Deed(Struct, gc=False):
-    """What an event says of something that a tool did."""
+class Arguments(Item):
+    """Arguments that distinguish one call from the next, the most specific first."""
 
+    cmd: Any = None
+    command: Any = None
+    query: Any = None
+    path: Any = None
+    file_path: Any = None
+    pattern: Any = None
+    url: Any = None
+    message: Any = None
+    prompt: Any = None
+    input: Any = None
+    task_name: Any = None
+
+
+_ARGUMENTS: Final = Arguments.__struct_fields__[len(Item.__struct_fields__) :]
+
+
+class Event(Arguments):
+    """An event of any kind; where it has the id of a call, it is about that."""
+
+    started_at_ms: Finite | None = None
+    completed_at_ms: Finite | None = None
+    call_id: str | None = None
+    old_call_id: str | None = msgspec.field(default=None, name="callId")
     status: str | None = None
     exit_code: Whole | None = None
     success: bool | None = None
     stderr: str | None = None
     aggregated_output: str | None = None
     stdout: str | None = None
-    error: Problem = None
-    result: Result | str | list[Part | str] | bool | int | float | None = None
+    error: Contents | Scalar = None
+    result: Result | str | list[Part | str] | Scalar | None = None
     duration: Took | Loose = None
-    command: Any = None
-
-    def failed(self) -> bool | None:
-        """Whether a field says that it failed; None where none says anything."""
-        meant = OK if self.status == "completed" else None if not self.status else status_of(self.status)
-        success, problem, result = self.success, self.problem(), self.result
-        inner = result.ok if isinstance(result, Result) else None
-        if (
-            success is False
-            or meant is ERROR
-            or (problem is not None and problem is not False)
-            or (isinstance(result, Result) and result.is_error)
-            or (isinstance(inner, Held) and inner.is_error)
-        ):
-            return True
-        return False if success is True or meant is OK else None
-
-    def problem(self) -> Any:
-        """What it says went wrong."""
-        result = self.result
-        return self.error if not isinstance(result, Result) or result.err is None else result.err
-
-    def outcome(self, begin: float | None, end: float | None, *, going: bool = False) -> Outcome:
-        """`begin` and `end` in milliseconds since the epoch, where the event says them."""
-        status = self.status or None
-        failed = self.failed()
-        message = self.stderr or self.aggregated_output or self.stdout or ""
-        if failed and not message:
-            message = text_in(self.problem()) or self._stated() or self._given_back()
-        took = end - begin if begin and end and end >= begin else None
-        if took is None and isinstance(self.duration, Took) and self.duration.secs is not None:
-            took = self.duration.secs * 1000 + (self.duration.nanos or 0) / 1e6
-        ends = status is None or status == "completed" or status_of(status) is not Status.RUNNING
-        return Outcome(
-            ends and not going,
-            failed,
-            self.exit_code,
-            status,
-            status is not None and status != "completed" and plain_word(status) in ("declined", "denied"),
-            message[-MESSAGE_LIMIT * 4 :],
-            begin / 1000 if begin else None,
-            took,
-        )
-
-    def _stated(self) -> str:
-        return (self.error.message or "") if isinstance(self.error, Held) else ""
-
-    def _given_back(self) -> str:
-        result = self.result
-        inner = result.ok if isinstance(result, Result) and isinstance(result.ok, Held) else result
-        return text_in(inner.content if isinstance(inner, Held) else inner)
-
-    def preview(self) -> str:
-        """What tells it from the next one."""
-        return call_preview({"command": self.command})
-
-    def tool(self, kind: str) -> str:
-        """What it was done with."""
-        return _STEMS.get(kind) or kind[:PREVIEW]
-
-    def threads(self) -> list[str]:
-        return []
-
-
-_Arguments: Final[Any] = msgspec.defstruct(
-    "Arguments", [(name, Any, None) for name in _ARGUMENTS if name != "command"], bases=(Deed,), gc=False
-)
-
-
-class AnyDeed(_Arguments):  # type: ignore[misc]
-    """A deed of any kind."""
-
     server: str | None = None
-    tool_name: str | None = msgspec.field(default=None, name="tool")
-    deed_kind: str | None = msgspec.field(default=None, name="kind")
+    called: str | None = msgspec.field(default=None, name="tool")
+    tool_kind: str | None = msgspec.field(default=None, name="kind")
     invocation: Invocation | Loose = None
     arguments: Any = None
     changes: Raw = NULL
     receiver_thread_ids: Any = None
     new_thread_id: Any = None
-    output: Content = None
+    output: Contents = None
+
+    def take(self, session: Session) -> None:
+        kind = self.kind()
+        key, tool = self.call_id or self.old_call_id, kind if kind in _TOOLS else _PHASE.sub("", kind)
+        if key and tool in _TOOLS and tag_of(session.record) == "event_msg":
+            session.add_tool_event(key, tool, self, self.outcome(unfinished=kind.endswith(_UNFINISHED)))
+        else:
+            session.add_record()
+
+    def outcome(self, *, unfinished: bool) -> Outcome:
+        """What it says about how the call went."""
+        status, result, error, success = self.status or None, self.result, self.error, self.success
+        meant = None if status is None else OK if status == "completed" else status_of(status)
+        returned = result.ok if isinstance(result, Result) and isinstance(result.ok, Content) else result
+        is_error = isinstance(result, Result) and (result.is_error or getattr(result.ok, "is_error", False))
+        error = result.err if isinstance(result, Result) and result.err is not None else error
+        failed = True if success is False or meant is ERROR or error not in (None, False) or is_error else None
+        if failed is None and (success or meant is OK):
+            failed = False
+        message = self.stderr or self.aggregated_output or self.stdout or ""
+        if failed and not message:
+            message = text_in(error) or (self.error.message if isinstance(self.error, Content) else None) or ""
+            message = message or text_in(returned.content if isinstance(returned, Content) else returned)
+        begin, end, took = self.started_at_ms, self.completed_at_ms, self.duration
+        duration = end - begin if begin and end and end >= begin else None
+        if duration is None and isinstance(took, Took) and took.secs is not None:
+            duration = took.secs * 1000 + (took.nanos or 0) / 1e6
+        return Outcome(
+            meant is not RUNNING and not unfinished,
+            failed,
+            self.exit_code,
+            status,
+            status is not None and meant is not OK and plain_word(status) in ("declined", "denied"),
+            error_text(message),
+            begin / 1000 if begin else None,
+            duration,
+        )
 
     def preview(self) -> str:
+        """The argument that distinguishes the call from the next one."""
         within = self.invocation.arguments if isinstance(self.invocation, Invocation) else None
         within = self.arguments if within is None else within
         if within is not None:
@@ -751,59 +662,98 @@ class AnyDeed(_Arguments):  # type: ignore[misc]
         return call_preview({name: value for name, value in named if isinstance(value, str | list)})
 
     def tool(self, kind: str) -> str:
-        """``server.tool`` of a call through MCP, the tool where one is named, else what the kind stands for."""
+        """``server.tool`` of a call through MCP, the tool where one is named, else that of the kind of event."""
         named = self.invocation
         if isinstance(named, Invocation):
             server, tool, own = named.server, named.tool, named.kind
         else:
-            server, tool, own = self.server, self.tool_name, self.deed_kind
+            server, tool, own = self.server, self.called, self.tool_kind
         if tool:
-            return (f"{server}.{tool}" if server else tool)[:PREVIEW]
-        return _STEMS.get(kind) or (own or kind)[:PREVIEW]
+            return f"{server}.{tool}" if server else tool
+        return _TOOLS.get(kind) or own or kind
+
+
+_TOOL_EVENTS: Final = _kinds(
+    Event,
+    {
+        "exec_command_end": "cwd formatted_output interaction_input parsed_cmd process_id source turn_id",
+        "mcp_tool_call_end": "action_name app_name connector_id link_id plugin_id read_only_hint",
+        "patch_apply_end": "turn_id",
+        "web_search_end": "action results",
+        "view_image_tool_call": "",
+    },
+)
+_TOOL_ITEMS: Final = _kinds(Event, {kind: None for kind in _TOOLS if kind[0].isupper()})
+
+
+class Other(Event):
+    """A payload of an unknown kind. It may be about a call."""
+
+    type: Any = None
+    reason: Any = None
+    thread_name: Any = None
+    text: Any = None
+    user_facing_hint: Any = None
+    model: Any = None
+    thread_settings: Any = None
+    goal: Any = None
+    content: Contents = None
+
+    def kind(self) -> str:
+        return self.type if isinstance(self.type, str) else ""
+
+    def label(self) -> str:
+        known = word(mapping(self.thread_settings).get("model")) or word(mapping(self.goal).get("objective"))
+        return super().label() or known or text_in(self.content)
+
+    def take(self, session: Session) -> None:
+        if tag_of(session.record) == "response_item" and self.kind().endswith("_output"):
+            output = {name: getattr(self, name) for name in ToolOutput.__struct_fields__}
+            ToolOutput(**output).take(session)
+        else:
+            super().take(session)
+
+
+class ContextCompacted(Item):
+    """Repeats `Compacted`."""
+
+    def take(self, session: Session) -> None:
+        session.confirm_compaction()
+
+
+_COMPLETED: Final = (*_MESSAGE_ITEMS, *_TOOL_ITEMS, *_kinds(ContextCompacted, {"ContextCompaction": None}))
+
+
+class Completed(Item, tag="item_completed"):
+    """An item of the conversation is complete, or a tool finished."""
+
+    known: ClassVar = _COMMON + "thread_id turn_id"
+    item: tagged(*_COMPLETED, other=Other) | None = None  # type: ignore[valid-type]
+    started_at_ms: Finite | None = None
+    completed_at_ms: Finite | None = None
+
+    def kind(self) -> str:
+        return (self.item.kind() if self.item is not None else "") or "item_completed"
+
+    def label(self) -> str:
+        return self.item.label() if self.item is not None else ""
 
     def threads(self) -> list[str]:
-        return threads_in(self.receiver_thread_ids, self.new_thread_id, self.output)
-
-
-# ---- events
-
-
-class Event(Payload, tag_field="type"):
-    """An event for the screen."""
-
-
-class Talk(Event):
-    """An event that repeats what the model said."""
-
-    thought: ClassVar[bool] = True
-    text: str | None = None
-    message: str | None = None
-
-    def said(self) -> str:
-        """The text."""
-        return self.message or self.text or ""
+        return self.item.threads() if self.item is not None else []
 
     def take(self, session: Session) -> None:
-        session.say(self.said(), None, thought=self.thought, event=True)
+        item = self.item
+        if item is None:
+            session.add_record()
+            return
+        if isinstance(item, Message):
+            item.metadata, item.started_at_ms = self.metadata, self.started_at_ms
+        elif isinstance(item, Event):
+            item.call_id, item.started_at_ms, item.completed_at_ms = item.id, self.started_at_ms, self.completed_at_ms
+        item.take(session)
 
 
-class Spoken(Talk, tag="agent_message"):
-    known: ClassVar = _COMMON + "author content memory_citation phase recipient"
-    thought: ClassVar[bool] = False
-
-
-class Prompt(Event, tag="user_message"):
-    """An event that repeats what the user said."""
-
-    known: ClassVar = _COMMON + "audio client_id images local_audio local_images text_elements"
-    message: str | None = None
-    content: Content = None
-    own_kind: str | None = msgspec.field(default=None, name="kind")
-    passed: Passed | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
-
-    def take(self, session: Session) -> None:
-        text = text_in(self.content) or self.message or ""
-        session.hear("user", context_of(text, self.passed, self.own_kind) or "user", text, event=True)
+# ---- other events
 
 
 class Info(Struct, gc=False):
@@ -811,36 +761,32 @@ class Info(Struct, gc=False):
     total_token_usage: Counts | Loose = None
 
 
-class TokenCount(Event, tag="token_count"):
+class TokenCount(Item, tag="token_count"):
     """The tokens of the last response, and those of the whole thread."""
 
     known: ClassVar = _COMMON + "rate_limits"
     info: Info | Loose = None
 
     def take(self, session: Session) -> None:
-        info = self.info
-        if isinstance(info, Info):
-            session.use(counts(info.last_token_usage), counts(info.total_token_usage), own=False)
-        else:
-            session.use(None, None, own=False)
+        info = self.info if isinstance(self.info, Info) else Info()
+        session.count_tokens(info.last_token_usage, info.total_token_usage, own=False)
 
 
-class TaskStarted(Event, tag="task_started"):
+class TaskStarted(Item, tag="task_started"):
     known: ClassVar = _COMMON + (
         "collaboration_mode_kind model_context_window root_turn_id started_at turn_attribution turn_id"
     )
 
     def take(self, session: Session) -> None:
-        session.going()
-        session.open_turn(implicit=False)
+        session.start_turn()
 
 
-class Fault(Struct, gc=False):
-    """An error; its kind is a word, or an object whose only field is one."""
+class Fault(Item):
+    """An error; its kind is a word, or an object with a word as its only field."""
 
     message: str | Loose = None
     codex_error_info: Any = None
-    own_kind: Any = msgspec.field(default=None, name="kind")
+    fault_kind: Any = msgspec.field(default=None, name="kind")
 
 
 class Failure(Fault):
@@ -849,237 +795,55 @@ class Failure(Fault):
     error: Fault | Loose = None
 
     def as_error(self) -> Error:
-        """What it says of itself."""
+        """Its kind and message."""
         inner = self.error if isinstance(self.error, Fault) else self
-        info = inner.own_kind if inner.codex_error_info is None else inner.codex_error_info
+        info = inner.fault_kind if inner.codex_error_info is None else inner.codex_error_info
         info = next(iter(info), None) if isinstance(info, dict) else info
         kind = info if isinstance(info, str) else None
-        said = inner.message if isinstance(inner.message, str) else None
-        return Error((said or kind or "error").strip()[:MESSAGE_LIMIT], kind and kind[:PREVIEW])
-
-
-class TaskComplete(Event, tag="task_complete"):
-    """The turn ended; a failure is in its ``error``, or in an event before it after which the model said nothing."""
-
-    known: ClassVar = _COMMON + "completed_at root_turn_id started_at time_to_first_token_ms turn_id"
-    duration_ms: Finite | None = None
-    error: Failure | Loose = None
-    last_agent_message: str | None = None
-
-    def take(self, session: Session) -> None:
-        failure, found = session.failure, self.error
-        if isinstance(found, Failure):
-            failure = found.as_error()
-        elif found is not None and found is not False:
-            failure = Failure(message=found).as_error()
-        status, word = (OK, "task_complete") if failure is None else (ERROR, "error")
-        session.end_turn(status, word, failure, self.duration_ms)
-        session.last_assistant = self.last_agent_message or session.last_assistant
-
-
-class TurnAborted(Event, tag="turn_aborted"):
-    known: ClassVar = _COMMON + "completed_at root_turn_id started_at turn_id"
-    duration_ms: Finite | None = None
-    reason: str | None = None
-
-    def shown(self) -> str:
-        return self.reason or ""
-
-    def take(self, session: Session) -> None:
-        session.end_turn(CANCELLED, self.reason or "aborted", None, self.duration_ms)
-
-
-class Failed(Failure, Event, tag="error"):
-    known: ClassVar = _COMMON
+        message = inner.message if isinstance(inner.message, str) else None
+        return Error((message or kind or "error").strip()[:MESSAGE_LIMIT], kind and kind[:PREVIEW])
 
     def take(self, session: Session) -> None:
         session.fail(self.as_error())
 
 
-class ContextCompacted(Event, tag="context_compacted"):
-    known: ClassVar = _COMMON
+class TurnEnd(Item):
+    """The turn ended; a failure is in its ``error``, or in an event before it with no output of the model after it."""
+
+    duration_ms: Finite | None = None
+    error: Failure | Loose = None
+    last_agent_message: str | None = None
+    reason: str | None = None
 
     def take(self, session: Session) -> None:
-        session.compacted()
+        failure, found = session.failure, self.error
+        if self.kind() == "turn_aborted":
+            session.end_turn(CANCELLED, self.reason or "aborted", None, self.duration_ms)
+            return
+        if found is not None and found is not False:
+            failure = (found if isinstance(found, Failure) else Failure(message=found)).as_error()
+        status, word = (OK, "task_complete") if failure is None else (ERROR, "error")
+        session.end_turn(status, word, failure, self.duration_ms)
+        session.last_assistant = self.last_agent_message or session.last_assistant
 
 
-class Settings(Struct, gc=False):
-    model: str | Loose = None
-
-
-class SettingsApplied(Event, tag="thread_settings_applied"):
+class SettingsApplied(Item, tag="thread_settings_applied"):
     known: ClassVar = _COMMON + "thread_id"
-    thread_settings: Settings | Loose = None
+    thread_settings: Any = None
 
-    def shown(self) -> str:
-        model = self.thread_settings.model if isinstance(self.thread_settings, Settings) else None
-        return model if isinstance(model, str) else ""
-
-    def take(self, session: Session) -> None:
-        session.uses(self.shown())
-        session.beside()
-
-
-class OfCall(AnyDeed):
-    """What an event says of a call, by the id of that."""
-
-    call_id: str | None = None
-    old_call_id: str | None = msgspec.field(default=None, name="callId")
-    started_at_ms: Finite | None = None
-    completed_at_ms: Finite | None = None
-
-    def did(self, session: Session, kind: str) -> bool:
-        """Take it, if it is about a call."""
-        ident, stem, begin = self.call_id or self.old_call_id, _SUFFIX.sub("", kind), self.started_at_ms
-        if not ident or stem not in _STEMS:
-            return False
-        session.did(ident, stem, self, self.outcome(begin, self.completed_at_ms, going=kind.endswith(_GOING)), begin)
-        return True
-
-
-class ToolEvent(OfCall, Event):
-    def shown(self) -> str:
-        return next((one for one in (self.message, self.status) if isinstance(one, str) and one), "")
+    def label(self) -> str:
+        return word(mapping(self.thread_settings).get("model")) or ""
 
     def take(self, session: Session) -> None:
-        if not self.did(session, self.kind()):
-            session.alone()
-
-
-_TOOL_EVENTS: Final = _kinds(
-    ToolEvent,
-    exec_command_end="cwd formatted_output interaction_input parsed_cmd process_id source turn_id",
-    mcp_tool_call_end="action_name app_name connector_id link_id plugin_id read_only_hint",
-    patch_apply_end="turn_id",
-    web_search_end="action results",
-    view_image_tool_call="",
-)
-
-
-class Goal(Struct, gc=False):
-    objective: str | Loose = None
-
-
-class Other(OfCall, Payload):
-    """A payload of another kind; the fields of which one says what it is about. It may be about a call."""
-
-    type: Any = None
-    reason: Any = None
-    thread_name: Any = None
-    text: Any = None
-    user_facing_hint: Any = None
-    model: Any = None
-    thread_settings: Settings | Loose = None
-    goal: Goal | Loose = None
-    content: Content = None
-
-    def kind(self) -> str:
-        return self.type if isinstance(self.type, str) else ""
-
-    def shown(self) -> str:
-        names = self.message, self.reason, self.thread_name, self.text, self.user_facing_hint, self.model, self.status
-        model = self.thread_settings.model if isinstance(self.thread_settings, Settings) else None
-        objective = self.goal.objective if isinstance(self.goal, Goal) else None
-        found = (one for one in (*names, model, objective) if isinstance(one, str) and one)
-        return next(found, None) or text_in(self.content)
-
-    def take(self, session: Session) -> None:
-        kind, within = self.kind(), session.record.__struct_config__.tag
-        if within == "response_item" and kind.endswith("_output"):
-            answer = Answer(self.call_id, self.output, self.success, self.receiver_thread_ids, self.new_thread_id)
-            answer.take(session)
-        elif within != "event_msg" or not self.did(session, kind):
-            session.alone()
-
-
-# ---- events about an item that was completed
-
-
-class UserMessage(Struct, gc=False, tag_field="type", tag="UserMessage"):
-    content: Content = None
-
-    def take(self, session: Session, event: Completed) -> None:
-        text = text_in(self.content)
-        session.hear("user", context_of(text, event.passed) or "user", text, event=True, completed=True)
-
-
-class AgentMessage(Struct, gc=False, tag_field="type", tag="AgentMessage"):
-    id: str | None = None
-    content: Content = None
-
-    def said(self) -> str:
-        """The text."""
-        return text_in(self.content)
-
-    def take(self, session: Session, event: Completed) -> None:
-        session.say(text_in(self.content), self.id, event=True, began=event.started_at_ms)
-
-
-class ThoughtItem(Thought, tag_field="type", tag="Reasoning"):
-    def take(self, session: Session, event: Completed) -> None:
-        session.say(self.said(), self.id, thought=True, event=True, began=event.started_at_ms)
-
-
-class CommandExecution(Deed, tag_field="type", tag="CommandExecution"):
-    id: str | None = None
-
-    def take(self, session: Session, event: Completed) -> None:
-        begin, kind = event.started_at_ms, str(self.__struct_config__.tag)
-        if self.id:
-            session.did(self.id, kind, self, self.outcome(begin, event.completed_at_ms), begin)
-        else:
-            session.alone()
-
-
-class DeedItem(AnyDeed, tag_field="type"):  # type: ignore[call-arg]
-    id: str | None = None
-    take = CommandExecution.take
-
-
-_ITEMS: Final = frozenset(
-    {"CommandExecution", "McpToolCall", "FileChange", "WebSearch", "CollabAgentToolCall", "ImageView"}
-    | {"ImageGeneration", "DynamicToolCall", "Extension"}
-)
-_DEEDS: Final = _kinds(DeedItem, **dict.fromkeys(sorted(_ITEMS - {"CommandExecution"})))
-
-
-class Completed(Event, tag="item_completed"):
-    known: ClassVar = _COMMON + "thread_id turn_id"
-    item: tagged(UserMessage, AgentMessage, ThoughtItem, CommandExecution, *_DEEDS, other=Other) | None = None  # type: ignore[valid-type]
-    started_at_ms: Finite | None = None
-    completed_at_ms: Finite | None = None
-    passed: Passed | Loose = msgspec.field(default=None, name="internal_chat_message_metadata_passthrough")
-
-    def kind(self) -> str:
-        item = self.item
-        name = item.kind() if isinstance(item, Other) else "" if item is None else str(item.__struct_config__.tag)
-        return name or "item_completed"
-
-    def shown(self) -> str:
-        return self.item.shown() if isinstance(self.item, Other) else getattr(self.item, "status", None) or ""
-
-    def said(self) -> str:
-        """The text of what the model said."""
-        return self.item.said() if isinstance(self.item, AgentMessage | Thought) else ""
-
-    def threads(self) -> list[str]:
-        return self.item.threads() if isinstance(self.item, Deed) else []
-
-    def take(self, session: Session) -> None:
-        item = self.item
-        if isinstance(item, Other) and item.type == "ContextCompaction":
-            session.compacted()
-        elif item is None or isinstance(item, Other):
-            session.alone()
-        else:
-            item.take(session, self)
+        session.use_model(self.label())
+        session.add_to_turn()
 
 
 # ---- lines
 
 
 class Line(Struct, gc=False, kw_only=True, tag_field="type"):
-    """A record: its kind, and what it says."""
+    """A record: its kind and its payload."""
 
     known: ClassVar = ""
     timestamp: str | None = None
@@ -1087,12 +851,8 @@ class Line(Struct, gc=False, kw_only=True, tag_field="type"):
     payload: Any
 
     def kind(self) -> str:
-        """What the record is called."""
+        """The kind of the payload, else that of the line."""
         return str(self.payload.kind() or self.__struct_config__.tag)
-
-
-def _line(kind: str, payload: Any) -> Any:
-    return msgspec.defstruct(kind, [("payload", payload)], bases=(Line,), tag=kind, kw_only=True, gc=False)
 
 
 class OtherLine(Struct, gc=False):
@@ -1104,12 +864,12 @@ class OtherLine(Struct, gc=False):
     payload: Other = msgspec.field(default_factory=Other)
 
     def kind(self) -> str:
-        """What the record is called."""
+        """The kind of the payload, else that of the line."""
         return self.payload.kind() or (self.type if isinstance(self.type, str) and self.type else "?")
 
 
 def in_envelope(value: dict[str, Any]) -> dict[str, Any]:
-    """A record as it is written today."""
+    """A record in today's layout."""
     kind, payload = value.get("type"), value.get("payload")
     if isinstance(kind, str) and (isinstance(payload, dict) or kind in KINDS):
         return value
@@ -1126,17 +886,22 @@ def in_envelope(value: dict[str, Any]) -> dict[str, Any]:
     return {"type": kind if isinstance(kind, str) and kind else "?", "payload": value}
 
 
-_ITEM: Final = tagged(Message, Reasoning, *_CALLS, *_ANSWERS, *_kinds(Item, ghost_snapshot="ghost_commit"), other=Other)
-_EVENT: Final = tagged(
-    *(Completed, TokenCount, Spoken, Prompt, TaskStarted, TaskComplete, TurnAborted, Failed),
-    *_kinds(Talk, agent_reasoning="", agent_reasoning_raw_content=""),
-    *(ContextCompacted, SettingsApplied, *_TOOL_EVENTS),
-    other=Other,
+_ITEMS: Final = (*_MESSAGES, *_CALLS, *_OUTPUTS, *_kinds(Item, {"ghost_snapshot": "ghost_commit"}))
+_EVENTS: Final = (
+    *(*_MESSAGE_EVENTS, *_TOOL_EVENTS, Completed, TokenCount, TaskStarted, SettingsApplied),
+    *_kinds(
+        TurnEnd,
+        {
+            "task_complete": "completed_at root_turn_id started_at time_to_first_token_ms turn_id",
+            "turn_aborted": "completed_at root_turn_id started_at turn_id",
+        },
+    ),
+    *(*_kinds(Failure, {"error": ""}), *_kinds(ContextCompacted, {"context_compacted": ""})),
 )
 _LINES: Final = {
-    "response_item": _ITEM,
-    "event_msg": _EVENT,
-    "token_usage_record": Used,
+    "response_item": tagged(*_ITEMS, other=Other),
+    "event_msg": tagged(*_EVENTS, other=Other),
+    "token_usage_record": TokenUsage,
     "session_meta": Meta,
     "turn_context": Context,
     "world_state": World,
@@ -1144,5 +909,21 @@ _LINES: Final = {
     "compaction": Compacted,
 }
 SCHEMA: Final = Schema[Any](
-    reduce(or_, (_line(kind, payload) for kind, payload in _LINES.items())), OtherLine, older=in_envelope
+    reduce(
+        or_,
+        [
+            msgspec.defstruct(kind, [("payload", payload)], bases=(Line,), tag=kind, kw_only=True, gc=False)
+            for kind, payload in _LINES.items()
+        ],
+    ),
+    OtherLine,
+    older=in_envelope,
 )
+_KNOWN: Final = frozenset((*_OTHERS.split(), *map(tag_of, (*_ITEMS, *_EVENTS, *_COMPLETED)), *_LINES)) - {
+    *("response_item", "event_msg", "item_completed"),
+}
+
+
+def is_known(name: str) -> bool:
+    """Whether this version knows records of that kind."""
+    return name in _KNOWN or name.endswith("_output") or _PHASE.sub("", name) in _TOOLS

@@ -1,17 +1,16 @@
-"""A Codex thread while its records come in: rows that later records may say more about, and how the thread stands.
+"""A Codex thread while its records come in: rows that later records may add to, and the state of the thread.
 
-A turn goes from ``task_started`` to its end (old ones begin with a prompt); a response goes on until its tokens are
-counted or something answers it; a call has the model's request, its output and the events about it.
+A turn goes from ``task_started`` to its end (old ones begin with a prompt); a response ends when its tokens are
+counted or an answer comes; a call has the model's request, its output and the events about it.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any, Final
-from zlib import crc32
+from typing import Any, Final, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from tracetui.formats.agent_log import (
     CANCELLED,
@@ -22,20 +21,32 @@ from tracetui.formats.agent_log import (
     EXIT,
     EXPLICIT,
     MESSAGE,
+    META,
     OK,
     RUNNING,
     UNKNOWN,
-    Conversation,
+    UNKNOWN_KIND,
+    Rows,
 )
 from tracetui.formats.codex.body import about
-from tracetui.formats.codex.records import At, Counts, Deed, Meta, Outcome, Payload, is_known, pack, since
+from tracetui.formats.codex.records import (
+    At,
+    Counts,
+    Event,
+    Message,
+    Meta,
+    Outcome,
+    ToolCall,
+    ToolOutput,
+    is_known,
+)
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import folder_of
+from tracetui.formats.places import PLACE_SIZE, place_of
 from tracetui.formats.scalars import moment, version
 from tracetui.model import (
     INHERITED,
-    MESSAGE_LIMIT,
     PREVIEW,
     Error,
     Header,
@@ -51,8 +62,8 @@ from tracetui.sources.base import File
 TURN: Final = Operation.TURN
 OTHER: Final = Operation.OTHER
 MOST: Final = 1000
-"""Records in one row; any beyond stand for themselves. As many rows wait for the next turn."""
-_LONGEST: Final = MOST * len(pack(0, 0, 0))
+"""Records in one row; each of any further ones is a row of its own. As many rows wait for the next turn."""
+_LONGEST: Final = MOST * PLACE_SIZE
 _FIRST: Final = 2000
 """Records in which the list stage looks for the first prompt."""
 _IDS: Final = 64
@@ -61,7 +72,7 @@ _AGENT: Final = "codex"
 
 
 class Row(Struct, gc=False):
-    """A row that later records may say more about."""
+    """A row that later records may add to."""
 
     id: str
     name: str
@@ -70,9 +81,7 @@ class Row(Struct, gc=False):
     step: int | None
     started_at: float | None
     note: str
-    places: bytes
-    """As in `At`."""
-    path: str | None
+    at: At
     preview: str = ""
     status: Status = UNKNOWN
     source: StatusSource | None = None
@@ -83,13 +92,13 @@ class Row(Struct, gc=False):
     model: str | None = None
 
     def span(self) -> Span:
-        """The row as it is now. What is inherited was paid for by the thread that it is from."""
+        """The row as it is now. The thread that inherited work is from paid for it."""
         return Span(
-            id=self.id,
-            name=self.name,
-            operation=self.operation,
-            parent_id=self.parent_id,
-            step=self.step,
+            self.id,
+            self.name,
+            self.operation,
+            self.parent_id,
+            self.step,
             is_step=self.operation is TURN and self.step is not None,
             status=self.status,
             status_word=self.word,
@@ -101,8 +110,13 @@ class Row(Struct, gc=False):
             model=self.model,
             preview=self.preview,
             note=self.note,
-            at=At(self.places, self.path),
+            at=self.at,
         )
+
+    def end(self, status: Status, word: str, error: Error | None, when: float | None, took: float | None) -> None:
+        """The row ended `when` (seconds since the epoch) or after `took` milliseconds."""
+        self.status, self.source, self.word, self.error = status, EXPLICIT, word, error
+        self.duration_ms = _since(self.started_at, when) if took is None else took
 
 
 class Turn(Row):
@@ -110,78 +124,61 @@ class Turn(Row):
     """It has no record of its own."""
 
 
-class Heard(Row):
-    """A message of the user, which is recorded as an item and as an event."""
-
-    text: str = ""
-    item: bool = False
-    event: bool = False
-
-
 class Response(Row):
     open: bool = True
     ids: tuple[str, ...] = ()
-    """Ids and texts of what it said."""
-    spoke: bool = False
-    """Its preview is what it said, not what it thought."""
+    """Ids and texts of its messages and reasoning."""
+    has_message: bool = False
+    """Its preview is a message, not reasoning."""
 
 
 class Call(Row):
-    """A tool call, and what is known of how it went; see `Outcome`."""
+    """A tool call."""
 
-    called: bool = False
-    """The model's call is there, not only an event about it."""
-    answered: bool = False
-    failed: bool | None = None
-    code: int | None = None
-    said: str | None = None
-    declined: bool = False
-    message: str = ""
-    began: float | None = None
-    took: float | None = None
+    requested: bool = False
+    """The model's request is there, not only an event about the call."""
+    outcome: Outcome = field(default_factory=Outcome)
 
-    def went(self, later: Outcome) -> None:
-        """Add what one more record says. An event knows better than an output: what it says stays."""
-        self.answered = self.answered or later.answered
+    def update(self, later: Outcome) -> None:
+        """Add what one more record says. A status or error field counts more than the exit code; what an event says is
+        exacter than an output: that stays.
+        """
+        now = self.outcome
+        now.finished = now.finished or later.finished
         if later.failed is not None:
-            self.failed = self.failed or later.failed
-        self.code = later.code if self.code is None else self.code
-        self.said = later.word or self.said
-        self.declined = self.declined or later.declined
-        self.message = self.message or later.message
-        self.began = self.began if later.started_at is None else later.started_at
-        self.took = self.took if later.duration_ms is None else later.duration_ms
-        self.stand()
-
-    def stand(self) -> None:
-        """Show what is known: a status or error field counts more than the exit code."""
-        code = self.code
-        if self.declined:
+            now.failed = now.failed or later.failed
+        now.code = later.code if now.code is None else now.code
+        now.word = later.word or now.word
+        now.declined = now.declined or later.declined
+        now.message = now.message or later.message
+        now.started_at = now.started_at if later.started_at is None else later.started_at
+        now.duration_ms = now.duration_ms if later.duration_ms is None else later.duration_ms
+        if now.declined:
             self.status, self.source = CANCELLED, EXPLICIT
-        elif self.failed:
+        elif now.failed:
             self.status, self.source = ERROR, EXPLICIT
-        elif code:
+        elif now.code:
             self.status, self.source = ERROR, EXIT
-        elif not self.answered:
+        elif not now.finished:
             return
-        elif self.failed is False:
+        elif now.failed is False:
             self.status, self.source = OK, EXPLICIT
         else:
-            self.status, self.source = OK, DERIVED if code is None else EXIT
-        self.word = self.said if self.answered else None
-        self.error = self._why() if self.status is ERROR else None
-        self.started_at = self.started_at if self.began is None else self.began
-        self.duration_ms = self.took
-
-    def _why(self) -> Error:
-        kind, message = f"exit {self.code}" if self.code else None, self.message.strip()
-        if len(message) > MESSAGE_LIMIT:
-            message = message[: MESSAGE_LIMIT - 1] + "…"
-        return Error(message or kind or self.said or "failed", kind)
+            self.status, self.source = OK, DERIVED if now.code is None else EXIT
+        self.word = now.word if now.finished else None
+        self.error = None
+        if self.status is ERROR:
+            kind = f"exit {now.code}" if now.code else None
+            self.error = Error(now.message or kind or now.word or "failed", kind)
+        self.started_at = self.started_at if now.started_at is None else now.started_at
+        self.duration_ms = now.duration_ms
 
 
-class Session(Conversation):
-    """What is known of one thread; see `tracetui.formats.jsonl.Session`."""
+R = TypeVar("R", bound=Row)
+
+
+class Session(Rows):
+    """The state of one thread; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(
         self,
@@ -192,12 +189,12 @@ class Session(Conversation):
         origin: str = "",
         look_back: Callable[[Session, Meta], None] | None = None,
     ) -> None:
-        """`path` is that of the thread, relative to the folder of the run's file, where it is not in that; `prefix`
-        stands before the ids of its spans then. `look_back` reads what a fork inherits or copied.
+        """`path` is that of the thread, relative to the folder of the run's file, where it is not in that; the ids of
+        its spans begin with `prefix` then. `look_back` reads the records that a fork inherits or copied.
         """
         super().__init__(file)
         self._path, self._prefix, self.origin = path, prefix, origin
-        """`origin`: `INHERITED` while what is read was the work of another thread."""
+        """`origin`: `INHERITED` while the records are the work of another thread."""
         self._look_back = look_back
         self.copies: Callable[[bytes, bool], bool] | None = None
         """Whether the record on a line was copied from the original, while that may be."""
@@ -208,8 +205,8 @@ class Session(Conversation):
         """When the record was written."""
         self._stamp: str | None = None
         self.meta: Meta | None = None
-        self._first_line = b""
-        self._place: tuple[int, int] | None = None
+        self._first = Line()
+        """The line of `meta`, and when it was written."""
         self._began: float | None = None
         self.model: str | None = None
         self.first_model: str | None = None
@@ -218,31 +215,33 @@ class Session(Conversation):
         self.last_assistant: str | None = None
         self.turn: Turn | None = None
         self.agent: Row | None = None
-        """All that an agent did, where this is its thread."""
+        """The whole work of an agent, where this is its thread."""
         self._early: list[Row] = []
-        """What came between turns and belongs to the next one."""
+        """Rows between turns that belong to the next one."""
         self.turns = 0
-        self.heard: Heard | None = None
-        self.told: Response | None = None
+        self._unrepeated: tuple[Row, str, bool] | None = None
+        """The last message of the user with its text, while only an item or only an event (True) records it."""
+        self.response: Response | None = None
         """The response that the model is giving, or gave last."""
         self._compaction: Row | None = None
-        self.deeds: dict[str, Call] = {}
+        self.calls: dict[str, Call] = {}
         """Calls by their ids."""
         self.unanswered: dict[str, Call] = {}
         """Calls of this turn."""
         self.threads: dict[str, str] = {}
         """Threads that were spawned, each with the id of the span that did it."""
         self.inherited: frozenset[str] = frozenset()
-        """Those of them that the history of a fork began."""
+        """Those of them that are in the history of a fork."""
         self.failure: Error | None = None
-        """An error after which the model said nothing."""
+        """An error with no output of the model after it."""
         self.end: tuple[Status, str] | None = None
-        """How the last turn ended; None while one goes on."""
+        """How the last turn ended; None while one is open."""
         self.meter: tuple[Counts | None, Counts | None, bool] = None, None, False
         """Tokens of the thread, those of the last response, and whether that had a record of its own for them."""
         self.before = 0
         """Bytes of the history of a fork."""
-        self._active = self._stood = False
+        self._active = self._stands = False
+        """Since records were skipped, the model worked; a turn began or ended."""
 
     # ---- records
 
@@ -254,165 +253,171 @@ class Session(Conversation):
         if stamp != self._stamp:
             self._stamp, self.when = stamp, moment(stamp)
         if self.copies is not None:
-            self._take_copy(isinstance(payload, Meta))
+            is_meta = isinstance(payload, Meta)
+            if not self.copies(line.data, is_meta):  # the first record of its own
+                self.copies = None
+                self.leave()
+                self.origin, self.inherited = "", frozenset(self.threads)
+            elif not is_meta:
+                self.origin = INHERITED
         payload.take(self)
 
-    def _take_copy(self, is_meta: bool) -> None:
-        """The own part of an old fork begins with the first record that was not copied."""
-        if self.copies is None or not self.copies(self.line.data, is_meta):
-            self.copies = None
-            self.leave()
-            self.origin, self.inherited = "", frozenset(self.threads)
-        elif not is_meta:
-            self.origin = INHERITED
-
     def begin(self, meta: Meta) -> None:
-        """The first record says what thread this is."""
-        line, self.meta = self.line, meta
-        self._first_line, self._place, self._began = line.data, line.place, self.when
+        """The first record says what thread this is; a further one is a row."""
+        if self.meta is not None:
+            self.add_record()
+            return
+        line, self.meta, self._began = self.line, meta, self.when
+        self._first = Line(line.offset, line.number, line.data)
         if self.records > 1 and not self._prefix:
             self.problem(line, "session_meta is not the first record")
         agent = self.agent
-        if agent is not None and self.also(agent):
-            agent.name, agent.started_at = (meta.nickname or agent.name)[:PREVIEW], self.when
+        if agent is not None and self.extend(agent):
+            agent.name, agent.started_at = (meta.agent_nickname or agent.name)[:PREVIEW], self.when
         if self._look_back is not None and self.records == 1:
             self._look_back(self, meta)
 
     # ---- rows
 
-    def _place_of(self) -> bytes:
-        line = self.line
-        return pack(line.offset, len(line.data), crc32(line.data))
-
-    def _of_turn(self) -> tuple[str | None, int | None]:
-        """Parent and step of a row within the current turn."""
-        if self.turn is not None:
-            return self.turn.id, self.turn.step
-        return (None if self.agent is None else self.agent.id), None
-
-    def row(self, name: str, preview: str, operation: Operation) -> Row:
-        """A record that stands for itself."""
-        parent, step = self._of_turn()
-        ident, places = f"{self._prefix}l{self.line.number}", self._place_of()
-        row = Row(ident, name[:PREVIEW], operation, parent, step, self.when, self.origin, places, self._path)
-        row.preview = preview[:PREVIEW]
-        self.emit(row)
+    def _add(
+        self,
+        kind: type[R],
+        name: str,
+        operation: Operation,
+        preview: str = "",
+        status: Status = UNKNOWN,
+        source: StatusSource | None = None,
+        suffix: str = "",
+    ) -> R:
+        """A new row of the record, in the current turn."""
+        line, parent = self.line, self.turn or self.agent
+        row = kind(
+            f"{self._prefix}l{line.number}{suffix}",
+            name[:PREVIEW],
+            operation,
+            None if parent is None else parent.id,
+            None if parent is None else parent.step,
+            self.when,
+            self.origin,
+            At(place_of(line.offset, line.data), self._path),
+            preview[:PREVIEW],
+            status,
+            source,
+        )
+        self._changed[row.id] = row
         return row
 
-    def alone(self) -> Row:
-        """The record stands for itself."""
+    def add_record(self) -> Row:
+        """Make the record a row of its own."""
         name = self.record.kind()
-        return self.row(name, self.record.payload.shown(), Operation.META if is_known(name) else Operation.UNKNOWN)
+        return self._add(Row, name, META if is_known(name) else UNKNOWN_KIND, self.record.payload.label())
 
-    def also(self, row: Row) -> bool:
-        """The record is about that row too; False, and a row of its own, where too many are."""
-        if len(row.places) >= _LONGEST:
-            self.alone()
+    def extend(self, row: Row) -> bool:
+        """Add the record to a row; False, and a row of its own, where too many are in it."""
+        at, line = row.at, self.line
+        if len(at.lines) >= _LONGEST:
+            self.add_record()
             return False
-        line = self.line
-        data = line.data
-        row.places += pack(line.offset, len(data), crc32(data))
+        row.at = At(at.lines + place_of(line.offset, line.data), at.path)
         self._changed[row.id] = row
         return True
 
-    def beside(self) -> None:
-        """What the program notes about its surroundings belongs to the turn; a row of its own outside of one."""
+    def add_to_turn(self) -> None:
+        """Add a record about the environment to the turn; between turns it is a row of the next one."""
         if self.turn is not None:
-            self.also(self.turn)
+            self.extend(self.turn)
         else:
-            self._before_turn(self.alone())
+            self._before_turn(self.add_record())
 
     def _before_turn(self, row: Row) -> None:
         """Keep a row that belongs to the next turn, if it is in none."""
         if self.turn is None and len(self._early) < MOST:
             self._early.append(row)
 
-    def uses(self, model: str | None) -> None:
-        """That model is used from here on."""
+    def use_model(self, model: str | None) -> None:
+        """Later responses are of that model."""
         self.model = model or self.model
         self.first_model = self.first_model or self.model
 
     def compact(self, summary: str) -> None:
         """The conversation was replaced by its summary."""
         self._close()
-        row = self._compaction = self.row("compaction", summary, OTHER)
-        row.status, row.source = OK, DERIVED
+        self._compaction = self._add(Row, "compaction", OTHER, summary, OK, DERIVED)
 
-    def compacted(self) -> None:
-        """An event about the same."""
+    def confirm_compaction(self) -> None:
+        """An event repeats the compaction."""
         if self._compaction is None:
-            self.alone()
+            self.add_record()
         else:
-            self.also(self._compaction)
+            self.extend(self._compaction)
             self._compaction = None
 
     def fail(self, error: Error) -> None:
-        """Something went wrong; the turn did, unless the model says something after it."""
+        """An error: the turn fails, unless an output of the model follows."""
         self.failure, self._active = error, True
-        row = self.row("error", error.message, OTHER)
-        row.status, row.source, row.error = ERROR, EXPLICIT, error
+        self._add(Row, "error", OTHER, error.message, ERROR, EXPLICIT).error = error
 
     # ---- turns
 
-    def going(self) -> None:
+    def start_turn(self) -> None:
         """A turn begins with a record of its own."""
-        self.end, self._stood, self._active = None, True, True
+        self.end, self._stands, self._active = None, True, True
+        turn = self.turn
+        if turn is None or not turn.implicit or self.response is not None:
+            self.open_turn(implicit=False)
+            return
+        turn.implicit = False
+        if self.extend(turn):
+            turn.status, turn.source = RUNNING, DERIVED
 
     def open_turn(self, *, implicit: bool, own: bool = True) -> None:
-        """Begin a turn. One that is open still has no end: no more records of it will come. `own`: the record is about
-        nothing else.
+        """Begin a turn. One that is open gets no more records: its end is unknown. `own`: the record is about nothing
+        else.
         """
-        turn = self.turn
-        if turn is not None and turn.implicit and self.told is None and not implicit:
-            if self.also(turn):
-                turn.status, turn.source = RUNNING, DERIVED
-            turn.implicit = False
-            return
         self.leave()
         self.turns += 1
         agent = self.agent
         if agent is not None:
             agent.status, agent.source, agent.word, agent.error = RUNNING, DERIVED, None, None
             self.emit(agent)
-        parent, step = (None, self.turns) if agent is None else (agent.id, None)
-        ident, places = f"{self._prefix}l{self.line.number}t", self._place_of() if own else b""
-        turn = Turn(ident, "turn", TURN, parent, step, self.when, self.origin, places, self._path, implicit=implicit)
+        turn = self._add(Turn, "turn", TURN, suffix="t")
+        turn.implicit = implicit
+        if agent is None:
+            turn.step = self.turns
+        if not own:
+            turn.at = At(b"", self._path)
         if not implicit:
             turn.status, turn.source = RUNNING, DERIVED
         self.turn = turn
-        self.emit(turn)
         early, self._early = self._early, []
         for row in early:
-            row.parent_id, row.step = turn.id, step
+            row.parent_id, row.step = turn.id, turn.step
             self.emit(row)
 
     def leave(self) -> None:
-        """No more records of what is open will come."""
+        """No more records of the open turn will follow."""
         self._settle(UNKNOWN, None)
         turn = self.turn
         if turn is not None and turn.status is RUNNING:
             turn.status, turn.source = UNKNOWN, None
             self.emit(turn)
-        self.turn = self.told = self.heard = None
+        self.turn = self.response = self._unrepeated = None
 
     def end_turn(self, status: Status, word: str, error: Error | None, duration_ms: float | None) -> None:
         """The turn ended."""
-        self._stood = self._active or status is CANCELLED or error is not None
+        self._stands = self._active or status is CANCELLED or error is not None
         self.end, self.failure = (status, word), None
         self._close()
         self._settle(*((CANCELLED, EXPLICIT) if status is CANCELLED else (UNKNOWN, None)))
         turn, self.turn = self.turn, None
         if turn is None:
-            self.alone()
+            self.add_record()
             return
-        if self.also(turn):
-            turn.status, turn.source, turn.word, turn.error = status, EXPLICIT, word, error
-            turn.duration_ms = since(turn.started_at, self.when) if duration_ms is None else duration_ms
-        agent = self.agent
-        if agent is not None:
-            agent.status, agent.source, agent.word, agent.error = status, EXPLICIT, word, error
-            agent.duration_ms = since(agent.started_at, self.when)
-            self.emit(agent)
+        if self.extend(turn):
+            turn.end(status, word, error, self.when, duration_ms)
+        if self.agent is not None:
+            self.agent.end(status, word, error, self.when, None)
+            self.emit(self.agent)
 
     def _settle(self, status: Status, source: StatusSource | None) -> None:
         """The conversation went on or ended: calls of this turn without an answer do not run any more."""
@@ -423,41 +428,35 @@ class Session(Conversation):
         self.unanswered = {}
 
     def _close(self) -> None:
-        """The response is over: what the model says next is another."""
-        if self.told is not None:
-            self.told.open = False
+        """The response is over: the next output of the model is of another."""
+        if self.response is not None:
+            self.response.open = False
 
-    # ---- what was said
+    # ---- messages and responses
 
-    def hear(self, role: str, name: str, text: str, *, event: bool = False, completed: bool = False) -> None:
-        """A message that came from outside: a prompt, or what the program puts into the conversation as its user.
-        `completed`: only a user writes what is recorded so.
-        """
-        heard, is_user = self.heard, role == "user"
-        if is_user and heard is not None and _same(heard, text, event):
-            if (completed or name == "user") and heard.name != "user":
-                heard.name = "user"
-                self._prompted(heard.text)
-            self.also(heard)
-            heard.item = heard.event = True
+    def add_message(self, message: Message, text: str, name: str, *, from_user: bool) -> None:
+        """A message from outside: a prompt, or what Codex adds to the conversation in the name of its user."""
+        last = self._unrepeated
+        if from_user and last is not None and last[2] != message.event and (text in last[1] or last[1] in text):
+            row, known, _ = last
+            if (message.confirmed or name == "user") and row.name != "user":
+                row.name = "user"
+                self._set_prompt(known)
+            self.extend(row)
+            self._unrepeated = None
             return
         if name == "user":
-            if self.turn is None or (self.turn.implicit and self.told is not None):
+            if self.turn is None or (self.turn.implicit and self.response is not None):
                 self.open_turn(implicit=True, own=False)
-            self._prompted(text)
+            self._set_prompt(text)
         self._close()
-        parent, step = self._of_turn()
-        ident, places = f"{self._prefix}l{self.line.number}", self._place_of()
-        row = Heard(ident, name[:PREVIEW], MESSAGE, parent, step, self.when, self.origin, places, self._path)
-        row.preview, row.status, row.source = text.strip()[:PREVIEW], OK, DERIVED
-        self.emit(row)
+        row = self._add(Row, name, MESSAGE, text.strip(), OK, DERIVED)
         if name != "user":
             self._before_turn(row)
-        if is_user:
-            row.text, row.item, row.event = text, not event, event
-            self.heard = row
+        if from_user:
+            self._unrepeated = row, text, message.event
 
-    def _prompted(self, text: str) -> None:
+    def _set_prompt(self, text: str) -> None:
         self.last_user, shown = text, text.strip()[:PREVIEW]
         if self.prompt is None:
             self.prompt = shown
@@ -465,171 +464,149 @@ class Session(Conversation):
             self.turn.preview = shown
             self.emit(self.turn)
 
-    def say(
-        self, text: str, ident: str | None, *, thought: bool = False, event: bool = False, began: float | None = None
-    ) -> None:
-        """The model said or thought this; `began` in milliseconds since the epoch."""
+    def add_output(self, message: Message, text: str) -> None:
+        """A message or reasoning of the model."""
         text = text.strip()
         self.failure, self._active = None, True
-        self._respond(tuple([one for one in (ident, text) if one]), text, thought=thought, event=event, began=began)
-        if text and not thought:
+        ids = tuple([one for one in (message.id, text) if one])
+        self._respond(ids, text, message.started_at_ms, reasoning=message.reasoning, event=message.event)
+        if text and not message.reasoning:
             self.last_assistant = text
 
     def _respond(
-        self, ids: tuple[str, ...], text: str, *, thought: bool = True, event: bool = False, began: float | None = None
+        self,
+        ids: tuple[str, ...] = (),
+        text: str = "",
+        began_ms: float | None = None,
+        *,
+        reasoning: bool = True,
+        event: bool = False,
     ) -> Response:
-        """The response that the record is part of: the one that is open, or (for what it said already) the last one."""
-        told, when = self.told, self.when
-        self.heard = None
-        again = bool(ids) and told is not None and not set(ids).isdisjoint(told.ids)
-        if told is None or not (told.open or (again and event)):
-            start = began / 1000 if began else when
-            parent, step = self._of_turn()
-            told = self.told = Response(
-                f"{self._prefix}l{self.line.number}",
-                (self.model or "model")[:PREVIEW],
-                CHAT,
-                parent,
-                step,
-                start,
-                self.origin,
-                self._place_of(),
-                self._path,
-                text[:PREVIEW],
-                OK,
-                DERIVED,
-                duration_ms=since(start, when),
-                model=self.model,
-                ids=ids,
-                spoke=bool(text) and not thought,
-            )
-            self.emit(told)
-            return told
-        if self.also(told):
-            if told.open:
-                told.duration_ms = since(told.started_at, when)
-            if text and (not told.preview or (not thought and not told.spoke)):
-                told.preview = text[:PREVIEW]
-        told.spoke = told.spoke or (bool(text) and not thought)
-        if not again and ids:
-            told.ids = (*told.ids[-_IDS:], *ids)
-        return told
+        """The response that the record is part of: the open one, or the last one where the record repeats a part."""
+        row = self.response
+        self._unrepeated = None
+        again = row is not None and bool(ids) and not set(ids).isdisjoint(row.ids)
+        if row is None or not (row.open or (again and event)):
+            row = self.response = self._add(Response, self.model or "model", CHAT, text, OK, DERIVED)
+            row.model, row.ids, row.has_message = self.model, ids, bool(text) and not reasoning
+            if began_ms:
+                row.started_at = began_ms / 1000
+            row.duration_ms = _since(row.started_at, self.when)
+            return row
+        if self.extend(row):
+            if row.open:
+                row.duration_ms = _since(row.started_at, self.when)
+            if text and (not row.preview or (not reasoning and not row.has_message)):
+                row.preview = text[:PREVIEW]
+        row.has_message = row.has_message or (bool(text) and not reasoning)
+        if ids and not again:
+            row.ids = (*row.ids[-_IDS:], *ids)
+        return row
 
     # ---- tokens
 
-    def use(self, last: Counts | None, total: Counts | None, *, own: bool) -> None:
-        """Tokens of the last response, and of the thread so far; `own`: in a record of their own."""
-        usage, told = self._added(last, total, own=own), self.told
-        if usage is None:
-            if told is None:
-                self.alone()
-            else:
-                self.also(told)
-            return
-        if told is None or told.usage is not None:  # of a call that left no words, such as a compaction
-            self.told = None
-            told = self._respond((), "(only its tokens were recorded)")
-        else:
-            self.also(told)
-        told.usage, told.open = usage, False
-        self.emit(told)
-
-    def _added(self, last: Counts | None, total: Counts | None, *, own: bool) -> Usage | None:
-        """The tokens that the record adds; None where it repeats what is known, or has none.
-
-        They are recorded per response, per turn and for the whole thread, and some of it twice.
+    def count_tokens(self, last: Any, total: Any, *, own: bool) -> None:
+        """Tokens of the last response, and of the thread so far; `own`: in a record of their own. They are recorded per
+        response, per turn and for the whole thread, and some of it twice.
         """
+        last = last if isinstance(last, Counts) and last != _NO_COUNTS else None
+        total = total if isinstance(total, Counts) and total != _NO_COUNTS else None
         known, before, had_own = self.meter
-        if (last is None and total is None) or (total is not None and total == known):
-            return None
-        if had_own and not own and last is not None and last == before:
+        usage, row = None, self.response
+        changed = (last is not None or total is not None) and (total is None or total != known)
+        if changed and had_own and not own and last is not None and last == before:
             self.meter = total or known, last, False
-            return None
-        if last is None and total is not None:
-            last = total.less(known)
-        self.meter = total or known, last, own
-        return None if last is None else last.usage()
+        elif changed:
+            last = total.minus(known) if last is None else last
+            self.meter = total or known, last, own
+            usage = last.usage()
+        if usage is None:
+            if row is None:
+                self.add_record()
+            else:
+                self.extend(row)
+            return
+        if row is None or row.usage is not None:  # of a call without any output, such as a compaction
+            self.response = None
+            row = self._respond((), "(only its tokens were recorded)")
+        else:
+            self.extend(row)
+        row.usage, row.open = usage, False
+        self._changed[row.id] = row
 
     # ---- calls
 
-    def called(self, key: str | None, name: str, preview: str, word: str | None, *, done: bool) -> None:
-        """The model calls a tool; `done`: one on its own side, which gives no output."""
+    def add_call(self, request: ToolCall, preview: str) -> None:
+        """The model calls a tool."""
+        key, name = request.call_id or request.id, request.tool()
         self.failure, self._active = None, True
-        told = self._respond((), "")
-        call = None if key is None else self.deeds.get(key)
-        if call is not None and not call.called:
-            if self.also(call):
+        response = self._respond()
+        call = self.calls.get(key) if key else None
+        if call is not None and not call.requested:
+            if self.extend(call):
                 call.name, call.preview = name[:PREVIEW], preview
         else:
             if call is not None and key in self.unanswered:
                 self.problem(self.line, f"call id {(key or '')[:PREVIEW]!r} is used again before its answer came")
-            call = self._new_call(name, preview, told.id, self.when, "c")
-            call.answered, call.said = done, word
-        call.called = True
-        if key is None:
-            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its answer cannot be told")
+            call = self._add_call(name, preview, response, "c")
+            call.outcome.finished, call.outcome.word = request.hosted, request.status or None
+        call.requested = True
+        if not key:
+            self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its output cannot be matched")
             call.status, call.source = UNKNOWN, None
             return
-        call.stand()
-        self._keep(key, call)
+        self._keep(key, call, Outcome())
 
-    def answered(self, payload: Payload, key: str | None, text: str, outcome: Outcome) -> None:
-        """A tool answered."""
+    def add_tool_output(self, record: ToolOutput, text: str, outcome: Outcome) -> None:
+        """A tool answered the model."""
         self._close()
-        call = None if key is None else self.deeds.get(key)
+        key = record.call_id
+        call = self.calls.get(key) if key else None
         if call is None or key is None:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
+            shown = "without an id" if not key else repr(key[:PREVIEW])
             self.problem(self.line, f"an output, but no call {shown} waits for one")
-            parent = self._above() or self._of_turn()[0]
-            self._new_call(self.record.kind(), text[:PREVIEW], parent, self.when).went(outcome)
+            self._add_call(self.record.kind(), text).update(outcome)
             return
-        for thread in payload.threads():
+        for thread in record.threads():
             self.threads.setdefault(thread, call.id)
-        self.also(call)
-        if call.took is None:
-            outcome.duration_ms = since(call.started_at, self.when)
-        call.went(outcome)
-        self._keep(key, call)
+        self.extend(call)
+        if call.outcome.duration_ms is None:
+            outcome.duration_ms = _since(call.started_at, self.when)
+        self._keep(key, call, outcome)
 
-    def did(self, key: str, kind: str, deed: Deed, outcome: Outcome, began: float | None) -> None:
-        """An event about a call; `began` in milliseconds since the epoch."""
-        call = self.deeds.get(key)
+    def add_tool_event(self, key: str, kind: str, event: Event, outcome: Outcome) -> None:
+        """An event about a call."""
+        call = self.calls.get(key)
         if call is None:
-            start = began / 1000 if began else self.when
-            parent = self._above() or self._of_turn()[0]
-            call = self._new_call(deed.tool(kind), deed.preview(), parent, start)
+            call = self._add_call(event.tool(kind), event.preview())
+            call.started_at = call.started_at if outcome.started_at is None else outcome.started_at
         else:
-            self.also(call)
-        for thread in deed.threads():
+            self.extend(call)
+        for thread in event.threads():
             self.threads.setdefault(thread, call.id)
-        call.went(outcome)
-        self._keep(key, call)
+        self._keep(key, call, outcome)
 
-    def _above(self) -> str | None:
-        """The response of this turn that a call belongs to, as far as is known."""
-        told, turn = self.told, self.turn
-        return told.id if told is not None and turn is not None and told.parent_id == turn.id else None
-
-    def _new_call(self, name: str, preview: str, parent: str | None, when: float | None, suffix: str = "") -> Call:
-        step = None if self.turn is None else self.turn.step
-        ident, places = f"{self._prefix}l{self.line.number}{suffix}", self._place_of()
-        call = Call(ident, name[:PREVIEW], EXECUTE_TOOL, parent, step, when, self.origin, places, self._path)
-        call.preview, call.status, call.source = preview, RUNNING, DERIVED
-        self.emit(call)
+    def _add_call(self, name: str, preview: str, response: Response | None = None, suffix: str = "") -> Call:
+        """A new call, below its response: by default the last one of this turn."""
+        call = self._add(Call, name, EXECUTE_TOOL, preview, RUNNING, DERIVED, suffix)
+        response = self.response if response is None and self.turn is not None else response
+        if response is not None and response.parent_id == call.parent_id:
+            call.parent_id = response.id
         return call
 
-    def _keep(self, key: str, call: Call) -> None:
-        self.emit(call)
-        self.deeds[key] = call
-        if call.answered:
+    def _keep(self, key: str, call: Call, outcome: Outcome) -> None:
+        call.update(outcome)
+        self._changed[call.id] = call
+        self.calls[key] = call
+        if call.outcome.finished:
             self.unanswered.pop(key, None)
         else:
             self.unanswered[key] = call
 
     # ---- forks
 
-    def go_on_from(self, history: Session) -> None:
-        """Go on from where the history of a fork ends."""
+    def continue_from(self, history: Session) -> None:
+        """Continue where the history of a fork ends."""
         history.leave()
         self._changed.update(history._changed)
         self.problems += history.problems
@@ -650,15 +627,15 @@ class Session(Conversation):
 
     def skip(self) -> None:
         super().skip()
-        self._active = self._stood = False
+        self._active = self._stands = False
         self.failure = None
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the thread stands: where a model is at work in them and no turn ends,
-        one goes on.
+        """The records taken since `skip` say how the thread stands: where the model worked in them and no turn ends,
+        one is open.
         """
-        return self._stood or self._active
+        return self._stands or self._active
 
     def header(self) -> Header:
         """The header as far as it is known."""
@@ -667,22 +644,22 @@ class Session(Conversation):
         began = moment(meta.timestamp)
         branch = getattr(meta.git, "branch", None) or None
         status, word = self.end or (None, None)
-        unsure = self.skipped and self._active and not self._stood
+        unsure = self.skipped and self._active and not self._stands
         if unsure:  # it is the end of an earlier turn; work that is recorded late comes after the end of its own
             status = word = None
         return Header(
             id=meta.id or stem,
             name=folder_of(meta.cwd) or stem,
-            agent=meta.nickname or _AGENT,
+            agent=meta.agent_nickname or _AGENT,
             model=self.first_model,
             status=status,
             status_word=word,
             status_source=None if status is None else EXPLICIT,
             ended=status is not None or (unsure and not self.file.moving),
             started_at=self._began if began is None else began,
-            replay_of=meta.original,
-            relation=None if meta.original is None else "fork",
-            parent=meta.parent,
+            replay_of=meta.forked_from_id,
+            relation=None if meta.forked_from_id is None else "fork",
+            parent=meta.parent_thread_id or None,
             prompt=self.prompt or "",
             tags=(branch[:PREVIEW],) if branch is not None else (),
             source=(meta.cwd or "")[:PREVIEW] or None,
@@ -691,18 +668,20 @@ class Session(Conversation):
         )
 
     def run_body(self) -> RunBody:
-        """All that the thread says about itself in its first record."""
-        prompt, attributes = about(self._first_line)
+        """All fields of the first record."""
+        prompt, attributes = about(self._first.data)
         return RunBody(
             last_user=self.last_user,
             last_assistant=self.last_assistant,
             system_prompt=prompt,
             attributes=attributes,
-            extent=self._place,
+            extent=None if self.meta is None else self._first.place,
         )
 
 
-def _same(heard: Heard, text: str, event: bool) -> bool:
-    """Whether this is what was heard already, recorded the other way."""
-    other_way = (heard.item and event and not heard.event) or (heard.event and not event and not heard.item)
-    return other_way and (text in heard.text or heard.text in text)
+_NO_COUNTS: Final = Counts()
+
+
+def _since(begin: float | None, end: float | None) -> float | None:
+    """Milliseconds between two times in seconds; None where one is not known or they are the wrong way round."""
+    return None if begin is None or end is None or end < begin else (end - begin) * 1000

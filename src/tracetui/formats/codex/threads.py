@@ -1,8 +1,8 @@
-"""Threads that make one run: a fork begins with the history of another, an agent's thread is below what spawned it.
+"""Threads that make one run: a fork begins with the history of another, an agent's thread is below its call.
 
 Each thread is in a file of its own, ``sessions/YYYY/MM/DD/rollout-<local time>-<thread>.jsonl``, which Codex may pack
-(``.jsonl.zst``) when it was not used for long. A thread's id tells when it began (UUID version 7), and so in which
-folder its file is. Today's forks name the history that they go on from; an old fork copied it: Codex wrote the records
+(``.jsonl.zst``) when it was not used for long. A thread's id says when it began (UUID version 7), and so in which
+folder its file is. Today's forks name the history that they continue; an old fork copied it: Codex wrote the records
 of the original again, at another time, before those of its own.
 """
 
@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from functools import partial
-from math import inf
 from time import perf_counter
 from typing import Any, Final
 from zlib import crc32
@@ -22,24 +21,22 @@ from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
-from tracetui.formats.codex.records import SCHEMA, Base, Meta
+from tracetui.formats.codex.records import SCHEMA, At, Base, Meta
 from tracetui.formats.codex.session import Row, Session
-from tracetui.formats.decode import skippable
 from tracetui.formats.fields import unknown_fields
-from tracetui.formats.jsonl import BUDGET, FIRST, Line, LogReader
+from tracetui.formats.jsonl import Line, LogReader
 from tracetui.formats.lines import BLOCK, MAX_LINE, lines
 from tracetui.formats.scalars import moment
-from tracetui.model import INHERITED, Body, Operation, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder
+from tracetui.model import INHERITED, Operation, Problem, Span
 from tracetui.sources.base import MOVING_SECONDS, Entry, File
 
 DEPTH: Final = 16
-"""Forks of forks, and agents of agents, are followed so far."""
+"""Forks of forks and agents of agents that are read."""
 PACKED: Final = ".zst"
 _LISTED: Final = "codex.folders"
-"""In the memo of a file, while it is read: what is in the folders around it."""
+"""Key in the memo of a file, while it is read: the entries of the folders around it."""
 _AHEAD: Final = 16
-"""So many records of the original may be missing in a row: what one version kept another did not."""
+"""Records of the original that may be missing in a row: some versions keep records that others do not."""
 _UUID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 
 
@@ -64,7 +61,7 @@ def find(file: File, thread: str) -> str | None:
 
 
 def _folders(thread: str) -> Iterator[str]:
-    """Where the file of a thread may be: beside that of another, in the folder of its day, among what was put away."""
+    """Where the file of a thread may be: in the folder of another, in the folder of its day, in the archive."""
     yield ""
     found = _UUID.fullmatch(thread)
     try:
@@ -81,56 +78,61 @@ def _folders(thread: str) -> Iterator[str]:
     yield "../../../../archived_sessions"
 
 
-# ---- which are told below others
+# ---- threads that are shown below others
 
 
-def whole_of(file: File) -> str | None:
-    """Path of the file of the thread below which that of `file` is shown; None where it stands for itself.
+def main_file_of(file: File) -> str | None:
+    """Path of the file of the thread below which that of `file` is shown; None for a run of its own.
 
-    What was packed and is there unpacked as well is shown by that.
+    A packed file that is there unpacked as well is part of that.
     """
     twin = file.sibling(file.name) if file.path.endswith(PACKED) else None
     if twin is None:
-        return _above(file, ()) or None
+        return _parent_file(file, ()) or None
     with file.other(file.name) as unpacked:
-        return _above(unpacked, ()) or twin
+        return _parent_file(unpacked, ()) or twin
 
 
-def _above(file: File, seen: tuple[str, ...]) -> str | None:
-    """The same; "" where threads spawned each other, or too many one another: then each stands for itself."""
+def _parent_file(file: File, seen: tuple[str, ...]) -> str | None:
+    """The same; "" where threads spawned each other, or too many one another: then each is a run of its own."""
     meta = _meta(file)
-    above, thread = (None, None) if meta is None else (meta.parent, meta.id)
-    if above is None or thread is None or not file.name.endswith(f"-{thread}.jsonl"):  # it could not be found by its id
+    if meta is None or meta.parent_thread_id is None or meta.id is None:
         return None
-    if (found := find(file, above)) is None:
+    thread = meta.id
+    if not file.name.endswith(f"-{thread}.jsonl"):  # it could not be found by its id
+        return None
+    if (found := find(file, meta.parent_thread_id)) is None:
         return None
     if thread in seen or len(seen) >= DEPTH:
         return ""
+    began = moment(meta.timestamp)  # the record of the parent follows the first one of the agent by a moment
+    young = meta.spawn is not None and began is not None and file.stat.mtime - began < MOVING_SECONDS and file.moving
     with file.other(found) as other:
-        if not (meta is not None and _is_young(file, meta)) and not _spawns(other, thread):
+        if not young and not _spawns(other, thread):
             return None
-        path = _above(other, (*seen, thread))
+        path = _parent_file(other, (*seen, thread))
         return other.path if path is None else path
 
 
 def _meta(file: File) -> Meta | None:
-    """What the first line says of the thread, if it names a parent."""
+    """The first record of the thread, if it names a parent."""
     head = file.head
     first, newline, _ = head.partition(b"\n")
     try:
         if not newline and file.stat.size > len(head):
             first = next((line.data for line in lines(file, limit=MAX_LINE, end=file.stat.size)), b"")
-        record = SCHEMA.decode(first, {})[0] if b"parent_thread_id" in first else None
-    except (FormatError, OSError):
+    except OSError:
         return None
-    payload = getattr(record, "payload", None)
+    payload = _payload(first) if b"parent_thread_id" in first else None
     return payload if isinstance(payload, Meta) else None
 
 
-def _is_young(file: File, meta: Meta) -> bool:
-    """Whether a thread was spawned just now: the record that says so is written a moment after its first one."""
-    began = moment(meta.timestamp)
-    return meta.spawn is not None and began is not None and file.stat.mtime - began < MOVING_SECONDS and file.moving
+def _payload(data: bytes) -> Any:
+    """The payload of the record on a line; None if there is none."""
+    try:
+        return getattr(SCHEMA.decode(data, {})[0], "payload", None)
+    except FormatError:
+        return None
 
 
 def _spawns(file: File, thread: str) -> bool:
@@ -146,74 +148,61 @@ def _spawns(file: File, thread: str) -> bool:
                 position = file.next_data(position)
         else:
             return False
-        return any(name in line.data and thread in _spawned_on(line.data) for line in lines(file, limit=MAX_LINE))
+        found = (_payload(line.data) for line in lines(file, limit=MAX_LINE) if name in line.data)
+        return any(payload is not None and thread in payload.threads() for payload in found)
     except OSError:
         return False
 
 
-def _spawned_on(data: bytes) -> list[str]:
-    try:
-        record = SCHEMA.decode(data, {})[0]
-    except FormatError:
-        return []
-    payload = getattr(record, "payload", None)
-    return [] if payload is None else list(payload.threads())
-
-
 # ---- reading them as one
-
-
-class _Part(Struct):
-    """The thread of an agent."""
-
-    path: str
-    """Relative to the folder of the run's file."""
-    reader: LogReader[Session]
-
-    @property
-    def begun(self) -> bool:
-        """Whether anything was read."""
-        return hasattr(self.reader, "session")
 
 
 class Reader:
     """The `tracetui.formats.base.Reader` of a thread, its history and those of its agents."""
 
     def __init__(self) -> None:
+        self._restart()
+
+    def _restart(self) -> None:
         self._own = LogReader(SCHEMA, partial(Session, look_back=inherit))
-        self._parts: dict[str, _Part] = {}
-        self._begun = False
+        self._agents: dict[str, tuple[str, LogReader[Session]]] = {}
+        """By thread: the path of its file, relative to the folder of the run's file, and its reader."""
+
+    @property
+    def records(self) -> int:
+        """Records of the thread itself that were taken."""
+        return self._own.records
 
     def more(self, file: File) -> Chunk:
-        return self.read(file, perf_counter() + BUDGET * (1 if self._begun else FIRST))
+        return self.read(file, self._own.budget)
 
-    def read(self, file: File, deadline: float) -> Chunk:
-        """What is new, until `deadline` (`perf_counter`)."""
+    def read(self, file: File, seconds: float) -> Chunk:
+        """What is new, at most about so many seconds worth."""
         file.memo.pop(_LISTED, None)
-        own, self._begun = self._own, True
+        own, deadline = self._own, perf_counter() + seconds
         moved, reset = own.advance(file, deadline), own.take_restart()
         if reset:
-            self._parts = {}
+            self._agents = {}
         done = own.done
-        for thread, call, note in self._agents():
+        for thread, call, note in self._spawned():
             if not done:
                 break
-            part = self._parts.get(thread) or self._add(file, thread, call, note)
-            if part is None:
+            path, reader = self._agents.get(thread) or self._add(file, thread, call, note)
+            if path is None:
                 continue
-            with file.other(part.path) as other:
+            with file.other(path) as other:
                 try:
-                    file.other(part.path, other.stat)  # the run moves while an agent does
-                    moved |= part.reader.advance(other, deadline)
+                    file.other(path, other.stat)  # the run moves while an agent does
+                    moved |= reader.advance(other, deadline)
                 except OSError:
                     continue
-            if part.reader.take_restart():
-                self.__init__()  # type: ignore[misc]
-                return msgspec.structs.replace(self.read(file, deadline), reset=True)
-            done = part.reader.done
+            if reader.take_restart():
+                self._restart()
+                return msgspec.structs.replace(self.read(file, deadline - perf_counter()), reset=True)
+            done = reader.done
         return self._chunk(done=done, reset=reset) if moved else Chunk(done=done)
 
-    def _agents(self) -> Iterator[tuple[str, str, str]]:
+    def _spawned(self) -> Iterator[tuple[str, str, str]]:
         """(thread, id of the span that spawned it, note) of all agents, each before its own."""
         session = self._own.session
         queue = [
@@ -226,65 +215,54 @@ class Reader:
                 continue
             seen.add(thread)
             yield thread, call, note
-            part = self._parts.get(thread)
-            if part is not None and part.begun:
-                queue += [(one, below, note, depth + 1) for one, below in part.reader.session.threads.items()]
+            reader = self._agents[thread][1] if thread in self._agents else None
+            if reader is not None and reader.stat is not None:
+                queue += [(one, below, note, depth + 1) for one, below in reader.session.threads.items()]
 
-    def _add(self, file: File, thread: str, call: str, note: str) -> _Part | None:
-        """Begin to read the thread of an agent, if its file is there: what it did is below one span, and that below
-        the call.
+    def _add(self, file: File, thread: str, call: str, note: str) -> tuple[str | None, LogReader[Session]]:
+        """Begin to read the thread of an agent, if its file is there: its work is below one span, and that below the
+        call.
         """
         path = find(file, thread)
-        if path is None:
-            return None
 
         def begin(other: File) -> Session:
             session = Session(other, path=path, prefix=f"{thread}:", origin=note)
-            session.agent = Row(f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, note, b"", path)
+            session.agent = Row(f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, note, At(b"", path))
             session.emit(session.agent)
             return session
 
-        part = self._parts[thread] = _Part(path, LogReader(SCHEMA, begin))
-        return part
+        reader = LogReader(SCHEMA, begin)
+        if path is not None:
+            self._agents[thread] = path, reader
+        return path, reader
 
     def _chunk(self, *, done: bool, reset: bool) -> Chunk:
         own = self._own.session
-        readers = [self._own, *(part.reader for part in self._parts.values() if part.begun)]
-        sessions = [one.session for one in readers]
+        readers = [self._own, *(reader for _, reader in self._agents.values() if reader.stat is not None)]
         spans: list[Span] = []
         problems: list[Problem] = []
-        for one in sessions:
-            spans += one.collect()
-            problems += one.problems
-            one.problems = []
+        for one in readers:
+            spans += one.session.collect()
+            problems += one.take_problems()
         header = msgspec.structs.replace(
             own.header(),
-            size=own.before + sum(one.file.stat.size for one in sessions),
+            size=own.before + sum(one.session.file.stat.size for one in readers),
             unfinished=tuple(problem for one in readers for problem in one.unfinished),
-            fields=unknown_fields(*(one.unknown for one in sessions)),
+            fields=unknown_fields(*(one.session.unknown for one in readers)),
         )
         return Chunk(spans=spans, header=header, body=own.run_body(), problems=problems, reset=reset, done=done)
-
-    def counted(self, file: File, ref: RunRef) -> RunSummary:
-        """The summary of all records. Raises `FormatError` if there are problems and no record."""
-        chunk, builder = self.read(file, inf), RunBuilder(ref, lambda span: Body())
-        builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-        if not self._own.session.records and (chunk.problems or not file.moving):
-            first = next(iter(chunk.problems), None) or Problem(file.path, "line 1", "it does not end")
-            raise FormatError(f"no record could be read: {first.reason}", first.where)
-        return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
 # ---- forks
 
 
 def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
-    """Read what a fork has from others: the history that it goes on from, or what it may have copied."""
-    base, file = meta.base, session.file
-    if base is None:
-        session.copies = _copies(file, meta)
+    """Read what a fork has from others: the history that it continues, or the records that it may have copied."""
+    base, file = meta.history_base, session.file
+    if not isinstance(base, Base) or base.thread_id is None:
+        session.copies = _copies(file, meta) if base is None else None
         return
-    thread = str(base.thread_id)
+    thread = base.thread_id
     if thread in seen or len(seen) >= DEPTH:
         return
     path = find(file, thread)
@@ -297,7 +275,7 @@ def inherit(session: Session, meta: Meta, seen: tuple[str, ...] = ()) -> None:
         whole = _read_history(history, other, base)
     if not whole:
         session.problem(session.line, f"the history in thread {thread[:64]} ends before the fork")
-    session.go_on_from(history)
+    session.continue_from(history)
 
 
 def _read_history(session: Session, other: File, base: Base) -> bool:
@@ -307,7 +285,10 @@ def _read_history(session: Session, other: File, base: Base) -> bool:
     for found in lines(other, limit=MAX_LINE, end=size if end is None else max(0, min(end, size))):
         session.before += found.next_offset - found.offset
         line.offset, line.number, line.data = found.offset, found.number, found.data
-        record = None if found.skipped else _record(session, found.data)
+        try:
+            record = None if found.skipped else SCHEMA.decode(found.data, session.unknown)[0]
+        except FormatError:
+            record = None
         if record is None:
             if found.data.strip():
                 session.problem(line, f"of the history in {other.name}: no record")
@@ -319,29 +300,27 @@ def _read_history(session: Session, other: File, base: Base) -> bool:
     return end is None or size >= end
 
 
-def _record(session: Session, data: bytes) -> Any:
-    try:
-        skippable(data)
-        return SCHEMA.strict(data)
-    except (ValueError, RecursionError):
-        pass
-    try:
-        return SCHEMA.decode(data, session.unknown)[0]
-    except FormatError:
-        return None
+class _Content(Struct):
+    """All of a record but when it was written."""
+
+    type: str
+    payload: Raw
+
+
+_content: Final = msgspec.json.Decoder(_Content).decode
 
 
 class Copies:
-    """What an old fork copied: the records of the original, by their checksums."""
+    """The records that an old fork copied: those of the original, by their checksums."""
 
     def __init__(self, original: File) -> None:
         found = (line.data for line in lines(original, limit=MAX_LINE, end=original.stat.size) if not line.skipped)
-        self._checks = [check for data in found if (check := _check(data)) is not None]
+        self._checks = [check for data in found if (check := self._check(data)) is not None]
         self._met = 0
 
     def __call__(self, data: bytes, is_meta: bool) -> bool:
         """Whether the record on the next line was copied."""
-        check = None if is_meta else _check(data)
+        check = None if is_meta else self._check(data)
         if check is None:
             return True
         try:
@@ -350,32 +329,20 @@ class Copies:
             return False
         return True
 
-
-class _Said(Struct, gc=False):
-    """What a record says, but for when it was written."""
-
-    type: str
-    payload: Raw
-
-
-_said: Final = msgspec.json.Decoder(_Said).decode
-
-
-def _check(data: bytes) -> int | None:
-    """Checksum of what the record on a line says; None for what is no record, or is about the thread as a whole."""
-    try:
-        said = _said(data)
-    except (ValueError, RecursionError):
-        return crc32(data) if data.strip() else None
-    return None if said.type == "session_meta" else crc32(said.payload, crc32(said.type.encode()))
+    @staticmethod
+    def _check(data: bytes) -> int | None:
+        """Checksum of the content of a record; None for no record, and for one about the thread as a whole."""
+        try:
+            found = _content(data)
+        except (ValueError, RecursionError):
+            return crc32(data) if data.strip() else None
+        return None if found.type == "session_meta" else crc32(found.payload, crc32(found.type.encode()))
 
 
 def _copies(file: File, meta: Meta) -> Copies | None:
-    """What an old fork may have copied. Where its original is gone no other thread says what it cost."""
+    """The records that an old fork may have copied. Where its original is gone no other thread says what they cost."""
     original = meta.forked_from_id
-    if not original or original == meta.id or meta.history_base is not None:
-        return None
-    path = find(file, original)
+    path = find(file, original) if original and original != meta.id else None
     if path is None:
         return None
     try:
