@@ -236,24 +236,3 @@ class Conversation(Rows):
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes
-
-
-# ---- decoded records, for bodies
-
-
-def kind_of(record: dict[str, Any]) -> str:
-    """The record's kind as it says it, ``?`` where it says none."""
-    return type_of(record) or "?"
-
-
-def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message: a text is one block."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
-
-
-def type_of(block: Any) -> str:
-    """The type of a block, empty where it has none."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""

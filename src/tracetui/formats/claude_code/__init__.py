@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.agent_log import kind_of
 from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.bodies import kind_of
 from tracetui.formats.claude_code.body import body_of
 from tracetui.formats.claude_code.parts import RunReader, session_of
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCHEMA

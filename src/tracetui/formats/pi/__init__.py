@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.agent_log import kind_of
 from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.bodies import kind_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.pi.body import body_of, message_of
