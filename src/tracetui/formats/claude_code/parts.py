@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT
 from tracetui.formats.base import Chunk
-from tracetui.formats.claude_code.originals import NOWHERE, Elsewhere, elsewhere, original_of
+from tracetui.formats.claude_code.originals import Originals
 from tracetui.formats.claude_code.records import SCHEMA
 from tracetui.formats.claude_code.session import Response, Session, agent_span, started_by
 from tracetui.formats.decode import decode
@@ -65,7 +65,7 @@ def parts_of(file: File, session: str = "") -> list[Part]:
     found = sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
     if not any(part.workflow for part in found):
         return found
-    plans = {re.split(r"[/\\]", one.path)[-1]: one for one in file.folder(f"{stem}/workflows").entries}
+    plans = {one.name: one for one in file.folder(f"{stem}/workflows").entries}
     stats = {name: one.stat for name, one in plans.items() if one.skipped is None}
     return [part._replace(plan=stats.get(f"{part.workflow}.json")) for part in found]
 
@@ -195,12 +195,13 @@ class RunReader:
     def __init__(self) -> None:
         self._given = self._reset = False
         """Something was given out; the next chunk says that all of that is void."""
-        self._begin(NOWHERE)
+        self._originals = Originals()
+        self._begin()
 
-    def _begin(self, known: Elsewhere) -> None:
-        """Read all files from their start; `known` is what of the session other ones hold."""
-        self._elsewhere = known
-        self._main = LogReader(SCHEMA, lambda file: Session(file, elsewhere=known.ids))
+    def _begin(self) -> None:
+        """Read all files from their start."""
+        self._earlier = self._originals.earlier
+        self._main = LogReader(SCHEMA, lambda file: Session(file, originals=self._originals))
         self._begin_parts()
 
     def _begin_parts(self) -> None:
@@ -224,15 +225,15 @@ class RunReader:
     def read(self, file: File, seconds: float) -> Chunk:
         """What is new in all files, at most about so many seconds worth."""
         if not self._advance(file, seconds):
-            self._begin(self._elsewhere)
+            self._begin()
             self._advance(file, seconds)
-        while (now := elsewhere(file, self._main.session, self._elsewhere)).before != self._elsewhere.before:
-            self._begin(now)
+        self._originals.update(self._main.session, file)
+        while self._originals.earlier != self._earlier:
+            self._begin()
             self._advance(file, seconds)
             if not self._done:  # half of a file may not say yet when its own records begin: the next call asks again
                 break
-        else:
-            self._elsewhere = now
+            self._originals.update(self._main.session, file)
         return self._chunk(file)
 
     def _advance(self, file: File, seconds: float) -> bool:
@@ -253,7 +254,7 @@ class RunReader:
     def _meet(self, file: File) -> bool:
         """See which sub-agents there are; False if one is gone."""
         session = self._main.session
-        original = original_of(session, file)
+        original = self._originals.original(session, file)
         self._original = original[0] if original is not None and original[1] is not None else ""
         parts = parts_of(file)
         missing = session.agents.difference(part.agent for part in parts)

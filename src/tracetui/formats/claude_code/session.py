@@ -26,7 +26,7 @@ from tracetui.formats.agent_log import (
     Made,
     Row,
 )
-from tracetui.formats.claude_code.originals import ids_of, original_of
+from tracetui.formats.claude_code.originals import Originals, keys_of
 from tracetui.formats.claude_code.records import (
     ABANDONED,
     BACKGROUND,
@@ -358,17 +358,16 @@ class Session(Agent):
     """What is known of one file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(
-        self, file: File, *, agent: str | None = None, part: str = "", elsewhere: frozenset[str] = frozenset()
+        self, file: File, *, agent: str | None = None, part: str = "", originals: Originals | None = None
     ) -> None:
-        """`agent` is the id of the sub-agent whose file this is, read as `part` of a run.
-
-        `elsewhere` are the records and responses that sessions before this one hold (`originals.Elsewhere`).
+        """`agent` is the id of a sub-agent with a file of its own, read as `part` of a run; `originals` are known
+        sessions that this one was copied from.
         """
         if agent is None:
             super().__init__(file)
         else:
             super().__init__(file, root=f"agent:{agent}", part=part, prefix=f"{agent}/")
-        self.elsewhere = elsewhere
+        self.originals = originals or Originals()
         self.named: dict[str, str] = {}
         self._unnamed = tuple(_NAMED)
         self.version: str | None = None
@@ -383,8 +382,6 @@ class Session(Agent):
         self.forked_from: str | None = None
         self.is_fork = False
         """Its first record says, or its time does, that it was copied."""
-        self.searched: dict[str, tuple[Any, ...]] = {}
-        """The sessions that hold the same first record, as they were found once."""
         self._copied_before: float | None = None
         """What is older was copied from the session that this one continues."""
         self._within: dict[str, Agent] = {}
@@ -404,7 +401,7 @@ class Session(Agent):
         if (self._unnamed or self.first is None or self.uuid is None) and not self.skipped:
             self._begin(record, when)
         agent = self if not record.is_sidechain or self.part else self._agent_of(record, line)
-        agent.copied = self._copy(record, when) if self.is_fork or self.elsewhere else ""
+        agent.copied = self._copy(record, when) if self.is_fork or self.originals.keys else ""
         agent.follow(record, when, line)
 
     def _begin(self, record: Envelope, when: float | None) -> None:
@@ -436,10 +433,10 @@ class Session(Agent):
                 self._copied_before = None
             else:
                 is_copy = bool(record.uuid)
-        ident, response = ids_of(record)
-        if not is_copy and ident not in self.elsewhere:
+        key, response = keys_of(record)
+        if not is_copy and key not in self.originals:
             return ""
-        return COPIED if response in self.elsewhere else COUNTED_COPY
+        return COPIED if response in self.originals else COUNTED_COPY
 
     # ---- sub-agents among the records of the session
 
@@ -503,7 +500,7 @@ class Session(Agent):
     def header(self) -> Header:
         """The header as far as it is known; the size of all files is not."""
         stem, cwd = self.file.name.removesuffix(".jsonl"), self.named.get("cwd")
-        original, branch, failed = original_of(self, self.file), self.named.get("gitBranch"), self.failure
+        original, branch, failed = self.originals.original(self, self.file), self.named.get("gitBranch"), self.failure
         return Header(
             id=self.agent or self.named.get("sessionId") or stem,
             name=folder_of(cwd) or AGENT,

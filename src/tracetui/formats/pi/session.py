@@ -18,7 +18,7 @@ from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import record_on
-from tracetui.formats.pi.originals import Copies, copies_of, original_of
+from tracetui.formats.pi.originals import copies_of, original_of
 from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, layout, moment
 from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource
@@ -69,7 +69,7 @@ class Session(Conversation):
         self.forked: bool | None = None
         """Whether it begins with copies of that one's entries; None while no entry shows it."""
         self.copying = False
-        self.copies = Copies()
+        self.copies = copies_of(file, None)
         self.created: float | None = None
         self.first: float | None = None
         self.last: float | None = None
@@ -195,13 +195,13 @@ class Session(Conversation):
         """The span; one that was copied from another session counts there, if that is known to have it."""
         if not self.copying:
             return span
-        if span.usage is None or self.copies.count_elsewhere(span.id):
+        if span.usage is None or span.id in self.copies:
             return replace(span, note=span.note or COPIED, usage=None)
         return replace(span, note=span.note or COUNTED_COPY)
 
     def counts_elsewhere(self, ident: str | None) -> bool:
         """Whether an entry was copied from another session that counts it."""
-        return self.copying and self.copies.count_elsewhere(ident)
+        return self.copying and ident in self.copies
 
     # ---- branches
 
