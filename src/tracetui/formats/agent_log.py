@@ -7,7 +7,7 @@ when they are collected.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -33,6 +33,8 @@ DERIVED: Final = StatusSource.DERIVED
 EXIT: Final = StatusSource.EXIT
 # Constants, because looking up a member of an enum costs more than all other arguments of a span in Python 3.11.
 
+DONE: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
+"""The fields of a span of which nothing says that it failed."""
 MOST_NOTES: Final = 64
 """Notes in one row."""
 
@@ -71,9 +73,10 @@ class Pending(Protocol):
         ...
 
 
-class Call(msgspec.Struct, gc=False):
-    """A tool call and, once they are known, its answers."""
+class OpenRow(msgspec.Struct, gc=False):
+    """A row that may still change: the fields of its span. `is_step` is true for a response with a step number."""
 
+    operation: ClassVar[Operation]
     id: str
     name: str
     parent_id: str | None
@@ -88,15 +91,18 @@ class Call(msgspec.Struct, gc=False):
     duration_ms: float | None = None
     usage: Usage | None = None
     status_word: str | None = None
+    model: str | None = None
 
     def span(self) -> Span:
-        """The call as it is now."""
+        """The row as it is now."""
+        operation = self.operation
         return Span(
             id=self.id,
             name=self.name,
-            operation=EXECUTE_TOOL,
+            operation=operation,
             parent_id=self.parent_id,
             step=self.step,
+            is_step=operation is CHAT and self.step is not None,
             status=self.status,
             status_word=self.status_word,
             status_source=self.source,
@@ -104,15 +110,22 @@ class Call(msgspec.Struct, gc=False):
             duration_ms=self.duration_ms,
             usage=self.usage,
             error=self.error,
+            model=self.model,
             preview=self.preview,
             note=self.note,
             at=self.at,
         )
 
-    def answered(self, place: Place) -> None:
-        """Add the line of an answer."""
+    def add_line(self, place: Place) -> None:
+        """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
         self.at = At(at.offset, at.length, at.block, (*at.more, place), at.part)
+
+
+class Call(OpenRow, gc=False):
+    """A tool call and, once they are known, its results."""
+
+    operation: ClassVar = EXECUTE_TOOL
 
 
 class Notes(msgspec.Struct, gc=False):

@@ -309,11 +309,13 @@ class Assistant(Spoken, tag="assistant"):
         if failed:
             self._failure(agent, message, response)
         else:
-            response.stops(message.stop_reason)
-        response.note = agent.copied or (ABANDONED if response.parent_id != agent.root else _noted(response.word))
+            response.stop(message.stop_reason)
+        response.note = agent.copied or (
+            ABANDONED if response.parent_id != agent.root else _noted(response.status_word)
+        )
         content = message.content
         if isinstance(content, str):
-            response.says(content, is_text=True)
+            response.show(content, is_text=True)
             agent.last_assistant = spoken(content) or agent.last_assistant
             return
         has_text = False
@@ -322,9 +324,9 @@ class Assistant(Spoken, tag="assistant"):
             if kind == "tool_use" or kind.endswith("tool_use"):
                 _take_call(agent, response, block, number, when, line)
             elif kind == "thinking":
-                response.says(block.thinking, is_text=False)
+                response.show(block.thinking, is_text=False)
             elif kind == "text":
-                response.says(block.text, is_text=True)
+                response.show(block.text, is_text=True)
                 has_text = True
             elif kind.endswith("tool_result"):
                 take_answer(agent, block, number, None, when, line)
@@ -334,7 +336,7 @@ class Assistant(Spoken, tag="assistant"):
     def _failure(self, agent: Agent, message: Message, response: Response) -> None:
         """A call of the API that failed for good: its record is a message that says so."""
         kind, said = text(self.error), text_in(message.content)
-        response.word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
+        response.status_word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
         response.error = Error(said[:MESSAGE_LIMIT] or kind or "API error", kind)
         told = spoken(message.content)[:MESSAGE_LIMIT] or kind or "API error"
         agent.failure = FirstError(told, kind, message.id or self.uuid or None, "API", CHAT)
@@ -607,7 +609,7 @@ def take_answer(
             if told.is_async and not call.note:
                 call.note = BACKGROUND
         call.duration_ms = length
-        call.answered(line.place)
+        call.add_line(line.place)
         agent.emit(call)
     if told is not None and (told.agent_id or told.run_id):
         agent.started(told, key or "")

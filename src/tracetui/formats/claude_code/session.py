@@ -7,7 +7,7 @@ always be continued. But where the last call of the model failed for good, as th
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,6 +24,7 @@ from tracetui.formats.agent_log import (
     Call,
     Conversation,
     Made,
+    OpenRow,
     Row,
 )
 from tracetui.formats.claude_code.originals import Originals, keys_of
@@ -39,7 +40,7 @@ from tracetui.formats.claude_code.records import (
     spoken,
 )
 from tracetui.formats.fields import unknown_fields
-from tracetui.formats.jsonl import At, Line
+from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import between, moment, version
 from tracetui.model import (
@@ -52,9 +53,6 @@ from tracetui.model import (
     Header,
     RunBody,
     Span,
-    Status,
-    StatusSource,
-    Usage,
 )
 from tracetui.model.status import status_of
 from tracetui.sources.base import File
@@ -81,63 +79,26 @@ _NAMED: Final = {
 _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
-class Response(Struct, gc=False):
+class Response(OpenRow, gc=False):
     """A response of the model: all of its lines that were read."""
 
-    id: str
-    name: str
-    parent_id: str | None
-    started_at: float | None
-    model: str | None
-    at: At
-    step: int | None = None
-    status: Status = OK
-    word: str | None = None
-    """The last stop reason."""
-    source: StatusSource = DERIVED
-    error: Error | None = None
-    usage: Usage | None = None
-    duration_ms: float | None = None
-    preview: str = ""
+    operation: ClassVar = CHAT
     has_text: bool = False
     """The preview is a text, not a thought."""
-    note: str = ""
     calls: tuple[Call, ...] = ()
 
-    def span(self) -> Span:
-        """The response as it is now."""
-        return Span(
-            id=self.id,
-            name=self.name,
-            operation=CHAT,
-            parent_id=self.parent_id,
-            step=self.step,
-            is_step=self.step is not None,
-            status=self.status,
-            status_word=self.word,
-            status_source=self.source,
-            started_at=self.started_at,
-            duration_ms=self.duration_ms,
-            usage=self.usage,
-            error=self.error,
-            model=self.model,
-            preview=self.preview,
-            note=self.note,
-            at=self.at,
-        )
-
-    def stops(self, reason: str | None) -> None:
-        """A line says this of how it ended: the last stop reason holds."""
+    def stop(self, reason: str | None) -> None:
+        """Take the stop reason of a line: the last one holds."""
         if reason:
-            self.word, self.source, self.error = reason, EXPLICIT, None
+            self.status_word, self.source, self.error = reason, EXPLICIT, None
             self.status = _STATUSES.get(reason) or status_of(reason)
             if self.status is ERROR:
                 self.error = Error(f"stopped: {reason}"[:MESSAGE_LIMIT], reason)
-        elif self.word is None:
+        elif self.status_word is None:
             self.status, self.source, self.error = OK, DERIVED, None
 
-    def says(self, said: str | None, *, is_text: bool) -> None:
-        """It says this, or thinks it."""
+    def show(self, said: str | None, *, is_text: bool) -> None:
+        """Take a text or a thought for the preview."""
         if said and (not self.preview or (is_text and not self.has_text)):
             self.preview, self.has_text = said[:PREVIEW], is_text
 
@@ -230,8 +191,7 @@ class Agent(Conversation):
         found = None if key is None else self.rows.get(self.prefix + key)
         if type(found) is not Response:
             return None
-        at = found.at
-        found.at = At(at.offset, at.length, at.block, (*at.more, line.place), at.part)
+        found.add_line(line.place)
         found.duration_ms = between(found.started_at, when) or found.duration_ms
         self._carry(found)
         return found
@@ -243,10 +203,9 @@ class Agent(Conversation):
         self.settle()
         ident = self.ident(uuid, line) if key is None or self.prefix + key in self.rows else self.prefix + key
         known = self.rows.get(ident)
-        response = Response(ident, name, self.root if known is None else known.parent_id, when, model, self.at(line))
-        if self.root is None:
-            self.steps += 1
-            response.step = self.steps
+        parent, self.steps = self.root if known is None else known.parent_id, self.steps + 1
+        step = self.steps if self.root is None else None
+        response = Response(ident, name, parent, step, when, "", self.at(line), status=OK, model=model)
         self.rows[ident] = response
         self._carry(response)
         return response

@@ -298,7 +298,7 @@ class ToolResult(Message, tag="toolResult"):
         call.status, call.source, call.error = status, source, error
         call.duration_ms = between(call.started_at, when) if told is None or told < 0 else told
         call.usage = None if session.counts_elsewhere(entry.id) else usage_of(self.usage)
-        call.answered(line.place)
+        call.add_line(line.place)
         session.emit(call)
 
 
