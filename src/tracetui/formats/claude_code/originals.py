@@ -42,7 +42,7 @@ class Originals(Copies):
 
     def update(self, session: Session, file: File) -> None:
         """Look for them again; only forks and sessions of old versions can have any."""
-        is_old = _OLD.match(session.named.get("version", "")) is not None
+        is_old = _OLD.match(session.metadata.get("version", "")) is not None
         if session.uuid is None:  # nothing was read yet
             return
         may_have = session.agent is None and (session.is_fork or is_old)

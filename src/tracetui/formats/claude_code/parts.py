@@ -376,8 +376,8 @@ class RunReader:
         """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
         if "/" in held.part.path:
             return bool(self._original) and held.part.path.startswith(f"{self._original}/")
-        ident = None if held.session is None else held.session.named.get("sessionId")
-        return ident is not None and ident != self._main.session.named.get("sessionId")
+        ident = None if held.session is None else held.session.metadata.get("sessionId")
+        return ident is not None and ident != self._main.session.metadata.get("sessionId")
 
 
 def _copy(span: Span) -> Span:

@@ -19,6 +19,7 @@ from tracetui.formats.agent_log import (
     CANCELLED,
     CHAT,
     DERIVED,
+    DONE,
     ERROR,
     EXECUTE_TOOL,
     EXIT,
@@ -47,11 +48,8 @@ ABANDONED: Final = "abandoned"
 BACKGROUND: Final = "in the background"
 _FAILED: Final = "Error: "
 """How the result of a call begins that failed, where it is a text: else it is an object."""
-_QUIET: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
-"""Stop reasons that go without saying."""
-
-_WENT: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
-"""Nothing says that it failed."""
+_USUAL: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
+"""Stop reasons without a note."""
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(</system-reminder>|\Z)", re.DOTALL)
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
@@ -96,7 +94,7 @@ class Tokens(Struct, gc=False):
 
 
 class Block(Struct, gc=False):
-    """A part of a message. Calls and answers are ours (``tool_use``) or the server's (``server_tool_use``)."""
+    """A content block. Tool calls and results are ours (``tool_use``) or the server's (``server_tool_use``)."""
 
     type: str = ""
     text: str | None = None
@@ -122,7 +120,7 @@ class Message(Struct, gc=False):
 
 
 class Result(Struct, gc=False, rename="camel"):
-    """What a tool says besides its answer; times are in milliseconds."""
+    """Details of a tool result; times are in milliseconds."""
 
     interrupted: bool | None = None
     total_duration_ms: Finite | None = None
@@ -139,7 +137,7 @@ class Forked(Struct, gc=False, rename="camel"):
 
 
 def text_in(content: Content) -> str:
-    """The text of a message or of a tool's answer."""
+    """The text of a message or of a tool result."""
     if isinstance(content, str) or not content:
         return content if isinstance(content, str) else ""
     if len(content) == 1:
@@ -147,18 +145,18 @@ def text_in(content: Content) -> str:
     return "\n".join([one.text for one in content if one.text is not None])
 
 
-def spoken(content: Content) -> str:
-    """The text of a message without what the program put in: its reminders."""
-    said = text_in(content)
-    return _REMINDER.sub("", said).strip() if "<system-reminder>" in said else said.strip()
+def clean_text(content: Content) -> str:
+    """The text of a message without the reminders that the program added."""
+    found = text_in(content)
+    return _REMINDER.sub("", found).strip() if "<system-reminder>" in found else found.strip()
 
 
-def command_in(said: str) -> str:
-    """A slash command as it was typed; the text itself where it is none."""
-    name = _COMMAND.search(said)
+def typed_command(prompt: str) -> str:
+    """A slash command as it was typed; any other text as it is."""
+    name = _COMMAND.search(prompt)
     if name is None:
-        return said
-    arguments = _ARGUMENTS_OF.search(said)
+        return prompt
+    arguments = _ARGUMENTS_OF.search(prompt)
     return f"{name[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
 
 
@@ -185,31 +183,32 @@ class Envelope(Struct, gc=False, rename="camel"):
 
     @property
     def kind(self) -> str:
-        """The kind as the record says it, ``?`` where it says none."""
+        """The type of the record, ``?`` where it has none."""
         return str(self.__struct_config__.tag)
+
+    @property
+    def subkind(self) -> str | None:
+        """The type of what it is about."""
+        return None
 
     @property
     def response(self) -> str | None:
         """The id of the message that it is part of."""
-        return None
+        message: Message | None = getattr(self, "message", None)
+        return None if message is None else message.id
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
-        """What the record means; `when` in seconds since the epoch."""
+        """Interpret the record; `when` in seconds since the epoch."""
         raise NotImplementedError
 
     def note(self, agent: Agent, when: float | None, line: Line) -> None:
-        """Take it as a note of the program: it is no part of what was said and done, or stands here twice."""
-        inner = self.inner()
-        label = f"{self.kind} {inner}" if inner else self.kind
+        """Take it as a note of the program: it is no part of the conversation, or a duplicate."""
+        label = f"{self.kind} {self.subkind}" if self.subkind else self.kind
         agent.note(f"{agent.prefix}l{line.number}", label[:PREVIEW], when, line)
-
-    def inner(self) -> str | None:
-        """The kind of what it is about."""
-        return None
 
 
 class Record(Envelope, tag_field="type"):
-    """A record of a kind that is known; those of which enough is known say which other fields they may have."""
+    """A record of a known type. Types of which enough is known list their further known fields."""
 
     known: ClassVar[str | None] = None
 
@@ -218,17 +217,7 @@ _ANY: Final = "agentName sessionKind session_id teamName"
 """Further fields of any record."""
 
 
-class Spoken(Record):
-    """A record with a message."""
-
-    message: Message | None = None
-
-    @property
-    def response(self) -> str | None:
-        return None if self.message is None else self.message.id
-
-
-class User(Spoken, tag="user"):
+class User(Record, tag="user"):
     """A prompt, what the program says in the user's name, or answers to calls."""
 
     known: ClassVar = (
@@ -236,56 +225,57 @@ class User(Spoken, tag="user"):
         "isVisibleInTranscriptOnly mcpMeta origin permissionMode promptId promptSource requestId "
         "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn turnCompanion"
     )
+    message: Message | None = None
     tool_use_result: Result | Loose = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
-        content = None if self.message is None else self.message.content
-        answers = 0
+        content, results = None if self.message is None else self.message.content, 0
         if isinstance(content, list):
             for number, block in enumerate(content):
-                if block.type == "tool_result" or block.type.endswith("tool_result"):
-                    answers += 1
-                    take_answer(agent, block, number, self.tool_use_result, when, line)
-            if answers and answers == len(content):
+                if block.type.endswith("tool_result"):
+                    results += 1
+                    take_result(agent, block, number, self.tool_use_result, when, line)
+            if results and results == len(content):
                 return
-        said = spoken(content)
-        role = self._role(said, content)
+        prompt = clean_text(content)
+        role = self._role(prompt, content)
         if role == "user":
-            if not answers:
-                agent.goes_back()
+            if not results:
+                agent.rewind()
             agent.settle()
-        if not answers:
-            agent.heard(role, said)
-        shown = command_in(said) if role == "command" else said or text_in(content)
-        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=shown[:PREVIEW], **_WENT))
+        if not results:
+            agent.user_message(role, prompt)
+        shown = typed_command(prompt) if role == "command" else prompt or text_in(content)
+        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=shown[:PREVIEW], **DONE))
 
     def note(self, agent: Agent, when: float | None, line: Line) -> None:
         content = None if self.message is None else self.message.content
         if not isinstance(content, list) or not any(block.type.endswith("tool_result") for block in content):
-            said = spoken(content)
-            agent.heard(self._role(said, content), said)  # of two records with one id, the second may be another one
+            prompt = clean_text(content)
+            agent.user_message(self._role(prompt, content), prompt)  # a record with the id of another one
         super().note(agent, when, line)
 
-    def _role(self, said: str, content: Content) -> str:
-        """What it is: ``user`` only where the user wrote a prompt."""
+    def _role(self, prompt: str, content: Content) -> str:
+        """Who wrote it: ``user`` only for a prompt of the user."""
         if self.is_compact_summary:
             return "compact summary"
         if self.is_meta:
             return "meta"
-        if not said:
+        if not prompt:
             return "system reminder" if "<system-reminder>" in text_in(content) else "user"
-        return next((role for begin, role in _TAGS if said.startswith(begin)), "user")
+        return next((role for begin, role in _TAGS if prompt.startswith(begin)), "user")
 
 
-class Assistant(Spoken, tag="assistant"):
+class Assistant(Record, tag="assistant"):
     """A line of a response; its lines are known by the id of their message. Each has one of its blocks, mostly."""
 
     known: ClassVar = (
         f"{_ANY} apiErrorStatus attributionMcpServer attributionMcpTool attributionPlugin attributionSkill effort "
         "errorDetails isAbortedMidStream isMeta requestId supersedesUuids"
     )
+    message: Message | None = None
     is_api_error_message: bool | None = None
     error: Any = None
     attribution_agent: str | None = None
@@ -305,18 +295,17 @@ class Assistant(Spoken, tag="assistant"):
             response.usage = usage
         if agent.copied == COPIED:
             response.usage = None
-        agent.failure, agent.stood = None, True
+        agent.failure, agent.knows_status = None, True
         if failed:
             self._failure(agent, message, response)
         else:
             response.stop(message.stop_reason)
-        response.note = agent.copied or (
-            ABANDONED if response.parent_id != agent.root else _noted(response.status_word)
-        )
+        is_abandoned = response.parent_id != agent.root
+        response.note = agent.copied or (ABANDONED if is_abandoned else _stop_note(response.status_word))
         content = message.content
         if isinstance(content, str):
             response.show(content, is_text=True)
-            agent.last_assistant = spoken(content) or agent.last_assistant
+            agent.last_assistant = clean_text(content) or agent.last_assistant
             return
         has_text = False
         for number, block in enumerate(content or ()):
@@ -329,17 +318,17 @@ class Assistant(Spoken, tag="assistant"):
                 response.show(block.text, is_text=True)
                 has_text = True
             elif kind.endswith("tool_result"):
-                take_answer(agent, block, number, None, when, line)
+                take_result(agent, block, number, None, when, line)
         if has_text:
-            agent.last_assistant = spoken(content) or agent.last_assistant
+            agent.last_assistant = clean_text(content) or agent.last_assistant
 
     def _failure(self, agent: Agent, message: Message, response: Response) -> None:
-        """A call of the API that failed for good: its record is a message that says so."""
-        kind, said = text(self.error), text_in(message.content)
+        """A call of the API that failed for good: the message is its error."""
+        kind = text(self.error)
         response.status_word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
-        response.error = Error(said[:MESSAGE_LIMIT] or kind or "API error", kind)
-        told = spoken(message.content)[:MESSAGE_LIMIT] or kind or "API error"
-        agent.failure = FirstError(told, kind, message.id or self.uuid or None, "API", CHAT)
+        response.error = Error(text_in(message.content)[:MESSAGE_LIMIT] or kind or "API error", kind)
+        reason = clean_text(message.content)[:MESSAGE_LIMIT] or kind or "API error"
+        agent.failure = FirstError(reason, kind, message.id or self.uuid or None, "API", CHAT)
 
 
 class Compaction(Struct, gc=False, rename="camel"):
@@ -369,7 +358,8 @@ class System(Record, tag="system"):
     hook_errors: Any = None
     duration_ms: Finite | None = None
 
-    def inner(self) -> str | None:
+    @property
+    def subkind(self) -> str | None:
         return self.subtype
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
@@ -378,8 +368,8 @@ class System(Record, tag="system"):
         elif self.subtype == "api_error":
             agent.add(self._failure(agent, when, line))
         elif self.subtype == "stop_hook_summary":
-            ran = Hook(type="system", hook_errors=self.hook_errors, duration_ms=self.duration_ms)
-            agent.add(ran.span(agent, self.uuid, self.subtype, when, line))
+            hook = Hook(type="system", hook_errors=self.hook_errors, duration_ms=self.duration_ms)
+            agent.add(hook.span(agent, self.uuid, self.subtype, when, line))
         else:
             self.note(agent, when, line)
 
@@ -387,7 +377,7 @@ class System(Record, tag="system"):
         done = self.compact_metadata if isinstance(self.compact_metadata, Compaction) else Compaction()
         before, after = done.pre_tokens, done.post_tokens
         shown = "" if before is None else f"{before} tokens" if after is None else f"{before} → {after} tokens"
-        facts = {"duration_ms": _length(done.duration_ms), "note": (done.trigger or "")[:PREVIEW], **_WENT}
+        facts = {"duration_ms": _length(done.duration_ms), "note": (done.trigger or "")[:PREVIEW], **DONE}
         return agent.row(self.uuid, "compaction", when, line, preview=shown, **facts)
 
     def _failure(self, agent: Agent, when: float | None, line: Line) -> Span:
@@ -441,7 +431,8 @@ class Attachment(Record, tag="attachment"):
     known: ClassVar = _ANY
     attachment: Hook | Loose = None
 
-    def inner(self) -> str | None:
+    @property
+    def subkind(self) -> str | None:
         return self.attachment.type if isinstance(self.attachment, Hook) else None
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
@@ -455,9 +446,15 @@ class Attachment(Record, tag="attachment"):
 
 
 class Note(Record):
-    """A kind that is no part of the conversation."""
+    """A record that is no part of the conversation. The last one of some types holds for the session."""
+
+    name: ClassVar[str] = ""
+    """The field for the session."""
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        value: str | None = getattr(self, "value", None)
+        if value is not None:
+            agent.latest[self.name] = value
         self.note(agent, when, line)
 
 
@@ -469,21 +466,9 @@ class Progress(Note, tag="progress"):
     known: ClassVar = f"{_ANY} parentToolUseID toolUseID"
     data: Data | Loose = None
 
-    def inner(self) -> str | None:
+    @property
+    def subkind(self) -> str | None:
         return self.data.type if isinstance(self.data, Data) else None
-
-
-class Title(Note):
-    """A record that says one thing about the session: the last one holds."""
-
-    name: ClassVar[str]
-    """The field that says it."""
-    said: str | None = None
-
-    def take(self, agent: Agent, when: float | None, line: Line) -> None:
-        if self.said is not None:
-            agent.latest[self.name] = self.said
-        self.note(agent, when, line)
 
 
 class Other(Envelope):
@@ -502,7 +487,7 @@ class Other(Envelope):
     note = take
 
 
-_TITLES: Final = {
+_NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "ai-title": ("aiTitle", ""),
     "custom-title": ("customTitle", ""),
     "agent-name": ("agentName", ""),
@@ -512,50 +497,37 @@ _TITLES: Final = {
     "mode": ("mode", ""),
     "permission-mode": ("permissionMode", ""),
     "last-prompt": ("lastPrompt", "leafUuid"),
-}
-"""The field that says it, and further known fields of that kind (None: too little is known of it)."""
-_NOTES: Final = {
-    "file-history-snapshot": "isSnapshotUpdate messageId snapshot",
-    "queue-operation": "content operation",
-    "pr-link": "prNumber prRepository prUrl",
+    "file-history-snapshot": ("", "isSnapshotUpdate messageId snapshot"),
+    "queue-operation": ("", "content operation"),
+    "pr-link": ("", "prNumber prRepository prUrl"),
 } | dict.fromkeys(
     (
         "agent-color", "atis-latch", "attribution-snapshot", "bridge-session", "content-replacement",
         "context-collapse-commit", "context-collapse-snapshot", "file-history-delta", "frame-link", "relocated",
         "result", "speculation-accept", "started", "task-summary", "worktree-state",
-    )
+    ),
+    ("", None),
 )  # fmt: skip
-"""Other kinds, with their known fields."""
+"""The field that holds for the session, and further known fields (None: too little is known)."""
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
-"""Kinds of records that are nodes of the conversation's tree."""
-HOUSEKEEPING: Final = frozenset({"progress", *_TITLES, *_NOTES})
-"""Kinds that are no part of the conversation."""
+"""Types of records that are nodes of the conversation's tree."""
+HOUSEKEEPING: Final = frozenset({"progress", *_NOTES})
+"""Types that are no part of the conversation."""
 
 
-def _note(kind: str, known: str | None) -> Any:
-    space = {"known": None if known is None else f"{_ANY} {known}"}
-    return msgspec.defstruct("Note", [], bases=(Note,), namespace=space, tag=kind, gc=False)
-
-
-def _title(kind: str, name: str, known: str | None) -> Any:
+def _note(kind: str, name: str, known: str | None) -> Any:
     space = {"known": None if known is None else f"{_ANY} {known}", "name": name}
-    said = ("said", str | None, field(default=None, name=name))
-    return msgspec.defstruct("Title", [said], bases=(Title,), namespace=space, tag=kind, gc=False)
+    fields = [("value", str | None, field(default=None, name=name))] if name else []
+    return msgspec.defstruct("Note", fields, bases=(Note,), namespace=space, tag=kind, gc=False)
 
 
-_KINDS: Final[list[Any]] = [
-    User,
-    Assistant,
-    System,
-    Attachment,
-    Progress,
-    *(_title(kind, name, known) for kind, (name, known) in _TITLES.items()),
-    *(_note(kind, known) for kind, known in _NOTES.items()),
-]
-SCHEMA: Final = Schema[Any](reduce(or_, _KINDS), Other)
+SCHEMA: Final = Schema[Any](
+    reduce(or_, (_note(kind, *one) for kind, one in _NOTES.items()), User | Assistant | System | Attachment | Progress),
+    Other,
+)
 
 
-# ---- calls and answers
+# ---- tool calls and results
 
 
 def _take_call(agent: Agent, response: Response, block: Block, number: int, when: float | None, line: Line) -> None:
@@ -577,47 +549,46 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     agent.call(key, call)
 
 
-def take_answer(
-    agent: Agent, block: Block, number: int, result: Result | Loose, when: float | None, line: Line
+def take_result(
+    agent: Agent, block: Block, number: int, details: Result | Loose, when: float | None, line: Line
 ) -> None:
-    """Take the answer to a call; `result` is what the tool says besides."""
+    """Take the result of a tool call; `details` are those of the tool."""
     key = block.tool_use_id or None
     call = None if key is None else agent.calls.get(key)
-    status, source, error = OK, EXPLICIT if block.is_error is False else DERIVED, None
-    word, told = None, result if isinstance(result, Result) else None
+    result = details if isinstance(details, Result) else None
+    status, source, error, word = OK, EXPLICIT if block.is_error is False else DERIVED, None, None
     if block.is_error:
         error = Error(text_in(_content.value(block.content))[:MESSAGE_LIMIT] or "failed")
         status, source = ERROR, EXPLICIT
-    elif block.is_error is None and isinstance(result, str) and result.startswith(_FAILED):
-        status, error = ERROR, Error((text_in(_content.value(block.content)) or result)[:MESSAGE_LIMIT])
-    elif told is not None and told.interrupted:
+    elif block.is_error is None and isinstance(details, str) and details.startswith(_FAILED):
+        status, error = ERROR, Error((text_in(_content.value(block.content)) or details)[:MESSAGE_LIMIT])
+    elif result is not None and result.interrupted:
         status, source, word = CANCELLED, EXPLICIT, "interrupted"
     if call is None:
         shown = "without an id" if key is None else repr(key[:PREVIEW])
         agent.problem(line, f"an answer, but there is no call {shown}")
-        shown = text_in(_content.value(block.content))[:PREVIEW]
-        facts = {"status": status, "status_word": word, "status_source": source, "error": error, "preview": shown}
+        facts = {"status": status, "status_word": word, "status_source": source, "error": error}
+        facts["preview"] = text_in(_content.value(block.content))[:PREVIEW]
         kind = block.type or "tool_result"
         agent.add(agent.row(None, kind, when, line, number, operation=EXECUTE_TOOL, **facts))
     else:
         agent.notes = None
         call.status, call.source, call.error, call.status_word = status, source, error, word
-        length = between(call.started_at, when)
-        if told is not None:
-            stated = told.duration_ms if told.total_duration_ms is None else told.total_duration_ms
-            length = length if stated is None else _length(stated)
-            if told.is_async and not call.note:
+        stated = None
+        if result is not None:
+            stated = result.duration_ms if result.total_duration_ms is None else result.total_duration_ms
+            if result.is_async and not call.note:
                 call.note = BACKGROUND
-        call.duration_ms = length
+        call.duration_ms = between(call.started_at, when) if stated is None else _length(stated)
         call.add_line(line.place)
         agent.emit(call)
-    if told is not None and (told.agent_id or told.run_id):
-        agent.started(told, key or "")
+    if result is not None and (result.agent_id or result.run_id):
+        agent.link_agents(result, key or "")
 
 
-def _noted(reason: str | None) -> str:
-    """What notes say about a stop reason."""
-    if reason is None or reason in _QUIET or plain_word(reason) in _QUIET:
+def _stop_note(reason: str | None) -> str:
+    """The note of a stop reason."""
+    if reason is None or reason in _USUAL or plain_word(reason) in _USUAL:
         return ""
     return reason[:PREVIEW]
 

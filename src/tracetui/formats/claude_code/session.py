@@ -36,8 +36,8 @@ from tracetui.formats.claude_code.records import (
     Forked,
     Result,
     User,
-    command_in,
-    spoken,
+    clean_text,
+    typed_command,
 )
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
@@ -66,7 +66,7 @@ _HEAD: Final = 6
 """Characters of the id of a sub-agent that tell it from the others of a session."""
 _FEW: Final = 100
 """Records among which the list stage looks for the first prompt and response."""
-_NAMED: Final = {
+_METADATA: Final = {
     "session_id": "sessionId",
     "cwd": "cwd",
     "git_branch": "gitBranch",
@@ -110,8 +110,7 @@ class Node(Struct, gc=False):
     parent: str | None
     top: str | None
     """The latest row of the conversation when it was written."""
-    asks: bool
-    """It is a prompt."""
+    is_prompt: bool
     before: Node | None = None
     """The record that named the same parent before this one."""
     latest: Node | None = None
@@ -143,15 +142,15 @@ class Agent(Conversation):
         self.last_assistant: str | None = None
         self.failure: FirstError | None = None
         """The failed call of the API that was the last thing that happened."""
-        self.stood = True
-        """Something says whether there is one."""
+        self.knows_status = True
+        """The records that were taken show whether there is one."""
         self.latest: dict[str, str] = {}
         """What records of their own say about the session."""
         self._nodes: dict[str, Node] = {}
         self._last: Node | None = None
         self._uuid: str | None = None
         self._parent: str | None = None
-        self._asks = False
+        self._is_prompt = False
 
     def follow(self, record: Envelope, when: float | None, line: Line) -> None:
         """Take one record of this conversation."""
@@ -160,14 +159,14 @@ class Agent(Conversation):
             record.note(self, when, line)
             return
         self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
-        self._asks = False
+        self._is_prompt = False
         record.take(self, when, line)
         if uuid:
             nodes, parent, top = self._nodes, self._parent, self.top
-            node = Node(len(nodes), parent, None if top is None else top.id, self._asks)
+            node = Node(len(nodes), parent, None if top is None else top.id, self._is_prompt)
             if parent is not None:
                 if parent == ROOT and ROOT not in nodes:
-                    nodes[ROOT] = Node(-1, None, None, asks=False)
+                    nodes[ROOT] = Node(-1, None, None, is_prompt=False)
                 above = nodes.get(parent)
                 if above is not None:
                     node.before, above.latest = above.latest, node
@@ -175,16 +174,16 @@ class Agent(Conversation):
 
     # ---- what records say
 
-    def heard(self, role: str, said: str) -> None:
-        """A message in the user's name."""
+    def user_message(self, role: str, prompt: str) -> None:
+        """Take a message in the user's name; `role` as in `User`."""
         if role == "user":
-            self.failure, self.stood = None, True
-            if said:
-                self.last_user = said
+            self.failure, self.knows_status = None, True
+            if prompt:
+                self.last_user = prompt
                 if self.prompt is None:
-                    self.prompt = said[:PREVIEW]
+                    self.prompt = prompt[:PREVIEW]
         elif role == "command" and self.command is None:
-            self.command = command_in(said)[:PREVIEW]
+            self.command = typed_command(prompt)[:PREVIEW]
 
     def response(self, key: str | None, when: float | None, line: Line) -> Response | None:
         """The response that another line of the same message began; None if this is the first one."""
@@ -214,7 +213,7 @@ class Agent(Conversation):
         self.top, self.notes = row, None
         self.emit(row)
 
-    def started(self, result: Result, key: str) -> None:
+    def link_agents(self, result: Result, key: str) -> None:
         """The answer to the call `key` says which agent or workflow it has started."""
         for ident in (result.agent_id, result.run_id):
             if ident:
@@ -251,9 +250,9 @@ class Agent(Conversation):
 
     # ---- the tree
 
-    def goes_back(self) -> None:
-        """A prompt that takes the place of an earlier one: what had followed that one is a branch of its own now."""
-        self._asks = True
+    def rewind(self) -> None:
+        """Take a prompt that may replace an earlier one: the records after that one are an abandoned branch then."""
+        self._is_prompt = True
         if self._parent is None and self.root is None:
             self._parent = ROOT
         uuid, parent = self._uuid, self._parent
@@ -305,7 +304,7 @@ class Agent(Conversation):
                 nodes.append(follower)
                 todo.append(follower)
                 follower = follower.before
-        if not any(node.asks for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
+        if not any(node.is_prompt for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
             return []
         start.latest = None
         tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.place))
@@ -327,8 +326,8 @@ class Session(Agent):
         else:
             super().__init__(file, root=f"agent:{agent}", part=part, prefix=f"{agent}/")
         self.originals = originals or Originals()
-        self.named: dict[str, str] = {}
-        self._unnamed = tuple(_NAMED)
+        self.metadata: dict[str, str] = {}
+        self._unknown = tuple(_METADATA)
         self.version: str | None = None
         """Of the Claude Code that wrote last."""
         self.first: float | None = None
@@ -357,7 +356,7 @@ class Session(Agent):
             self.last, self._timed = when, True
         if record.version:
             self.version = record.version
-        if (self._unnamed or self.first is None or self.uuid is None) and not self.skipped:
+        if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
             self._begin(record, when)
         agent = self if not record.is_sidechain or self.part else self._agent_of(record, line)
         agent.copied = self._copy(record, when) if self.is_fork or self.originals.keys else ""
@@ -367,11 +366,10 @@ class Session(Agent):
         """Take what the first record that says it says about the session."""
         if self.first is None and not isinstance(record.forked_from, Forked):
             self.first = when
-        if self._unnamed:
-            for name in self._unnamed:
-                if value := getattr(record, name):
-                    self.named[_NAMED[name]] = value
-            self._unnamed = tuple(name for name in self._unnamed if _NAMED[name] not in self.named)
+        for name in self._unknown:
+            if value := getattr(record, name):
+                self.metadata[_METADATA[name]] = value
+                self._unknown = tuple(one for one in self._unknown if one != name)
         if self.uuid is not None or not record.uuid:
             return
         self.uuid = record.uuid
@@ -413,7 +411,7 @@ class Session(Agent):
             found.problems, found._changed = self.problems, self._changed
             task = ""
             if isinstance(record, User) and record.message is not None:
-                task = spoken(record.message.content)
+                task = clean_text(record.message.content)
             kind = record.attribution_agent if isinstance(record, Assistant) else None
             span = agent_span(key, kind or "", "", moment(record.timestamp), task, self.part)
             self._spans[key] = span, span
@@ -436,32 +434,33 @@ class Session(Agent):
     @property
     def is_known(self) -> bool:
         """Whether it is known which session this is: that holds for the rest of the file."""
-        return self.uuid is not None and "sessionId" in self.named
+        return self.uuid is not None and "sessionId" in self.metadata
 
     @property
     def settled(self) -> bool:
         """No later record changes what the beginning says."""
         said = self.prompt is not None and self.model is not None
-        return self.is_known and ((said and self.first is not None and "cwd" in self.named) or self.records >= _FEW)
+        return self.is_known and ((said and self.first is not None and "cwd" in self.metadata) or self.records >= _FEW)
 
     @property
     def stands(self) -> bool:
         """The records taken since `skip` say how the session stands, and when it was written last."""
-        return self._timed and self.stood
+        return self._timed and self.knows_status
 
     def skip(self) -> None:
         super().skip()
-        self._timed = self.stood = False
+        self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
         self._nodes.clear()  # the last records may come again, with more before them
 
     def header(self) -> Header:
         """The header as far as it is known; the size of all files is not."""
-        stem, cwd = self.file.name.removesuffix(".jsonl"), self.named.get("cwd")
-        original, branch, failed = self.originals.original(self, self.file), self.named.get("gitBranch"), self.failure
+        stem, cwd = self.file.name.removesuffix(".jsonl"), self.metadata.get("cwd")
+        original, branch = self.originals.original(self, self.file), self.metadata.get("gitBranch")
+        failed = self.failure
         return Header(
-            id=self.agent or self.named.get("sessionId") or stem,
+            id=self.agent or self.metadata.get("sessionId") or stem,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             model=self.model or None,
@@ -474,7 +473,7 @@ class Session(Agent):
             replay_of=None if original is None else original[0],
             replay_of_path=None if original is None else original[1],
             relation="fork" if self.is_fork or original is not None else None,
-            parent=None if self.agent is None else self.named.get("sessionId"),
+            parent=None if self.agent is None else self.metadata.get("sessionId"),
             prompt=self.prompt or self.command or "",
             tags=() if branch is None else (branch[:PREVIEW],),
             source=(cwd or "")[:PREVIEW] or None,
@@ -488,7 +487,7 @@ class Session(Agent):
         return RunBody(
             last_user=self.last_user,
             last_assistant=self.last_assistant,
-            attributes={**self.named, **self.latest},
+            attributes={**self.metadata, **self.latest},
         )
 
 
