@@ -146,12 +146,12 @@ class Session(Conversation):
             self.copying = when < created
         self.last, self._timed = when, True
 
-    def asked(self, said: str) -> None:
-        """The user wrote this."""
-        if _COMMAND.fullmatch(said[: PREVIEW + 1]):
-            self.command = self.command or said[:PREVIEW]
+    def user_prompt(self, prompt: str) -> None:
+        """Take a prompt or command of the user."""
+        if _COMMAND.fullmatch(prompt[: PREVIEW + 1]):
+            self.command = self.command or prompt[:PREVIEW]
         else:
-            self.prompt = self.prompt or said[:PREVIEW]
+            self.prompt = self.prompt or prompt[:PREVIEW]
 
     def stands_as(self, response: Assistant | None, ident: str = "") -> None:
         """The session stands as this response does, which ended for good; None: it goes on."""
@@ -167,15 +167,11 @@ class Session(Conversation):
 
     # ---- rows
 
-    def ident_of(self, ident: str | None, line: Line) -> str:
-        """The id of the record's span: its own, where no other span has it."""
+    def ident_of(self, ident: str | None, other: str) -> str:
+        """The id of a span: `ident`, or `other` if another span has that, or may come to have it."""
         if not ident or ident in self.nodes or ident in self.calls or ident.startswith(_OURS):
-            return f"l{line.number}"
+            return other
         return ident
-
-    def is_taken(self, ident: str) -> bool:
-        """Whether a span has that id, or may come to have it."""
-        return ident in self.nodes or ident in self.calls or ident.startswith(_OURS)
 
     def add(self, span: Span) -> Span:
         """Give out a row of the conversation."""
