@@ -107,7 +107,7 @@ def _spilled(main: File, output: Any) -> tuple[str, str] | None:
         return None
     folder = f"{main.name.removesuffix('.jsonl')}/tool-results"
     for entry in main.folder(folder).entries:
-        if entry.path.rpartition("/")[2] == named[1] and entry.skipped is None:
+        if entry.name == named[1] and entry.skipped is None:
             try:
                 with main.other(f"{folder}/{named[1]}") as other:
                     return f"{folder}/{named[1]}", other.read(0, SPILLED_LIMIT).decode("utf-8", "replace")

@@ -22,7 +22,7 @@ from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import mapping, sequence, text
 from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
-from tracetui.sources.base import Entry, File, Stat, reason_of
+from tracetui.sources.base import File, Stat, reason_of
 
 _NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
 _BELOW: Final = re.compile(r"(?:^|/)([^/]+)/subagents/(?:[^/]+/){0,4}[^/]+\.jsonl$")
@@ -72,7 +72,7 @@ def parts_of(file: File, session: str = "") -> list[Part]:
 
 def _in_folder(file: File, folder: str, depth: int) -> Iterator[Part]:
     listed = file.folder(folder)
-    names = {entry.path.rpartition("/")[2]: entry for entry in listed.entries if entry.skipped is None}
+    names = {entry.name: entry for entry in listed.entries if entry.skipped is None}
     for name, entry in names.items():
         if named := _NAME.fullmatch(name):
             meta = names.get(name.removesuffix(".jsonl") + ".meta.json")
@@ -87,10 +87,8 @@ def _beside(file: File, agents: Sequence[str]) -> Iterator[Part]:
     for agent in agents:
         name = f"agent-{agent}.jsonl"
         if _NAME.fullmatch(name) and name != file.name and file.sibling(name) is not None:
-            listed = {entry.path.rpartition("/")[2]: entry for entry in file.folder().entries}
-            entry: Entry | None = listed.get(name)
-            if entry is not None and entry.skipped is None:
-                yield Part(name, agent, entry.stat, None, None)
+            found = (entry for entry in file.folder().entries if entry.name == name and entry.skipped is None)
+            yield from (Part(name, agent, entry.stat, None, None) for entry in found)
 
 
 def part_at(file: File, path: str) -> Part:

@@ -283,11 +283,9 @@ class Assistant(Record, tag="assistant"):
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
         message = self.message or Message()
         model, failed = message.model or None, self.is_api_error_message is True
-        response = agent.response(message.id or None, when, line)
-        if response is None:
-            name = ("API" if failed else (model or "").strip("<>")) or "assistant"
-            shown = None if model is None or model == SYNTHETIC else intern(model)
-            response = agent.begin_response(message.id or None, self.uuid, intern(name), shown, when, line)
+        name = ("API" if failed else (model or "").strip("<>")) or "assistant"
+        shown = None if model is None or model == SYNTHETIC else intern(model)
+        response = agent.response(message.id or None, self.uuid, intern(name), shown, when, line)
         if agent.model is None and model != SYNTHETIC:
             agent.model = model
         usage = message.usage.usage() if isinstance(message.usage, Tokens) else None

@@ -25,7 +25,6 @@ from tracetui.formats.agent_log import (
     Conversation,
     Made,
     OpenRow,
-    Row,
 )
 from tracetui.formats.claude_code.originals import Originals, keys_of
 from tracetui.formats.claude_code.records import (
@@ -185,33 +184,27 @@ class Agent(Conversation):
         elif role == "command" and self.command is None:
             self.command = typed_command(prompt)[:PREVIEW]
 
-    def response(self, key: str | None, when: float | None, line: Line) -> Response | None:
-        """The response that another line of the same message began; None if this is the first one."""
-        found = None if key is None else self.rows.get(self.prefix + key)
-        if type(found) is not Response:
-            return None
-        found.add_line(line.place)
-        found.duration_ms = between(found.started_at, when) or found.duration_ms
-        self._carry(found)
-        return found
-
-    def begin_response(
+    def response(
         self, key: str | None, uuid: str | None, name: str, model: str | None, when: float | None, line: Line
     ) -> Response:
-        """A new response; `key` is the id of its message."""
-        self.settle()
-        ident = self.ident(uuid, line) if key is None or self.prefix + key in self.rows else self.prefix + key
-        known = self.rows.get(ident)
-        parent, self.steps = self.root if known is None else known.parent_id, self.steps + 1
-        step = self.steps if self.root is None else None
-        response = Response(ident, name, parent, step, when, "", self.at(line), status=OK, model=model)
-        self.rows[ident] = response
-        self._carry(response)
-        return response
-
-    def _carry(self, row: Row) -> None:
-        self.top, self.notes = row, None
-        self.emit(row)
+        """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
+        ident = None if key is None else self.prefix + key
+        found = None if ident is None else self.rows.get(ident)
+        if type(found) is Response:
+            found.add_line(line.place)
+            found.duration_ms = between(found.started_at, when) or found.duration_ms
+        else:
+            self.settle()
+            if ident is None or found is not None:
+                ident = self.ident(uuid, line)
+            known = self.rows.get(ident)
+            parent, self.steps = self.root if known is None else known.parent_id, self.steps + 1
+            step = self.steps if self.root is None else None
+            found = Response(ident, name, parent, step, when, "", self.at(line), status=OK, model=model)
+            self.rows[ident] = found
+        self.top, self.notes = found, None
+        self.emit(found)
+        return found
 
     def link_agents(self, result: Result, key: str) -> None:
         """The answer to the call `key` says which agent or workflow it has started."""

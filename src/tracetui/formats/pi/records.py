@@ -141,7 +141,7 @@ class Message(Struct, gc=False, rename="camel", tag_field="role"):
             return written
         return written if written is not None and own / 1000 > written else own / 1000
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         raise NotImplementedError
 
 
@@ -153,8 +153,8 @@ class Outside(Message):
     summary: str | None = None
     custom_type: str | None = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        session.stands_as(None)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
         shown = as_typed(text_in(self.content)) or self.summary or ""
         session.add(_outside(self.title, ident, self.began(when), shown, self.custom_type, line))
 
@@ -163,12 +163,12 @@ class User(Message, tag="user"):
     known: ClassVar = "id parentId type"
     content: Content = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         prompt = as_typed(text_in(self.content))
         if prompt:
             session.user_prompt(prompt)
             session.last_prompt = self.content
-        session.stands_as(None)
+        session.go_on()
         session.settle()
         session.add(_outside("user", ident, self.began(when), prompt, None, line))
 
@@ -192,7 +192,7 @@ class Assistant(Message, tag="assistant"):
         message = self.error_message or f"stopped: {reason}"
         return ERROR, EXPLICIT, Error(message[:MESSAGE_LIMIT], None if reason == "error" else reason)
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         reason, model, content = self.stop_reason or None, self.model or None, self.content
         status, source, error = self.outcome()
         preview, has_text = _preview(content)
@@ -200,7 +200,7 @@ class Assistant(Message, tag="assistant"):
             session.last_answer = content
         if reason not in ("aborted", "error"):
             session.used_model = session.used_model or model
-        session.stands_as(self if reason in FINAL else None, ident)
+        session.go_on(self if reason in FINAL else None, ident)
         session.settle()
         session.steps += 1
         started = self.began(when)
@@ -262,8 +262,8 @@ class ToolResult(Message, tag="toolResult"):
             return ERROR, EXIT, _exit(code, text_in(_content.value(self.content)))
         return OK, EXPLICIT if self.is_error is False else DERIVED, None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        session.stands_as(None)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
         key = self.tool_call_id or None
         call = None if key is None else session.calls.get(key)
         status, source, error = self.outcome()
@@ -279,7 +279,7 @@ class ToolResult(Message, tag="toolResult"):
         stated = self.details.duration_ms if isinstance(self.details, Details) else None
         call.status, call.source, call.error = status, source, error
         call.duration_ms = between(call.started_at, when) if stated is None or stated < 0 else stated
-        call.usage = None if session.counts_elsewhere(entry.id) else usage_of(self.usage)
+        call.usage = None if session.counts_elsewhere(ident) else usage_of(self.usage)
         call.add_line(line.place)
         session.emit(call)
 
@@ -293,7 +293,7 @@ class BashExecution(Message, tag="bashExecution"):
     exit_code: int | None = None
     cancelled: bool | None = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         code, status, source, error = self.exit_code, UNKNOWN, DERIVED, None
         if self.cancelled:
             status, source = CANCELLED, EXPLICIT
@@ -310,8 +310,8 @@ class OtherMessage(Struct, gc=False):
 
     role: str | Loose = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        session.stands_as(None)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
         name = f"message {self.role}" if isinstance(self.role, str) and self.role else "message"
         session.add(row(ident, name[:PREVIEW], when, line, operation=UNKNOWN_KIND))
 
@@ -339,7 +339,7 @@ class Entry(Struct, gc=False, rename="camel", tag_field="type"):
     parent_id: str | UnsetType | None = UNSET
     timestamp: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         raise NotImplementedError
 
 
@@ -350,8 +350,8 @@ class Talk(Entry, tag="message"):
         | None
     ) = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        (self.message or OtherMessage()).take(session, self, session.ident_of(self.id, f"l{line.number}"), when, line)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        (self.message or OtherMessage()).take(session, ident, when, line)
 
 
 class Begin(Entry, tag="session"):
@@ -364,14 +364,14 @@ class Begin(Entry, tag="session"):
     parent_session: str | None = None
     branched_from: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.note(f"l{line.number}", "session", when, line)
 
 
 class Note(Entry):
     """A note of the program."""
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         kind, value = tag_of(self), getattr(self, "value", None)
         if kind == "model_change":
             session.chosen_model = session.chosen_model or value or None
@@ -407,9 +407,9 @@ class Compaction(Entry, tag="compaction"):
     tokens_before: Natural | None = None
     usage: Tokens | Loose = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         before = self.tokens_before
-        ident, note = session.ident_of(self.id, f"l{line.number}"), "" if before is None else f"{before} tokens"
+        note = "" if before is None else f"{before} tokens"
         facts = {"usage": usage_of(self.usage), "note": note, **DONE}
         session.add(row(ident, "compaction", when, line, preview=(self.summary or "")[:PREVIEW], **facts))
 
@@ -421,9 +421,9 @@ class CustomMessage(Entry, tag="custom_message"):
     content: Content = None
     custom_type: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        session.stands_as(None)
-        ident, shown = session.ident_of(self.id, f"l{line.number}"), as_typed(text_in(self.content))
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
+        shown = as_typed(text_in(self.content))
         session.add(_outside("custom message", ident, when, shown, self.custom_type, line))
 
 
@@ -434,10 +434,9 @@ class BranchSummary(Entry, tag="branch_summary"):
     summary: str | None = None
     usage: Tokens | Loose = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        session.stands_as(None)
-        ident, usage = session.ident_of(self.id, f"l{line.number}"), usage_of(self.usage)
-        session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage))
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
+        session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage_of(self.usage)))
 
 
 class Spent(Entry, tag="usage"):
@@ -449,11 +448,11 @@ class Spent(Entry, tag="usage"):
     kind: str | None = None
     remark: str | None = msgspec.field(default=None, name="note")
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.notes = None
         facts = {"usage": usage_of(self.usage), **session.below_top(), **DONE}
         facts |= {"model": self.model or None, "preview": (self.kind or self.remark or "")[:PREVIEW]}
-        span = row(session.ident_of(self.id, f"l{line.number}"), "usage", when, line, **facts)
+        span = row(ident, "usage", when, line, **facts)
         session.emit(session.copied(span))
 
 
@@ -465,7 +464,7 @@ class Other(Struct, gc=False, rename="camel"):
     parent_id: str | UnsetType | None = UNSET
     timestamp: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         name = self.type if isinstance(self.type, str) and self.type else "?"
         session.notes = None
         facts = session.below_top()

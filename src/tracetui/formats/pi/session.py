@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import CHAT, Call, Conversation, Made, Row
+from tracetui.formats.agent_log import CHAT, EXPLICIT, Call, Conversation, Made, Row
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
@@ -21,7 +21,7 @@ from tracetui.formats.lines import record_on
 from tracetui.formats.pi.originals import copies_of, original_of
 from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, layout, moment
-from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span
 from tracetui.sources.base import File
 
 AGENT: Final = "pi"
@@ -82,10 +82,9 @@ class Session(Conversation):
         self.last_prompt: Content = None
         self.last_answer: Content = None
         """The last response that has text."""
-        self.reason: str | None = None
-        """The final stop reason of the last response, if nothing was said or done after it."""
-        self.status: Status | None = None
-        self.failure: FirstError | None = None
+        self.final: Assistant | None = None
+        """The last response, if its stop reason is final and no message came after it."""
+        self._final_id: str | None = None
         self._timed = self._stood = True
         self.nodes: dict[str, Node] = {}
         self.leaf: str | None = None
@@ -119,8 +118,8 @@ class Session(Conversation):
                 self._follow(parent, ident, line)
         if when is not None:
             self._time(when)
-        self._own = None
-        record.take(self, when, line)
+        self._own, number = None, f"l{line.number}"
+        record.take(self, self.ident_of(ident, number), when, line)
         if ident is not None:
             self.nodes[ident] = Node(self.leaf, self.top, self._own)
             self._moves_left += _EACH
@@ -153,17 +152,9 @@ class Session(Conversation):
         else:
             self.prompt = self.prompt or prompt[:PREVIEW]
 
-    def stands_as(self, response: Assistant | None, ident: str = "") -> None:
-        """The session stands as this response does, which ended for good; None: it goes on."""
-        self._stood = True
-        self.reason = self.status = self.failure = None
-        if response is not None:
-            self.reason = response.stop_reason
-            self.status, _, error = response.outcome()
-            if error is not None:
-                where = None if self.skipped else ident
-                name = response.model or "assistant"
-                self.failure = FirstError(error.message, error.type, where, name, CHAT)
+    def go_on(self, final: Assistant | None = None, ident: str | None = None) -> None:
+        """Take a message: a response with a final stop reason, or any other one."""
+        self.final, self._final_id, self._stood = final, None if self.skipped else ident, True
 
     # ---- rows
 
@@ -314,7 +305,10 @@ class Session(Conversation):
 
     def header(self) -> Header:
         """The header as far as it is known."""
-        begin = self.begin or Begin()
+        begin, final, error = self.begin or Begin(), self.final, None
+        status, _, failure = (None, None, None) if final is None else final.outcome()
+        if final is not None and failure is not None:
+            error = FirstError(failure.message, failure.type, self._final_id, final.model or "assistant", CHAT)
         cwd = begin.cwd or None
         original, path = original_of(self.file, self.original)
         return Header(
@@ -322,11 +316,11 @@ class Session(Conversation):
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             model=self.used_model or self.chosen_model,
-            status=self.status,
-            status_word=self.reason,
-            status_source=None if self.status is None else StatusSource.EXPLICIT,
-            ended=self.status is not None,
-            error=self.failure,
+            status=status,
+            status_word=None if final is None else final.stop_reason,
+            status_source=None if final is None else EXPLICIT,
+            ended=final is not None,
+            error=error,
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
             replay_of=original if self.forked else None,
