@@ -115,10 +115,10 @@ def part_of(block: Any, *, call: str, arguments: str) -> tuple[Part, dict[str, A
 
 def message_body(message: Message, attributes: dict[str, Any], raw: bytes, *, is_output: bool) -> Body:
     """The body of a row that is one message, as the input or the output of the model."""
-    said = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
+    found = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
     if is_output:
-        return Body(output=said, output_messages=(message,), attributes=attributes, raw=raw)
-    return Body(input=said, input_messages=(message,), attributes=attributes, raw=raw)
+        return Body(output=found, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=found, input_messages=(message,), attributes=attributes, raw=raw)
 
 
 def notes_body(records: list[dict[str, Any]], raw: bytes) -> Body:

@@ -101,8 +101,8 @@ def _call(main: File, records: list[Record], at: At, raw: bytes) -> Body:
 def _spilled(main: File, output: Any) -> tuple[str, str] | None:
     """Path and text of the file with a tool result too long for the session, which names it."""
     texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(output)]
-    said = "\n".join(one for one in texts if isinstance(one, str))
-    named = _SPILLED.search(said) if "<persisted-output>" in said else None
+    shown = "\n".join(one for one in texts if isinstance(one, str))
+    named = _SPILLED.search(shown) if "<persisted-output>" in shown else None
     if named is None:
         return None
     folder = f"{main.name.removesuffix('.jsonl')}/tool-results"

@@ -1,4 +1,4 @@
-"""Records of Claude Code sessions: what each kind holds, and what it means. One JSON object a line.
+"""Records of Claude Code sessions: one JSON object a line.
 
 Facts: files written by Claude Code 1.0 to 2.1. Nothing of it is documented; kinds and fields are added all the time.
 A response is a model call, whatever the number of its lines; each of its ``tool_use`` blocks a tool call below it.
@@ -208,7 +208,7 @@ class Envelope(Struct, gc=False, rename="camel"):
 
 
 class Record(Envelope, tag_field="type"):
-    """A record of a known type. Types of which enough is known list their further known fields."""
+    """A record of a known type. Types that are known well enough list their further fields."""
 
     known: ClassVar[str | None] = None
 
@@ -218,7 +218,7 @@ _ANY: Final = "agentName sessionKind session_id teamName"
 
 
 class User(Record, tag="user"):
-    """A prompt, what the program says in the user's name, or answers to calls."""
+    """A prompt, a text of the program in the user's name, or results of tool calls."""
 
     known: ClassVar = (
         f"{_ANY} classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId "
@@ -269,7 +269,7 @@ class User(Record, tag="user"):
 
 
 class Assistant(Record, tag="assistant"):
-    """A line of a response; its lines are known by the id of their message. Each has one of its blocks, mostly."""
+    """A line of a response, mostly with one content block; all lines of a response have the same message id."""
 
     known: ClassVar = (
         f"{_ANY} apiErrorStatus attributionMcpServer attributionMcpTool attributionPlugin attributionSkill effort "
@@ -339,7 +339,7 @@ class Compaction(Struct, gc=False, rename="camel"):
 
 
 class System(Record, tag="system"):
-    """What happened in the program; its subtype says what."""
+    """An event in the program, by subtype."""
 
     known: ClassVar = (
         f"{_ANY} apiRefusalCategory apiRefusalExplanation cause direction fallbackModel hasOutput "
@@ -382,15 +382,15 @@ class System(Record, tag="system"):
         """A call of the API that failed and was mostly made again."""
         attempt, most, cause = self.retry_attempt, self.max_retries, self.error
         details = cause if isinstance(cause, dict) else {}
-        said = text(cause) or text(details.get("message")) or (as_json(cause) if cause else "")
-        error = Error((said or text_in(self.content))[:MESSAGE_LIMIT] or "API error", text(details.get("type")))
+        reason = text(cause) or text(details.get("message")) or (as_json(cause) if cause else "")
+        error = Error((reason or text_in(self.content))[:MESSAGE_LIMIT] or "API error", text(details.get("type")))
         note = "" if attempt is None else f"attempt {attempt}" if most is None else f"attempt {attempt} of {most}"
         facts: dict[str, Any] = {"status": ERROR, "status_source": EXPLICIT, "error": error, "note": note}
         return agent.row(self.uuid, "API error", when, line, **facts)
 
 
 class Hook(Struct, gc=False, rename="camel"):
-    """What an attachment says of a hook that ran."""
+    """The outcome of a hook."""
 
     type: str = ""
     hook_name: str | None = None
@@ -404,19 +404,19 @@ class Hook(Struct, gc=False, rename="camel"):
     call: str | None = field(default=None, name="toolUseID")
 
     def outcome(self) -> Outcome:
-        """Its type or its errors say so, else its exit code."""
+        """From its type or its errors, else from its exit code."""
         errors = self.hook_errors if isinstance(self.hook_errors, list) else None
         if errors or (self.type.startswith("hook_") and "error" in self.type):
             blocking = self.blocking_error if isinstance(self.blocking_error, str) else ""
-            said = self.stderr or blocking or (as_json(errors) if errors else "")
-            return ERROR, EXPLICIT, Error(said[:MESSAGE_LIMIT] or self.type, self.type)
+            reason = self.stderr or blocking or (as_json(errors) if errors else "")
+            return ERROR, EXPLICIT, Error(reason[:MESSAGE_LIMIT] or self.type, self.type)
         code = self.exit_code
         if code:
             return ERROR, EXIT, Error((self.stderr or f"exit {code}")[:MESSAGE_LIMIT], f"exit {code}")
         return OK, DERIVED if code is None else EXIT, None
 
     def span(self, agent: Agent, uuid: str | None, name: str, when: float | None, line: Line, **below: Any) -> Span:
-        """The hook, which is called `name` where it does not say for which event it ran."""
+        """The row of the hook; `name` if its event is missing."""
         status, source, error = self.outcome()
         facts = {"operation": HOOK, "status": status, "status_source": source, "error": error, **below}
         facts |= {"duration_ms": _length(self.duration_ms), "preview": (self.hook_name or self.command or "")[:PREVIEW]}
@@ -470,7 +470,7 @@ class Progress(Note, tag="progress"):
 
 
 class Other(Envelope):
-    """A record of a kind that is not known: kept whole."""
+    """A record of an unknown type."""
 
     type: str | Loose = None
 

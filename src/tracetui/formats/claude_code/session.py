@@ -1,8 +1,8 @@
 """One file of a Claude Code session while its records come in: its conversation, and those of sub-agents within it.
 
 Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
-name the one before them, and a rewind is a prompt that names an earlier one. No record says how a session ended: it can
-always be continued. But where the last call of the model failed for good, as the record of it says, so did the session.
+name the one before them, and a rewind is a prompt that names an earlier one. No record ends a session: it can
+always be continued. But if the last call of the model failed for good, the session failed.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ ROOT: Final = "\0root"
 EARLIER: Final = 1.0
 """Seconds by which the conversation must be older than the file, if it was copied from another."""
 _HEAD: Final = 6
-"""Characters of the id of a sub-agent that tell it from the others of a session."""
+"""Characters of the id of a sub-agent in its label."""
 _FEW: Final = 100
 """Records among which the list stage looks for the first prompt and response."""
 _METADATA: Final = {
@@ -74,7 +74,7 @@ _METADATA: Final = {
     "user_type": "userType",
     "slug": "slug",
 }
-"""Fields of records that say something about the session: the first one holds."""
+"""Fields of records with metadata of the session: the first value counts."""
 _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
@@ -87,7 +87,7 @@ class Response(OpenRow, gc=False):
     calls: tuple[Call, ...] = ()
 
     def stop(self, reason: str | None) -> None:
-        """Take the stop reason of a line: the last one holds."""
+        """Take the stop reason of a line: the last one counts."""
         if reason:
             self.status_word, self.source, self.error = reason, EXPLICIT, None
             self.status = _STATUSES.get(reason) or status_of(reason)
@@ -96,10 +96,10 @@ class Response(OpenRow, gc=False):
         elif self.status_word is None:
             self.status, self.source, self.error = OK, DERIVED, None
 
-    def show(self, said: str | None, *, is_text: bool) -> None:
+    def show(self, shown: str | None, *, is_text: bool) -> None:
         """Take a text or a thought for the preview."""
-        if said and (not self.preview or (is_text and not self.has_text)):
-            self.preview, self.has_text = said[:PREVIEW], is_text
+        if shown and (not self.preview or (is_text and not self.has_text)):
+            self.preview, self.has_text = shown[:PREVIEW], is_text
 
 
 class Node(Struct, gc=False):
@@ -127,11 +127,11 @@ class Agent(Conversation):
         self.tasks: dict[str, str] = {}
         """The call that gave a sub-agent its task, by the task."""
         self.starters: dict[str, str] = {}
-        """The call that an agent or a workflow of that id was started by, as its answer says."""
+        """The call that started an agent or a workflow, by the id of that in its result."""
         self.agents: set[str] = set()
         """The agents among these."""
         self.copied = ""
-        """What notes say of the rows of this record, if it was copied from another session."""
+        """The note of the rows of this record if it was copied from another session."""
         self.model: str | None = None
         self.prompt: str | None = None
         """The beginning of the first prompt of the user."""
@@ -144,7 +144,7 @@ class Agent(Conversation):
         self.knows_status = True
         """The records that were taken show whether there is one."""
         self.latest: dict[str, str] = {}
-        """What records of their own say about the session."""
+        """Metadata of the session in records of their own."""
         self._nodes: dict[str, Node] = {}
         self._last: Node | None = None
         self._uuid: str | None = None
@@ -171,7 +171,7 @@ class Agent(Conversation):
                     node.before, above.latest = above.latest, node
             nodes[uuid] = self._last = node
 
-    # ---- what records say
+    # ---- messages
 
     def user_message(self, role: str, prompt: str) -> None:
         """Take a message in the user's name; `role` as in `User`."""
@@ -207,7 +207,7 @@ class Agent(Conversation):
         return found
 
     def link_agents(self, result: Result, key: str) -> None:
-        """The answer to the call `key` says which agent or workflow it has started."""
+        """Link the call `key` to the agent or workflow that it started, by its result."""
         for ident in (result.agent_id, result.run_id):
             if ident:
                 self.starters[ident] = key
@@ -306,7 +306,7 @@ class Agent(Conversation):
 
 
 class Session(Agent):
-    """What is known of one file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
+    """One file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(
         self, file: File, *, agent: str | None = None, part: str = "", originals: Originals | None = None
@@ -329,10 +329,10 @@ class Session(Agent):
         self.uuid: str | None = None
         """The first record of the conversation."""
         self.agent: str | None = None
-        """The sub-agent that the file is about, as its records say."""
+        """The id of the sub-agent that the file is about, from its records."""
         self.forked_from: str | None = None
         self.is_fork = False
-        """Its first record says, or its time does, that it was copied."""
+        """Its first record was copied, by a field or by its time."""
         self._copied_before: float | None = None
         """What is older was copied from the session that this one continues."""
         self._within: dict[str, Agent] = {}
@@ -356,7 +356,7 @@ class Session(Agent):
         agent.follow(record, when, line)
 
     def _begin(self, record: Envelope, when: float | None) -> None:
-        """Take what the first record that says it says about the session."""
+        """Take the metadata of the session in one of its first records."""
         if self.first is None and not isinstance(record.forked_from, Forked):
             self.first = when
         for name in self._unknown:
@@ -374,7 +374,7 @@ class Session(Agent):
             self._copied_before, self.is_fork = self.first, True
 
     def _copy(self, record: Envelope, when: float | None) -> str:
-        """What notes say of the rows of a record that was copied from another session; empty if it was not."""
+        """The note of the rows of a record that was copied from another session, else empty."""
         if self.part:
             return ""
         is_copy = isinstance(record.forked_from, Forked)
@@ -426,18 +426,20 @@ class Session(Agent):
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known which session this is: that holds for the rest of the file."""
+        """Whether its id is known."""
         return self.uuid is not None and "sessionId" in self.metadata
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
-        said = self.prompt is not None and self.model is not None
-        return self.is_known and ((said and self.first is not None and "cwd" in self.metadata) or self.records >= _FEW)
+        """No later record changes the summary of the beginning."""
+        is_begun = self.prompt is not None and self.model is not None
+        return self.is_known and (
+            (is_begun and self.first is not None and "cwd" in self.metadata) or self.records >= _FEW
+        )
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the session stands, and when it was written last."""
+        """The records since `skip` show the status of the session and its last time."""
         return self._timed and self.knows_status
 
     def skip(self) -> None:
@@ -448,7 +450,7 @@ class Session(Agent):
         self._nodes.clear()  # the last records may come again, with more before them
 
     def header(self) -> Header:
-        """The header as far as it is known; the size of all files is not."""
+        """The header, without the size of all files."""
         stem, cwd = self.file.name.removesuffix(".jsonl"), self.metadata.get("cwd")
         original, branch = self.originals.original(self, self.file), self.metadata.get("gitBranch")
         failed = self.failure
@@ -476,7 +478,7 @@ class Session(Agent):
         )
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself, but for what its records say."""
+        """The last messages, and the metadata."""
         return RunBody(
             last_user=self.last_user,
             last_assistant=self.last_assistant,
@@ -499,15 +501,15 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
 
 def started_by(span: Span, call: Call) -> Span:
     """The span of a sub-agent that this call started, as it stands by the answer of the call."""
-    name, told = span.name, call.preview.partition(": ")
+    kind, is_typed, task = call.preview.partition(": ")
     known = call.status in (OK, RUNNING) and call.note != BACKGROUND
     return replace(
         span,
-        name=told[0] if name == "agent" and told[1] else name,
+        name=kind if span.name == "agent" and is_typed else span.name,
         parent_id=call.id,
         step=call.step,
         status=call.status if known else UNKNOWN,
         started_at=call.started_at if span.started_at is None else span.started_at,
         duration_ms=call.duration_ms if call.note != BACKGROUND else None,
-        preview=span.preview or told[2],
+        preview=span.preview or task,
     )

@@ -26,7 +26,7 @@ _FEW: Final = 16
 """Lines of the head that are looked at to see what a file is."""
 _ROLES: Final = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _ANOTHERS: Final = "session_start"
-"""How sessions of Droid begin, whose messages look like those of pi."""
+"""The first record of a session of Droid, with messages like those of pi."""
 
 
 class Pi:

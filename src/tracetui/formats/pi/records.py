@@ -1,4 +1,4 @@
-"""Records of pi sessions: what each kind holds, and what it means. The first record is about the session as a whole.
+"""Records of pi sessions: one JSON object a line. The first record is about the session as a whole.
 
 Facts: files of pi 0.74.2 and of the first versions (v1, without ids), and what pi documents of its session files.
 OpenClaw writes the same. A message of the assistant is a model call, each ``toolCall`` block a tool call below it.
@@ -182,7 +182,7 @@ class Assistant(Message, tag="assistant"):
     usage: Tokens | Loose = None
 
     def outcome(self) -> Outcome:
-        """How the response ended, as its stop reason says."""
+        """From the stop reason."""
         reason = self.stop_reason
         if not reason:
             return OK, DERIVED, None
@@ -254,7 +254,7 @@ class ToolResult(Message, tag="toolResult"):
     usage: Tokens | Loose = None
 
     def outcome(self) -> Outcome:
-        """``isError`` says so, else the exit code that some tools give, else that there is an answer."""
+        """From ``isError``, else from the exit code of some tools, else ok."""
         code = self.details.exit_code if isinstance(self.details, Details) else None
         if self.is_error:
             return ERROR, EXPLICIT, Error(text_in(_content.value(self.content))[:MESSAGE_LIMIT] or "failed")
@@ -415,7 +415,7 @@ class Compaction(Entry, tag="compaction"):
 
 
 class CustomMessage(Entry, tag="custom_message"):
-    """What an extension says in the conversation."""
+    """A message of an extension."""
 
     known: ClassVar = "details display role"
     content: Content = None

@@ -1,7 +1,7 @@
-"""A pi session while its records come in: its rows, its tree of entries, and what it says about itself.
+"""A pi session while its records come in: its rows, its tree of entries, and its metadata.
 
 An entry names the one that it follows; one that names an earlier one begins a new branch. The last entry is the leaf:
-what leads to it is the live branch, all else is abandoned until an entry goes back to it. No record says how a session
+the path to it is the live branch, all else is abandoned until an entry goes back to it. No record says how a session
 ended: it can always be continued, and stands as its last response does.
 """
 
@@ -57,7 +57,7 @@ class Branch(Struct):
 
 
 class Session(Conversation):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+    """One session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -174,12 +174,12 @@ class Session(Conversation):
         return span
 
     def called(self, response: Span) -> None:
-        """All calls of a response were given out."""
+        """Remember the calls of a response."""
         if self.waiting:
             self._below[response.id] = list(self.waiting)
 
     def copied(self, span: Span) -> Span:
-        """The span; one that was copied from another session counts there, if that is known to have it."""
+        """The span; the usage of a copy counts in the session that it was copied from, if that has it."""
         if not self.copying:
             return span
         if span.usage is None or span.id in self.copies:
@@ -276,7 +276,7 @@ class Session(Conversation):
                 self.emit(call)
 
     def _count(self, ident: str | None, more: int, *, is_response: bool) -> None:
-        """So many rows came into a branch, or left it."""
+        """Add `more` rows to a branch."""
         branch = None if ident is None else self._branches.get(ident)
         if branch is None:
             return
@@ -290,13 +290,13 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
+        """No later record changes the summary of the beginning."""
         named = self.prompt is not None and self.used_model is not None
         return named and self.begin is not None and self.forked is not None
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the session stands, and when it was written last."""
+        """The records since `skip` show the status of the session and its last time."""
         return self._timed and self._stood
 
     def skip(self) -> None:
@@ -304,7 +304,7 @@ class Session(Conversation):
         self._timed = self._stood = False
 
     def header(self) -> Header:
-        """The header as far as it is known."""
+        """The header."""
         begin, final, error = self.begin or Begin(), self.final, None
         status, _, failure = (None, None, None) if final is None else final.outcome()
         if final is not None and failure is not None:
@@ -335,7 +335,7 @@ class Session(Conversation):
         )
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself."""
+        """The last messages, and the metadata."""
         attributes: dict[str, Any] = record_on(self._head) or {}
         if self.title is not None:
             attributes["session_info.name"] = self.title
