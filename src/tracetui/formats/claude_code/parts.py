@@ -102,7 +102,7 @@ def part_at(file: File, path: str) -> Part:
 
 
 def meta_of(file: File, part: Part) -> tuple[Meta, dict[str, Any], bytes]:
-    """The description of a sub-agent, all fields of its file and the plan of its workflow, and the bytes of its file."""
+    """The description of a sub-agent; all fields of its file, with the plan of its workflow; and its bytes."""
     found, data = _small(file, part.path.removesuffix(".jsonl") + ".meta.json", part.meta, _META_LIMIT)
     kind, task, call = (text(found.get(name)) for name in ("agentType", "description", "toolUseId"))
     if (row := _planned(file, part)) and (label := text(row.get("label"))) is not None:
@@ -331,7 +331,7 @@ class RunReader:
         )
 
     def _linked(self) -> tuple[list[Span], list[Span]]:
-        """New and changed rows of sub-agents, below the calls that started them. Those without a call come first in a run."""
+        """New and changed rows of sub-agents, below the calls that started them; those without a call come first."""
         new: list[Span] = []
         changed: list[Span] = []
         sessions = self._sessions()
