@@ -122,6 +122,11 @@ class Agent(Conversation):
     def __init__(self, file: File, *, root: str | None = None, part: str = "", prefix: str = "") -> None:
         super().__init__(file, root=root, part=part)
         self.prefix = prefix
+        self.task = ""
+        self.span: Span | None = None
+        """The row of a sub-agent within the file of its session, before it is linked."""
+        self.linked: Span | None = None
+        """The same as it was emitted last."""
         self.rows: dict[str, Span | Response] = {}
         """Rows of the conversation by id."""
         self.tasks: dict[str, str] = {}
@@ -336,9 +341,7 @@ class Session(Agent):
         self._copied_before: float | None = None
         """What is older was copied from the session that this one continues."""
         self._within: dict[str, Agent] = {}
-        """Conversations of sub-agents in this file."""
-        self._spans: dict[str, tuple[Span, Span]] = {}
-        """Their spans, before anything was linked and as they were given out last."""
+        """Conversations of sub-agents in this file, by id."""
         self._owners: dict[str, str] = {}
         """Which sub-agent a record belongs to."""
 
@@ -402,23 +405,21 @@ class Session(Agent):
         if found is None:
             found = self._within[key] = Agent(self.file, root=f"agent:{key}", part=self.part, prefix=f"{key}/")
             found.problems, found._changed = self.problems, self._changed
-            task = ""
             if isinstance(record, User) and record.message is not None:
-                task = clean_text(record.message.content)
+                found.task = clean_text(record.message.content)
             kind = record.attribution_agent if isinstance(record, Assistant) else None
-            span = agent_span(key, kind or "", "", moment(record.timestamp), task, self.part)
-            self._spans[key] = span, span
-            self.emit(span)
+            found.span = agent_span(key, kind or "", "", moment(record.timestamp), found.task, self.part)
+            found.linked = found.span
+            self.emit(found.span)
         return found
 
     def collect(self) -> list[Span]:
         """Spans that are new or changed since the last call, sub-agents below what started them."""
-        for key, (span, before) in self._spans.items():
-            called = self.starters.get(key) or self.tasks.get(str(dict(span.at.facts)["task"]))
-            call = None if called is None else self.calls.get(called)
-            linked = span if call is None else started_by(span, call)
-            if linked != before:
-                self._spans[key] = span, linked
+        for key, agent in self._within.items():
+            call = self.calls.get(self.starters.get(key) or self.tasks.get(agent.task) or "")
+            linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
+            if linked != agent.linked:
+                agent.linked = linked
                 self.emit(linked)
         return super().collect()
 
@@ -432,10 +433,10 @@ class Session(Agent):
     @property
     def settled(self) -> bool:
         """No later record changes the summary of the beginning."""
-        is_begun = self.prompt is not None and self.model is not None
-        return self.is_known and (
-            (is_begun and self.first is not None and "cwd" in self.metadata) or self.records >= _FEW
-        )
+        if self.records >= _FEW:
+            return self.is_known
+        is_begun = self.prompt is not None and self.model is not None and self.first is not None
+        return self.is_known and is_begun and "cwd" in self.metadata
 
     @property
     def stands(self) -> bool:
