@@ -47,6 +47,25 @@ def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> 
     return Span(id=ident, name=name, started_at=when, at=At(line.offset, len(line.data)), **facts)
 
 
+def usage_without_cache(
+    plain: int | None,
+    output: int | None,
+    read: int | None,
+    written: int | None,
+    reasoning: int | None = None,
+    cost: float | None = None,
+) -> Usage | None:
+    """The usage of a response with `plain` input tokens besides those `read` from and `written` to the cache.
+
+    None without any number; cached input is part of the input in `Usage`.
+    """
+    if plain is not None or read is not None or written is not None:
+        plain = (plain or 0) + (read or 0) + (written or 0)
+    elif output is None and reasoning is None and cost is None:
+        return None
+    return Usage(plain, output, None, read, written, reasoning, cost)
+
+
 class Made(msgspec.Struct, frozen=True, gc=False):
     """Where a span is that no record stands for (an abandoned branch, a sub-agent): what is known of it."""
 
@@ -228,6 +247,14 @@ class Conversation(Rows):
         if key is not None:
             self.calls[key] = call
             self.waiting.append(call)
+
+    def call_of(self, key: str | None, line: Line) -> Call | None:
+        """The call that the tool result on `line` names; None, and a problem, if there is none."""
+        call = None if key is None else self.calls.get(key)
+        if call is None:
+            named = "without an id" if key is None else repr(key[:PREVIEW])
+            self.problem(line, f"an answer, but there is no call {named}")
+        return call
 
     def settle(self) -> None:
         """The conversation went on: calls that wait for an answer do not run any more, as far as the trace says."""

@@ -31,6 +31,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    usage_without_cache,
 )
 from tracetui.formats.calls import as_json, preview_and_task
 from tracetui.formats.jsonl import Line
@@ -85,12 +86,8 @@ class Tokens(Struct, gc=False):
 
     def usage(self) -> Usage | None:
         """The tokens, None if there are none."""
-        plain, written, read = self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens
-        if plain is not None or written is not None or read is not None:
-            plain = (plain or 0) + (written or 0) + (read or 0)
-        elif self.output_tokens is None:
-            return None
-        return Usage(plain, self.output_tokens, None, read, written)
+        read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        return usage_without_cache(self.input_tokens, self.output_tokens, read, written)
 
 
 class Block(Struct, gc=False):
@@ -552,7 +549,7 @@ def take_result(
 ) -> None:
     """Take the result of a tool call; `details` are those of the tool."""
     key = block.tool_use_id or None
-    call = None if key is None else agent.calls.get(key)
+    call = agent.call_of(key, line)
     result = details if isinstance(details, Result) else None
     status, source, error, word = OK, EXPLICIT if block.is_error is False else DERIVED, None, None
     if block.is_error:
@@ -563,8 +560,6 @@ def take_result(
     elif result is not None and result.interrupted:
         status, source, word = CANCELLED, EXPLICIT, "interrupted"
     if call is None:
-        shown = "without an id" if key is None else repr(key[:PREVIEW])
-        agent.problem(line, f"an answer, but there is no call {shown}")
         facts = {"status": status, "status_word": word, "status_source": source, "error": error}
         facts["preview"] = text_in(_content.value(block.content))[:PREVIEW]
         kind = block.type or "tool_result"

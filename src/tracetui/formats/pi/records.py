@@ -30,6 +30,7 @@ from tracetui.formats.agent_log import (
     Call,
     Outcome,
     row,
+    usage_without_cache,
 )
 from tracetui.formats.calls import preview_of
 from tracetui.formats.jsonl import At, Line
@@ -72,17 +73,10 @@ class Tokens(Struct, gc=False, rename="camel"):
 
     def usage(self) -> Usage | None:
         """Tokens and cost, None if the response has neither; cached input is part of the input here."""
-        plain, read, written, cost = self.input, self.cache_read, self.cache_write, self.cost
-        total = cost.total if isinstance(cost, Cost) else None
+        total = self.cost.total if isinstance(self.cost, Cost) else None
         if total is not None and total < 0:
             total = None
-        if plain is not None:
-            plain += (read or 0) + (written or 0)
-        elif read is not None or written is not None:
-            plain = (read or 0) + (written or 0)
-        elif self.output is None and self.reasoning is None and total is None:
-            return None
-        return Usage(plain, self.output, None, read, written, self.reasoning, total)
+        return usage_without_cache(self.input, self.output, self.cache_read, self.cache_write, self.reasoning, total)
 
 
 class Block(Struct, gc=False):
@@ -264,12 +258,9 @@ class ToolResult(Message, tag="toolResult"):
 
     def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.go_on()
-        key = self.tool_call_id or None
-        call = None if key is None else session.calls.get(key)
+        call = session.call_of(self.tool_call_id or None, line)
         status, source, error = self.outcome()
         if call is None:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            session.problem(line, f"an answer, but there is no call {shown}")
             facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
             shown = text_in(_content.value(self.content))[:PREVIEW]
             name, usage = self.tool_name or "toolResult", usage_of(self.usage)
