@@ -64,7 +64,7 @@ class Copies:
 
 
 def keys_in(file: File, path: str, keys: Callable[[bytes], Iterable[Hashable]]) -> Iterator[Hashable]:
-    """The keys of all records of another session, `path` relative to the folder of `file`. None if it is gone."""
+    """The keys of all records of another session, `path` relative to the folder of `file`; none if it is gone."""
     try:
         with file.other(path) as other:
             for line in lines(other, limit=MAX_LINE, end=other.stat.size):
