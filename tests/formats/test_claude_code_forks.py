@@ -137,6 +137,18 @@ def test_a_fork_counts_right_when_its_original_comes_back_and_goes(tmp_path: Pat
     assert follower.given == given  # asking again costs nothing
 
 
+def test_a_session_that_is_rewritten_as_a_copy_counts_once(tmp_path: Path) -> None:
+    folder = Folder(tmp_path / "yew")
+    folder.begin(2, "2.0.3")
+    folder.begin(2, "2.0.3")
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(folder.path(1))))
+    follower.read()
+    folder.fork(0, 2, "none", 1)
+    folder.path(2).replace(folder.path(1))
+    follower.read()
+    follower.check("after it was rewritten")
+
+
 def test_a_fork_that_grows_ends_in_the_same_run(tmp_path: Path) -> None:
     folder = Folder(tmp_path / "yew")
     folder.begin(2, "2.0.3")

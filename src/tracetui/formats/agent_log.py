@@ -7,7 +7,7 @@ when they are collected.
 
 from __future__ import annotations
 
-from typing import Any, Final, Protocol
+from typing import Any, ClassVar, Final, Protocol
 
 import msgspec
 
@@ -33,6 +33,8 @@ DERIVED: Final = StatusSource.DERIVED
 EXIT: Final = StatusSource.EXIT
 # Constants, because looking up a member of an enum costs more than all other arguments of a span in Python 3.11.
 
+DONE: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
+"""The fields of a span of which nothing says that it failed."""
 MOST_NOTES: Final = 64
 """Notes in one row."""
 
@@ -43,6 +45,25 @@ Outcome = tuple[Status, StatusSource | None, Error | None]
 def row(ident: str, name: str, when: float | None, line: Line, **facts: Any) -> Span:
     """The span of the record on `line`, which began at `when` (seconds since the epoch); `facts` are further fields."""
     return Span(id=ident, name=name, started_at=when, at=At(line.offset, len(line.data)), **facts)
+
+
+def usage_without_cache(
+    plain: int | None,
+    output: int | None,
+    read: int | None,
+    written: int | None,
+    reasoning: int | None = None,
+    cost: float | None = None,
+) -> Usage | None:
+    """The usage of a response with `plain` input tokens besides those `read` from and `written` to the cache.
+
+    None without any number; cached input is part of the input in `Usage`.
+    """
+    if plain is not None or read is not None or written is not None:
+        plain = (plain or 0) + (read or 0) + (written or 0)
+    elif output is None and reasoning is None and cost is None:
+        return None
+    return Usage(plain, output, None, read, written, reasoning, cost)
 
 
 class Made(msgspec.Struct, frozen=True, gc=False):
@@ -71,9 +92,10 @@ class Pending(Protocol):
         ...
 
 
-class Call(msgspec.Struct, gc=False):
-    """A tool call and, once they are known, its answers."""
+class OpenRow(msgspec.Struct, gc=False):
+    """A row that may still change: the fields of its span. `is_step` is true for a response with a step number."""
 
+    operation: ClassVar[Operation]
     id: str
     name: str
     parent_id: str | None
@@ -88,15 +110,18 @@ class Call(msgspec.Struct, gc=False):
     duration_ms: float | None = None
     usage: Usage | None = None
     status_word: str | None = None
+    model: str | None = None
 
     def span(self) -> Span:
-        """The call as it is now."""
+        """The row as it is now."""
+        operation = self.operation
         return Span(
             id=self.id,
             name=self.name,
-            operation=EXECUTE_TOOL,
+            operation=operation,
             parent_id=self.parent_id,
             step=self.step,
+            is_step=operation is CHAT and self.step is not None,
             status=self.status,
             status_word=self.status_word,
             status_source=self.source,
@@ -104,15 +129,22 @@ class Call(msgspec.Struct, gc=False):
             duration_ms=self.duration_ms,
             usage=self.usage,
             error=self.error,
+            model=self.model,
             preview=self.preview,
             note=self.note,
             at=self.at,
         )
 
-    def answered(self, place: Place) -> None:
-        """Add the line of an answer."""
+    def add_line(self, place: Place) -> None:
+        """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
         self.at = At(at.offset, at.length, at.block, (*at.more, place), at.part)
+
+
+class Call(OpenRow, gc=False):
+    """A tool call and, once they are known, its results."""
+
+    operation: ClassVar = EXECUTE_TOOL
 
 
 class Notes(msgspec.Struct, gc=False):
@@ -216,6 +248,14 @@ class Conversation(Rows):
             self.calls[key] = call
             self.waiting.append(call)
 
+    def call_of(self, key: str | None, line: Line) -> Call | None:
+        """The call that the tool result on `line` names; None, and a problem, if there is none."""
+        call = None if key is None else self.calls.get(key)
+        if call is None:
+            named = "without an id" if key is None else repr(key[:PREVIEW])
+            self.problem(line, f"an answer, but there is no call {named}")
+        return call
+
     def settle(self) -> None:
         """The conversation went on: calls that wait for an answer do not run any more, as far as the trace says."""
         for call in self.waiting:
@@ -236,24 +276,3 @@ class Conversation(Rows):
             if label not in notes.preview:
                 notes.preview = f"{notes.preview}, {label}"[:PREVIEW]
         self._changed[notes.id] = notes
-
-
-# ---- decoded records, for bodies
-
-
-def kind_of(record: dict[str, Any]) -> str:
-    """The record's kind as it says it, ``?`` where it says none."""
-    return type_of(record) or "?"
-
-
-def blocks_of(content: Any) -> list[Any]:
-    """The blocks of a message: a text is one block."""
-    if isinstance(content, str):
-        return [{"type": "text", "text": content}] if content else []
-    return content if isinstance(content, list) else []
-
-
-def type_of(block: Any) -> str:
-    """The type of a block, empty where it has none."""
-    kind = block.get("type") if isinstance(block, dict) else None
-    return kind if isinstance(kind, str) else ""

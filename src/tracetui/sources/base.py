@@ -84,6 +84,11 @@ class Entry(msgspec.Struct, frozen=True, gc=False):
     failed: bool = False
     """True where `skipped` is a fault (no permission, vanished), to be reported as a problem."""
 
+    @property
+    def name(self) -> str:
+        """The last part of the path."""
+        return file_name(self.path)
+
 
 class Folder(msgspec.Struct, frozen=True, gc=False):
     """What one folder holds itself: its files (and what is left out), and the paths of the folders to go on to."""
@@ -124,6 +129,11 @@ def check_path(path: str) -> None:
         possible = False
     if not possible:
         raise OSError(errno.EINVAL, "a name that no file can have")
+
+
+def file_name(path: str) -> str:
+    """The last part of a path of any system."""
+    return path.replace("\\", "/").rpartition("/")[2]
 
 
 def is_file_name(name: str) -> bool:

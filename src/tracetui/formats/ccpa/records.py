@@ -245,7 +245,7 @@ class Result(Record, tag="tool_result"):
             super().take(session, line)
             return
         call.status, call.source, call.status_word, call.error = self.outcome()
-        call.answered(line.place)
+        call.add_line(line.place)
         session.failed = session.failed or call.status is ERROR
         session.emit(call)
 

@@ -1,7 +1,7 @@
 """Sessions of Claude Code: what it keeps below ``~/.claude/projects``, one file a session, appended to line by line.
 
 The files of sub-agents, ``SESSION/subagents/agent-ID.jsonl``, are parts of the run of their session. A session never
-ends: it can always be gone on with, so that only its file tells whether it is running.
+ends: it can always be continued, and only the time of its file shows whether it is running.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.agent_log import kind_of
 from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.bodies import kind_of
 from tracetui.formats.claude_code.body import body_of
 from tracetui.formats.claude_code.parts import RunReader, session_of
 from tracetui.formats.claude_code.records import CONVERSATION, HOUSEKEEPING, SCHEMA
@@ -73,7 +73,7 @@ class ClaudeCode:
             return None
         try:
             with file.other(path) as session:
-                own = "/" in path or _tells(session, text(record.get("agentId")) or "")
+                own = "/" in path or _starts(session, text(record.get("agentId")) or "")
                 return session.path if own and session.stat.size else None
         except OSError:
             return None
@@ -90,19 +90,19 @@ def _claim(record: dict[str, Any]) -> int:
     """How surely a record is one of Claude Code."""
     kind = kind_of(record)
     if kind in CONVERSATION:
-        said = "content" in mapping(record.get("message"))
-        known = "isSidechain" in record or ("parentUuid" in record and said)
+        has_content = "content" in mapping(record.get("message"))
+        known = "isSidechain" in record or ("parentUuid" in record and has_content)
         if known and "uuid" in record and isinstance(record.get("sessionId"), str):
             return CERTAIN
-        return LIKELY if known or (said and "uuid" in record) else NO
+        return LIKELY if known or (has_content and "uuid" in record) else NO
     if kind in HOUSEKEEPING and isinstance(record.get("sessionId"), str):
         return LIKELY
     own = {"summary": "leafUuid", "file-history-snapshot": "snapshot"}.get(kind)
     return MAYBE if own is not None and own in record else NO
 
 
-def _tells(session: File, agent: str) -> bool:
-    """Whether a session tells that it started that sub-agent."""
+def _starts(session: File, agent: str) -> bool:
+    """Whether a tool result of a session names that sub-agent."""
     needle = f'"{agent}"'.encode("utf-8", "surrogatepass")  # an id that is no text is in no file
     for line in lines(session, limit=MAX_LINE):
         if needle in line.data:

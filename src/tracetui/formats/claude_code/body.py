@@ -1,113 +1,96 @@
-"""Everything that a session says about one span, read again from the lines that it came from."""
+"""Bodies of spans, from the lines that they came from."""
 
 from __future__ import annotations
 
 import re
 from typing import Any, Final
 
-from tracetui.formats.agent_log import CHAT, INVOKE_AGENT, MESSAGE, META, Made, blocks_of, kind_of, type_of
+from tracetui.formats.agent_log import CHAT, INVOKE_AGENT, MESSAGE, META, Made
+from tracetui.formats.bodies import (
+    add_field,
+    block_of,
+    blocks_of,
+    kind_of,
+    message_body,
+    notes_body,
+    part_of,
+    records_of,
+    type_of,
+)
 from tracetui.formats.claude_code.parts import meta_of, part_at
 from tracetui.formats.jsonl import At
-from tracetui.formats.kept import opened
-from tracetui.formats.places import changed, record_at
+from tracetui.formats.places import changed
 from tracetui.formats.scalars import mapping, text, without
-from tracetui.model import Blob, Body, Link, Message, Part, Reasoning, Span, Text, ToolCall
+from tracetui.model import Body, Link, Message, Part, Reasoning, Span, ToolCall
 from tracetui.sources.base import File
 
 Record = dict[str, Any]
 
 SPILLED_LIMIT: Final = 8 << 20
-"""Bytes that are read of an answer that was too long to stay in the session."""
+"""Bytes that are read of a tool result that was too long to stay in the session."""
 _SPILLED: Final = re.compile(r"tool-results[/\\]([A-Za-z0-9_.-]{1,160})")
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span that the reader made; raises `FormatError` if the file holds other records there now."""
+    """The body of a span. Raises `FormatError` if the file has other records there now."""
     at = span.at
     if isinstance(at, Made):
-        return _made_up(file, span, at)
-    if not isinstance(at, At):
-        raise changed()
-    if not at.part:
-        return _of_lines(file, file, span, at)
-    with opened(file, at.part) as other:
-        return _of_lines(file, other, span, at)
-
-
-def _of_lines(main: File, file: File, span: Span, at: At) -> Body:
-    found = [record_at(file, *line, many=at.block > 0) for line in at.places]
-    records = [record for record, _ in found]
-    raw = b"\n".join(data for _, data in found)
-    if span.operation is CHAT:
-        return _response(records, raw, at)
-    if span.operation is MESSAGE:
-        return _message(records[0], raw)
-    if at.block >= 0:
-        block = _block(records[0], at)
-        return _call(main, block, records[1:], at, raw) if is_call(block) else _answer_alone(records[0], block, raw)
-    if span.operation is not META:
-        return Body(attributes=records[0], raw=raw)
-    return Body(attributes={f"{n}. {kind_of(one)[:120]}": one for n, one in enumerate(records, 1)}, raw=raw)
-
-
-def _message(record: Record, raw: bytes) -> Body:
-    """What was said in the user's name; answers to calls in the same record are those calls' output."""
-    content, attributes = content_of(record), _envelope(record)
-    parts: list[Part] = []
-    for place, block in enumerate(blocks_of(content)):
-        if not is_answer(block):
-            part, rest = _part(block)
-            if part is not None:
-                parts.append(part)
-            _put(attributes, f"content[{place}]", rest)
-    if not isinstance(content, str | list):
-        attributes["content"] = content
-    role = text(mapping(record.get("message")).get("role")) or kind_of(record)
-    said = text_in(content)
-    return Body(input=said or None, input_messages=(Message(role, tuple(parts)),), attributes=attributes, raw=raw)
-
-
-def _response(records: list[Record], raw: bytes, at: At) -> Body:
-    """A response as one message; `output` is its text. What its lines say alike stands there once."""
-    if kind_of(records[0]) != "assistant":
+        return _made(file, span, at)
+    records, raw = records_of(file, at)
+    if span.operation is CHAT and kind_of(records[0]) != "assistant":
         raise changed(f"byte {at.offset}")
-    attributes: Record = {}
+    if span.operation in (CHAT, MESSAGE):
+        return _message(records, raw, is_response=span.operation is CHAT)
+    if at.block >= 0:
+        return _call(file, records, at, raw)
+    return notes_body(records, raw) if span.operation is META else Body(attributes=records[0], raw=raw)
+
+
+def _message(records: list[Record], raw: bytes, *, is_response: bool) -> Body:
+    """The lines of a message as one; attributes that they share are there once.
+
+    Tool results in the record of a prompt are the output of their calls.
+    """
     parts: list[Part] = []
-    place = 0
-    for line, record in enumerate(records):
-        content = content_of(record)
-        for block in blocks_of(content):
-            part, rest = _part(block)
-            if part is not None:
-                parts.append(part)
-            _put(attributes, f"content[{place}]", rest)
+    attributes, place = _envelope(records[0]), 0
+    for number, record in enumerate(records, 1):
+        for block in blocks_of(_content(record)):
+            if is_response or not _is_result(block):
+                part, rest = part_of(block, call="tool_use", arguments="input")
+                if isinstance(part, Reasoning) and not part.text:  # only the signature was kept
+                    rest = block
+                else:
+                    parts.append(part)
+                    rest = {"type": block["type"], **rest} if rest or isinstance(part, ToolCall) else rest
+                _add(attributes, f"content[{place}]", rest)
             place += 1
-        envelope = _envelope(record) if isinstance(content, str | list) else _envelope(record) | {"content": content}
-        _put(attributes, f"line {line + 1}", {k: v for k, v in envelope.items() if line == 0 or records[0].get(k) != v})
-    first = attributes.pop("line 1", {})
-    texts = [part.text for part in parts if isinstance(part, Text)]
+        changes = {key: value for key, value in _envelope(record).items() if records[0].get(key) != value}
+        _add(attributes, f"line {number}", changes if number > 1 else None)
     message = mapping(records[-1].get("message"))
-    said = Message(
-        text(message.get("role")) or "assistant",
-        tuple(parts),
-        text(message.get("id")),
-        text(message.get("stop_reason")),
-    )
-    return Body(output="\n".join(texts) or None, output_messages=(said,), attributes=first | attributes, raw=raw)
+    role, reason = text(message.get("role")) or kind_of(records[-1]), text(message.get("stop_reason"))
+    found = Message(role, tuple(parts), text(message.get("id")), reason)
+    return message_body(found, attributes, raw, is_output=is_response)
 
 
-def _call(main: File, block: Record, answers: list[Record], at: At, raw: bytes) -> Body:
-    """A call with its answers; where a name is taken, the answer's is ``result.FIELD``."""
-    attributes, output = without(block, "input"), None
-    for record, line in zip(answers, at.more, strict=True):
-        same = (one for one in blocks_of(content_of(record)) if mapping(one).get("tool_use_id") == block.get("id"))
-        answer = next(filter(is_answer, same), None)
-        if answer is None:
+def _call(main: File, records: list[Record], at: At, raw: bytes) -> Body:
+    """A tool call with its results, or a result without a call.
+
+    A field of a result that the call has too is ``result.FIELD`` or, of its record, ``record.FIELD``.
+    """
+    block, output = block_of(_content(records[0]), at), None
+    if not _is_call(block):
+        attributes = without(block, "content") | {f"record.{key}": one for key, one in _envelope(records[0]).items()}
+        return Body(output=block.get("content"), attributes=attributes, raw=raw)
+    attributes = without(block, "input")
+    for record, line in zip(records[1:], at.more, strict=True):
+        same = (one for one in blocks_of(_content(record)) if mapping(one).get("tool_use_id") == block.get("id"))
+        result = next(filter(_is_result, same), None)
+        if result is None:
             raise changed(f"byte {line[0]}")
-        output = answer.get("content")
-        for prefix, told in (("result.", without(answer, "content")), ("record.", _envelope(record))):
-            for key, value in told.items():
-                _put(attributes, f"{prefix}{key}" if key in attributes else key, value)
+        output = result.get("content")
+        for prefix, fields in (("result.", without(result, "content")), ("record.", _envelope(record))):
+            for key, value in fields.items():
+                _add(attributes, f"{prefix}{key}" if key in attributes else key, value)
     spilled = _spilled(main, output)
     if spilled is not None:
         attributes["result.content"] = output
@@ -115,20 +98,16 @@ def _call(main: File, block: Record, answers: list[Record], at: At, raw: bytes) 
     return Body(input=block.get("input"), output=output, attributes=attributes, raw=raw)
 
 
-def _answer_alone(record: Record, block: Record, raw: bytes) -> Body:
-    attributes = without(block, "content") | {f"record.{key}": value for key, value in _envelope(record).items()}
-    return Body(output=block.get("content"), attributes=attributes, raw=raw)
-
-
 def _spilled(main: File, output: Any) -> tuple[str, str] | None:
-    """Name and text of the file that holds an answer too long for the session, by its name among those there."""
-    said = text_in(output)
-    named = _SPILLED.search(said) if "<persisted-output>" in said else None
+    """Path and text of the file with a tool result too long for the session, which names it."""
+    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(output)]
+    shown = "\n".join(one for one in texts if isinstance(one, str))
+    named = _SPILLED.search(shown) if "<persisted-output>" in shown else None
     if named is None:
         return None
     folder = f"{main.name.removesuffix('.jsonl')}/tool-results"
     for entry in main.folder(folder).entries:
-        if entry.path.rpartition("/")[2] == named[1] and entry.skipped is None:
+        if entry.name == named[1] and entry.skipped is None:
             try:
                 with main.other(f"{folder}/{named[1]}") as other:
                     return f"{folder}/{named[1]}", other.read(0, SPILLED_LIMIT).decode("utf-8", "replace")
@@ -137,8 +116,8 @@ def _spilled(main: File, output: Any) -> tuple[str, str] | None:
     return None
 
 
-def _made_up(file: File, span: Span, at: Made) -> Body:
-    """A span that no record stands for: a sub-agent, an abandoned branch."""
+def _made(file: File, span: Span, at: Made) -> Body:
+    """A span without a record: a sub-agent, an abandoned branch."""
     attributes: Record = {key: value for key, value in at.facts if value}
     if span.operation is not INVOKE_AGENT:
         return Body(attributes=attributes)
@@ -150,66 +129,26 @@ def _made_up(file: File, span: Span, at: Made) -> Body:
     return Body(attributes=attributes, links=links, raw=raw)
 
 
-def _block(record: Record, at: At) -> Record:
-    blocks = blocks_of(content_of(record))
-    if at.block >= len(blocks) or not isinstance(blocks[at.block], dict):
-        raise changed(f"byte {at.offset}")
-    found: Record = blocks[at.block]
-    return found
-
-
 def _envelope(record: Record) -> Record:
-    """The fields of a record around what was said."""
-    message = record.get("message")
-    if not isinstance(message, dict):
-        return dict(record)
-    rest = without(message, "content")
-    return {key: rest if key == "message" else value for key, value in record.items()}
+    """The fields of a record, its message without the content if that is a text or blocks."""
+    message, content = record.get("message"), _content(record)
+    found = record | {"message": without(message, "content")} if isinstance(message, dict) else dict(record)
+    return found if isinstance(content, str | list) else found | {"content": content}
 
 
-def _part(block: Any) -> tuple[Part | None, Any]:
-    """A block of a message as a part of it, and what the part does not show. Of most thoughts only a seal is kept."""
-    kind = type_of(block)
-    if isinstance(block, str):
-        return Text(block), None
-    if kind == "text" and isinstance(block.get("text"), str):
-        return Text(block["text"]), without(block, "text") if len(block) > 2 else None
-    if kind == "thinking" and isinstance(block.get("thinking"), str):
-        if not block["thinking"]:
-            return None, block
-        return Reasoning(block["thinking"]), without(block, "thinking") if len(block) > 2 else None
-    if is_call(block) and isinstance(block.get("name"), str):
-        call = ToolCall(text(block.get("id")), block["name"], block.get("input"))
-        return call, without(block, "input", "name", *(["id"] if call.id else []))
-    return Blob(kind or "block", block), None
+def _add(attributes: Record, name: str, value: Any) -> None:
+    if value is not None and value != {}:
+        add_field(attributes, name, value)
 
 
-def _put(attributes: Record, key: str, value: Any) -> None:
-    """Put a value among the attributes, if there is one, under a name that is free."""
-    if value is None or value == {}:
-        return
-    name, number = key, 2
-    while name in attributes:
-        name, number = f"{key} ({number})", number + 1
-    attributes[name] = value
-
-
-def content_of(record: Record) -> Any:
-    """What the message of a record holds."""
+def _content(record: Record) -> Any:
     return mapping(record.get("message")).get("content")
 
 
-def is_call(block: Any) -> bool:
-    """Whether a block calls a tool, ours or the server's."""
+def _is_call(block: Any) -> bool:
+    """Whether a block is a tool call, ours or the server's."""
     return type_of(block).endswith("tool_use")
 
 
-def is_answer(block: Any) -> bool:
-    """Whether a block is the answer to such a call."""
+def _is_result(block: Any) -> bool:
     return type_of(block).endswith("tool_result")
-
-
-def text_in(content: Any) -> str:
-    """The text of a message or of a tool's answer."""
-    texts = [block.get("text") if isinstance(block, dict) else block for block in blocks_of(content)]
-    return "\n".join(one for one in texts if isinstance(one, str))

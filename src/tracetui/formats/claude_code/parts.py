@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import CHAT
 from tracetui.formats.base import Chunk
-from tracetui.formats.claude_code.originals import NOWHERE, Elsewhere, elsewhere, original_of
+from tracetui.formats.claude_code.originals import Originals
 from tracetui.formats.claude_code.records import SCHEMA
 from tracetui.formats.claude_code.session import Response, Session, agent_span, started_by
 from tracetui.formats.decode import decode
@@ -22,7 +22,7 @@ from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import BUDGET, FIRST, LogReader
 from tracetui.formats.scalars import mapping, sequence, text
 from tracetui.model import COPIED, PREVIEW, Header, Problem, Span
-from tracetui.sources.base import Entry, File, Stat, reason_of
+from tracetui.sources.base import File, Stat, reason_of
 
 _NAME: Final = re.compile(r"agent-([A-Za-z0-9_-]{1,64})\.jsonl")
 _BELOW: Final = re.compile(r"(?:^|/)([^/]+)/subagents/(?:[^/]+/){0,4}[^/]+\.jsonl$")
@@ -40,15 +40,15 @@ class Part(NamedTuple):
     agent: str
     stat: Stat | None
     meta: Stat | None
-    """Of the file that says what it was started by."""
+    """Of the file with the call that started it."""
     workflow: str | None
     """The workflow that started it."""
     plan: Stat | None = None
-    """Of the file that says what that workflow planned."""
+    """Of the file with the plan of that workflow."""
 
 
 class Meta(msgspec.Struct, frozen=True):
-    """What is known of a sub-agent beside its records."""
+    """The description of a sub-agent in the file beside its records."""
 
     kind: str = ""
     task: str = ""
@@ -65,14 +65,14 @@ def parts_of(file: File, session: str = "") -> list[Part]:
     found = sorted(_in_folder(file, f"{stem}/subagents", DEPTH), key=lambda part: part.path)
     if not any(part.workflow for part in found):
         return found
-    plans = {re.split(r"[/\\]", one.path)[-1]: one for one in file.folder(f"{stem}/workflows").entries}
+    plans = {one.name: one for one in file.folder(f"{stem}/workflows").entries}
     stats = {name: one.stat for name, one in plans.items() if one.skipped is None}
     return [part._replace(plan=stats.get(f"{part.workflow}.json")) for part in found]
 
 
 def _in_folder(file: File, folder: str, depth: int) -> Iterator[Part]:
     listed = file.folder(folder)
-    names = {entry.path.rpartition("/")[2]: entry for entry in listed.entries if entry.skipped is None}
+    names = {entry.name: entry for entry in listed.entries if entry.skipped is None}
     for name, entry in names.items():
         if named := _NAME.fullmatch(name):
             meta = names.get(name.removesuffix(".jsonl") + ".meta.json")
@@ -87,10 +87,8 @@ def _beside(file: File, agents: Sequence[str]) -> Iterator[Part]:
     for agent in agents:
         name = f"agent-{agent}.jsonl"
         if _NAME.fullmatch(name) and name != file.name and file.sibling(name) is not None:
-            listed = {entry.path.rpartition("/")[2]: entry for entry in file.folder().entries}
-            entry: Entry | None = listed.get(name)
-            if entry is not None and entry.skipped is None:
-                yield Part(name, agent, entry.stat, None, None)
+            found = (entry for entry in file.folder().entries if entry.name == name and entry.skipped is None)
+            yield from (Part(name, agent, entry.stat, None, None) for entry in found)
 
 
 def part_at(file: File, path: str) -> Part:
@@ -104,7 +102,7 @@ def part_at(file: File, path: str) -> Part:
 
 
 def meta_of(file: File, part: Part) -> tuple[Meta, dict[str, Any], bytes]:
-    """What the file beside that of a sub-agent says, all of it, and its bytes; with the plan of its workflow."""
+    """The description of a sub-agent; all fields of its file, with the plan of its workflow; and its bytes."""
     found, data = _small(file, part.path.removesuffix(".jsonl") + ".meta.json", part.meta, _META_LIMIT)
     kind, task, call = (text(found.get(name)) for name in ("agentType", "description", "toolUseId"))
     if (row := _planned(file, part)) and (label := text(row.get("label"))) is not None:
@@ -114,7 +112,7 @@ def meta_of(file: File, part: Part) -> tuple[Meta, dict[str, Any], bytes]:
 
 
 def _planned(file: File, part: Part) -> dict[str, Any]:
-    """What the plan of a workflow says of one of its agents."""
+    """The entry of a sub-agent in the plan of its workflow."""
     if part.plan is None:
         return {}
     path = f"{part.path.partition('/subagents/')[0]}/workflows/{part.workflow}.json"
@@ -151,7 +149,7 @@ def session_of(file: File, ident: Any) -> str | None:
 # ---- reading all of them
 
 
-class _Held:
+class _AgentFile:
     """The file of one sub-agent, as far as it was read."""
 
     def __init__(self, part: Part, meta: Meta) -> None:
@@ -160,15 +158,15 @@ class _Held:
         self.session: Session | None = None
         """None: nothing was read yet."""
         self.failed = False
-        """A problem says that it cannot be read."""
+        """It cannot be read, and a problem was reported."""
         self.to_read = True
         """Not all of it was read."""
         self.span: Span | None = None
-        """The sub-agent as it was given out last."""
+        """The row of the sub-agent as it was emitted last."""
 
     @property
     def is_current(self) -> bool:
-        """Whether there is nothing to read, as is known without opening it."""
+        """Whether there is nothing new to read. Does not open the file."""
         return not self.to_read and self.reader.is_current(self.part.stat)
 
     def linked(self, sessions: Sequence[Session]) -> Span:
@@ -194,19 +192,20 @@ class RunReader:
 
     def __init__(self) -> None:
         self._given = self._reset = False
-        """Something was given out; the next chunk says that all of that is void."""
-        self._begin(NOWHERE)
+        """A chunk was returned; the next one replaces all before."""
+        self._originals = Originals()
+        self._begin()
 
-    def _begin(self, known: Elsewhere) -> None:
-        """Read all files from their start; `known` is what of the session other ones hold."""
-        self._elsewhere = known
-        self._main = LogReader(SCHEMA, lambda file: Session(file, elsewhere=known.ids))
+    def _begin(self) -> None:
+        """Read all files from their start."""
+        self._earlier = self._originals.earlier
+        self._main = LogReader(SCHEMA, lambda file: Session(file, originals=self._originals))
         self._begin_parts()
 
     def _begin_parts(self) -> None:
         self._reset = self._given
-        self._held: dict[str, _Held] = {}
-        self._by_response: dict[str, list[_Held]] = {}
+        self._files: dict[str, _AgentFile] = {}
+        self._by_response: dict[str, list[_AgentFile]] = {}
         """The files that have a response of that id."""
         self._problems: list[Problem] = []
         self._is_fresh = True
@@ -224,15 +223,15 @@ class RunReader:
     def read(self, file: File, seconds: float) -> Chunk:
         """What is new in all files, at most about so many seconds worth."""
         if not self._advance(file, seconds):
-            self._begin(self._elsewhere)
+            self._begin()
             self._advance(file, seconds)
-        while (now := elsewhere(file, self._main.session, self._elsewhere)).before != self._elsewhere.before:
-            self._begin(now)
+        self._originals.update(self._main.session, file)
+        while self._originals.earlier != self._earlier:
+            self._begin()
             self._advance(file, seconds)
-            if not self._done:  # half of a file may not say yet when its own records begin: the next call asks again
+            if not self._done:  # its own records may begin later in the file: the next call looks again
                 break
-        else:
-            self._elsewhere = now
+            self._originals.update(self._main.session, file)
         return self._chunk(file)
 
     def _advance(self, file: File, seconds: float) -> bool:
@@ -253,7 +252,7 @@ class RunReader:
     def _meet(self, file: File) -> bool:
         """See which sub-agents there are; False if one is gone."""
         session = self._main.session
-        original = original_of(session, file)
+        original = self._originals.original(session, file)
         self._original = original[0] if original is not None and original[1] is not None else ""
         parts = parts_of(file)
         missing = session.agents.difference(part.agent for part in parts)
@@ -262,56 +261,56 @@ class RunReader:
             missing.difference_update(part.agent for part in parts)
         parts += _beside(file, sorted(missing))
         for part in parts:
-            held = self._held.get(part.path)
-            if held is None:
-                self._held[part.path] = _Held(part, meta_of(file, part)[0])
-            elif held.part != part:
-                if (held.part.meta, held.part.plan) != (part.meta, part.plan):
-                    held.meta = meta_of(file, part)[0]
-                held.part = part
+            agent = self._files.get(part.path)
+            if agent is None:
+                self._files[part.path] = _AgentFile(part, meta_of(file, part)[0])
+            elif agent.part != part:
+                if (agent.part.meta, agent.part.plan) != (part.meta, part.plan):
+                    agent.meta = meta_of(file, part)[0]
+                agent.part = part
             else:
                 continue
             self._moved = True
-        return self._held.keys() <= {part.path for part in parts}
+        return self._files.keys() <= {part.path for part in parts}
 
     def _read_parts(self, file: File, deadline: float) -> bool:
         """Read what is new in the files of sub-agents; False if one was rewritten."""
         has_begun = False
-        for held in self._held.values():
-            if held.is_current:
+        for agent in self._files.values():
+            if agent.is_current:
                 continue
-            if held.to_read and has_begun and perf_counter() > deadline:  # what was read before is asked in any case
+            if agent.to_read and has_begun and perf_counter() > deadline:  # what was read before is asked in any case
                 self._done = False
                 continue
-            has_begun |= held.to_read
+            has_begun |= agent.to_read
             try:
-                with file.other(held.part.path, held.part.stat) as other:
-                    self._moved |= held.reader.advance(other, deadline)
+                with file.other(agent.part.path, agent.part.stat) as other:
+                    self._moved |= agent.reader.advance(other, deadline)
             except OSError as error:
-                if not held.failed:
-                    self._problems.append(Problem(file.path, held.part.path, reason_of(error)))
+                if not agent.failed:
+                    self._problems.append(Problem(file.path, agent.part.path, reason_of(error)))
                     self._moved = True
-                held.failed, held.to_read = True, False
+                agent.failed, agent.to_read = True, False
                 continue
-            if held.reader.take_restart():
+            if agent.reader.take_restart():
                 return False
-            held.session, held.to_read = held.reader.session, not held.reader.done
-            self._done &= held.reader.done
+            agent.session, agent.to_read = agent.reader.session, not agent.reader.done
+            self._done &= agent.reader.done
         return True
 
-    # ---- what is given out
+    # ---- chunks
 
     def _chunk(self, file: File) -> Chunk:
         if not self._moved:
             return Chunk(done=self._done)
         header, session = self._header(file), self._main.session
-        said = session.collect()
-        met, linked = self._linked()
-        first, second = (met, said) if self._is_fresh else (said, met)
-        spans = [*first, *second, *self._given_along(said), *self._of_parts(), *linked]
+        own = session.collect()
+        new, linked = self._linked()
+        first, second = (new, own) if self._is_fresh else (own, new)
+        spans = [*first, *second, *self._given_along(own), *self._of_parts(), *linked]
         problems = [*self._main.take_problems(), *self._problems]
-        for held in self._held.values():
-            problems += held.reader.take_problems() if held.session is not None else ()
+        for agent in self._files.values():
+            problems += agent.reader.take_problems() if agent.session is not None else ()
         self._problems = []
         reset, self._reset = self._reset, False
         self._given, self._is_fresh, self._moved = True, False, False
@@ -320,10 +319,10 @@ class RunReader:
 
     def _sessions(self) -> list[Session]:
         """Those of all files that were read, the main one first."""
-        return [self._main.session, *(held.session for held in self._held.values() if held.session is not None)]
+        return [self._main.session, *(agent.session for agent in self._files.values() if agent.session is not None)]
 
     def _header(self, file: File) -> Header:
-        readers = [self._main, *(held.reader for held in self._held.values() if held.session is not None)]
+        readers = [self._main, *(agent.reader for agent in self._files.values() if agent.session is not None)]
         return replace(
             self._main.session.header(),
             size=sum(reader.stat.size for reader in readers if reader.stat is not None),
@@ -332,51 +331,48 @@ class RunReader:
         )
 
     def _linked(self) -> tuple[list[Span], list[Span]]:
-        """Sub-agents below the calls that started them, as far as these are known: new ones, and those that changed.
-
-        Those of which no call is known come first in a run.
-        """
-        met: list[Span] = []
+        """New and changed rows of sub-agents, below the calls that started them; those without a call come first."""
+        new: list[Span] = []
         changed: list[Span] = []
         sessions = self._sessions()
         starting = [session for session in sessions if session.starters]
-        for held in self._held.values():
-            span = held.linked(sessions if held.meta.call is not None else starting)
-            if span != held.span:
-                (met if held.span is None else changed).append(span)
-                held.span = span
-        return met, changed
+        for agent in self._files.values():
+            span = agent.linked(sessions if agent.meta.call is not None else starting)
+            if span != agent.span:
+                (new if agent.span is None else changed).append(span)
+                agent.span = span
+        return new, changed
 
     def _of_parts(self) -> Iterator[Span]:
         """What is new in the files of sub-agents."""
-        for held in self._held.values():
-            session = held.session
+        for agent in self._files.values():
+            session = agent.session
             if session is None:
                 continue
             for span in session.collect():
                 if span.operation is CHAT:
                     ident = span.id.removeprefix(session.prefix)
                     owners = self._by_response.setdefault(ident, [])
-                    if held not in owners:
-                        owners.append(held)
-                    if self._is_of_another(held) or isinstance(self._main.session.rows.get(ident), Response):
+                    if agent not in owners:
+                        owners.append(agent)
+                    if self._is_of_another(agent) or isinstance(self._main.session.rows.get(ident), Response):
                         span = _copy(span)
                 yield span
 
-    def _given_along(self, said: Sequence[Span]) -> Iterator[Span]:
+    def _given_along(self, spans: Sequence[Span]) -> Iterator[Span]:
         """Copies of these responses in files of sub-agents that were read before, which were given them along."""
-        for span in said:
-            for held in self._by_response.get(span.id, ()) if span.operation is CHAT else ():
-                found = None if held.session is None else held.session.rows.get(held.session.prefix + span.id)
+        for span in spans:
+            for agent in self._by_response.get(span.id, ()) if span.operation is CHAT else ():
+                found = None if agent.session is None else agent.session.rows.get(agent.session.prefix + span.id)
                 if isinstance(found, Response):
                     yield _copy(found.span())
 
-    def _is_of_another(self, held: _Held) -> bool:
+    def _is_of_another(self, agent: _AgentFile) -> bool:
         """Whether a sub-agent that was copied with the call that started it is, and counts, with another session."""
-        if "/" in held.part.path:
-            return bool(self._original) and held.part.path.startswith(f"{self._original}/")
-        ident = None if held.session is None else held.session.named.get("sessionId")
-        return ident is not None and ident != self._main.session.named.get("sessionId")
+        if "/" in agent.part.path:
+            return bool(self._original) and agent.part.path.startswith(f"{self._original}/")
+        ident = None if agent.session is None else agent.session.metadata.get("sessionId")
+        return ident is not None and ident != self._main.session.metadata.get("sessionId")
 
 
 def _copy(span: Span) -> Span:

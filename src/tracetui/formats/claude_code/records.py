@@ -1,4 +1,4 @@
-"""Records of Claude Code sessions: what each kind holds, and what it means. One JSON object a line.
+"""Records of Claude Code sessions: one JSON object a line.
 
 Facts: files written by Claude Code 1.0 to 2.1. Nothing of it is documented; kinds and fields are added all the time.
 A response is a model call, whatever the number of its lines; each of its ``tool_use`` blocks a tool call below it.
@@ -19,6 +19,7 @@ from tracetui.formats.agent_log import (
     CANCELLED,
     CHAT,
     DERIVED,
+    DONE,
     ERROR,
     EXECUTE_TOOL,
     EXIT,
@@ -30,6 +31,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN_KIND,
     Call,
     Outcome,
+    usage_without_cache,
 )
 from tracetui.formats.calls import as_json, preview_and_task
 from tracetui.formats.jsonl import Line
@@ -47,11 +49,8 @@ ABANDONED: Final = "abandoned"
 BACKGROUND: Final = "in the background"
 _FAILED: Final = "Error: "
 """How the result of a call begins that failed, where it is a text: else it is an object."""
-_QUIET: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
-"""Stop reasons that go without saying."""
-
-_WENT: Final[dict[str, Any]] = {"status": OK, "status_source": DERIVED}
-"""Nothing says that it failed."""
+_USUAL: Final = frozenset({"end_turn", "tool_use", "stop_sequence"})
+"""Stop reasons without a note."""
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(</system-reminder>|\Z)", re.DOTALL)
 _COMMAND: Final = re.compile(r"<command-name>(.*?)</command-name>", re.DOTALL)
@@ -87,16 +86,12 @@ class Tokens(Struct, gc=False):
 
     def usage(self) -> Usage | None:
         """The tokens, None if there are none."""
-        plain, written, read = self.input_tokens, self.cache_creation_input_tokens, self.cache_read_input_tokens
-        if plain is not None or written is not None or read is not None:
-            plain = (plain or 0) + (written or 0) + (read or 0)
-        elif self.output_tokens is None:
-            return None
-        return Usage(plain, self.output_tokens, None, read, written)
+        read, written = self.cache_read_input_tokens, self.cache_creation_input_tokens
+        return usage_without_cache(self.input_tokens, self.output_tokens, read, written)
 
 
 class Block(Struct, gc=False):
-    """A part of a message. Calls and answers are ours (``tool_use``) or the server's (``server_tool_use``)."""
+    """A content block. Tool calls and results are ours (``tool_use``) or the server's (``server_tool_use``)."""
 
     type: str = ""
     text: str | None = None
@@ -122,7 +117,7 @@ class Message(Struct, gc=False):
 
 
 class Result(Struct, gc=False, rename="camel"):
-    """What a tool says besides its answer; times are in milliseconds."""
+    """Details of a tool result; times are in milliseconds."""
 
     interrupted: bool | None = None
     total_duration_ms: Finite | None = None
@@ -139,7 +134,7 @@ class Forked(Struct, gc=False, rename="camel"):
 
 
 def text_in(content: Content) -> str:
-    """The text of a message or of a tool's answer."""
+    """The text of a message or of a tool result."""
     if isinstance(content, str) or not content:
         return content if isinstance(content, str) else ""
     if len(content) == 1:
@@ -147,18 +142,18 @@ def text_in(content: Content) -> str:
     return "\n".join([one.text for one in content if one.text is not None])
 
 
-def spoken(content: Content) -> str:
-    """The text of a message without what the program put in: its reminders."""
-    said = text_in(content)
-    return _REMINDER.sub("", said).strip() if "<system-reminder>" in said else said.strip()
+def clean_text(content: Content) -> str:
+    """The text of a message without the reminders that the program added."""
+    found = text_in(content)
+    return _REMINDER.sub("", found).strip() if "<system-reminder>" in found else found.strip()
 
 
-def command_in(said: str) -> str:
-    """A slash command as it was typed; the text itself where it is none."""
-    name = _COMMAND.search(said)
+def typed_command(prompt: str) -> str:
+    """A slash command as it was typed; any other text as it is."""
+    name = _COMMAND.search(prompt)
     if name is None:
-        return said
-    arguments = _ARGUMENTS_OF.search(said)
+        return prompt
+    arguments = _ARGUMENTS_OF.search(prompt)
     return f"{name[1].strip()} {arguments[1].strip() if arguments else ''}".strip()
 
 
@@ -185,31 +180,32 @@ class Envelope(Struct, gc=False, rename="camel"):
 
     @property
     def kind(self) -> str:
-        """The kind as the record says it, ``?`` where it says none."""
+        """The type of the record, ``?`` where it has none."""
         return str(self.__struct_config__.tag)
+
+    @property
+    def subkind(self) -> str | None:
+        """The type of what it is about."""
+        return None
 
     @property
     def response(self) -> str | None:
         """The id of the message that it is part of."""
-        return None
+        message: Message | None = getattr(self, "message", None)
+        return None if message is None else message.id
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
-        """What the record means; `when` in seconds since the epoch."""
+        """Interpret the record; `when` in seconds since the epoch."""
         raise NotImplementedError
 
     def note(self, agent: Agent, when: float | None, line: Line) -> None:
-        """Take it as a note of the program: it is no part of what was said and done, or stands here twice."""
-        inner = self.inner()
-        label = f"{self.kind} {inner}" if inner else self.kind
+        """Take it as a note of the program: it is no part of the conversation, or a duplicate."""
+        label = f"{self.kind} {self.subkind}" if self.subkind else self.kind
         agent.note(f"{agent.prefix}l{line.number}", label[:PREVIEW], when, line)
-
-    def inner(self) -> str | None:
-        """The kind of what it is about."""
-        return None
 
 
 class Record(Envelope, tag_field="type"):
-    """A record of a kind that is known; those of which enough is known say which other fields they may have."""
+    """A record of a known type. Types that are known well enough list their further fields."""
 
     known: ClassVar[str | None] = None
 
@@ -218,74 +214,65 @@ _ANY: Final = "agentName sessionKind session_id teamName"
 """Further fields of any record."""
 
 
-class Spoken(Record):
-    """A record with a message."""
-
-    message: Message | None = None
-
-    @property
-    def response(self) -> str | None:
-        return None if self.message is None else self.message.id
-
-
-class User(Spoken, tag="user"):
-    """A prompt, what the program says in the user's name, or answers to calls."""
+class User(Record, tag="user"):
+    """A prompt, a text of the program in the user's name, or results of tool calls."""
 
     known: ClassVar = (
         f"{_ANY} classifierMetaLines imagePasteIds interruptedByShutdown interruptedMessageId "
         "isVisibleInTranscriptOnly mcpMeta origin permissionMode promptId promptSource requestId "
         "sourceToolAssistantUUID sourceToolUseID thinkingMetadata todos toolDenialKind toolEndsTurn turnCompanion"
     )
+    message: Message | None = None
     tool_use_result: Result | Loose = None
     is_meta: bool | None = None
     is_compact_summary: bool | None = None
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
-        content = None if self.message is None else self.message.content
-        answers = 0
+        content, results = None if self.message is None else self.message.content, 0
         if isinstance(content, list):
             for number, block in enumerate(content):
-                if block.type == "tool_result" or block.type.endswith("tool_result"):
-                    answers += 1
-                    take_answer(agent, block, number, self.tool_use_result, when, line)
-            if answers and answers == len(content):
+                if block.type.endswith("tool_result"):
+                    results += 1
+                    take_result(agent, block, number, self.tool_use_result, when, line)
+            if results and results == len(content):
                 return
-        said = spoken(content)
-        role = self._role(said, content)
+        prompt = clean_text(content)
+        role = self._role(prompt, content)
         if role == "user":
-            if not answers:
-                agent.goes_back()
+            if not results:
+                agent.rewind()
             agent.settle()
-        if not answers:
-            agent.heard(role, said)
-        shown = command_in(said) if role == "command" else said or text_in(content)
-        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=shown[:PREVIEW], **_WENT))
+        if not results:
+            agent.user_message(role, prompt)
+        shown = typed_command(prompt) if role == "command" else prompt or text_in(content)
+        agent.add(agent.row(self.uuid, role, when, line, operation=MESSAGE, preview=shown[:PREVIEW], **DONE))
 
     def note(self, agent: Agent, when: float | None, line: Line) -> None:
         content = None if self.message is None else self.message.content
         if not isinstance(content, list) or not any(block.type.endswith("tool_result") for block in content):
-            said = spoken(content)
-            agent.heard(self._role(said, content), said)  # of two records with one id, the second may be another one
+            prompt = clean_text(content)
+            agent.user_message(self._role(prompt, content), prompt)  # a record with the id of another one
         super().note(agent, when, line)
 
-    def _role(self, said: str, content: Content) -> str:
-        """What it is: ``user`` only where the user wrote a prompt."""
+    def _role(self, prompt: str, content: Content) -> str:
+        """Who wrote it: ``user`` only for a prompt of the user."""
         if self.is_compact_summary:
             return "compact summary"
         if self.is_meta:
             return "meta"
-        if not said:
+        if not prompt:
             return "system reminder" if "<system-reminder>" in text_in(content) else "user"
-        return next((role for begin, role in _TAGS if said.startswith(begin)), "user")
+        return next((role for begin, role in _TAGS if prompt.startswith(begin)), "user")
 
 
-class Assistant(Spoken, tag="assistant"):
-    """A line of a response; its lines are known by the id of their message. Each has one of its blocks, mostly."""
+class Assistant(Record, tag="assistant"):
+    """A line of a response, mostly with one content block; all lines of a response have the same message id."""
 
     known: ClassVar = (
         f"{_ANY} apiErrorStatus attributionMcpServer attributionMcpTool attributionPlugin attributionSkill effort "
         "errorDetails isAbortedMidStream isMeta requestId supersedesUuids"
     )
+    message: Message | None = None
     is_api_error_message: bool | None = None
     error: Any = None
     attribution_agent: str | None = None
@@ -293,11 +280,9 @@ class Assistant(Spoken, tag="assistant"):
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
         message = self.message or Message()
         model, failed = message.model or None, self.is_api_error_message is True
-        response = agent.response(message.id or None, when, line)
-        if response is None:
-            name = ("API" if failed else (model or "").strip("<>")) or "assistant"
-            shown = None if model is None or model == SYNTHETIC else intern(model)
-            response = agent.begin_response(message.id or None, self.uuid, intern(name), shown, when, line)
+        name = ("API" if failed else (model or "").strip("<>")) or "assistant"
+        shown = None if model is None or model == SYNTHETIC else intern(model)
+        response = agent.response(message.id or None, self.uuid, intern(name), shown, when, line)
         if agent.model is None and model != SYNTHETIC:
             agent.model = model
         usage = message.usage.usage() if isinstance(message.usage, Tokens) else None
@@ -305,16 +290,17 @@ class Assistant(Spoken, tag="assistant"):
             response.usage = usage
         if agent.copied == COPIED:
             response.usage = None
-        agent.failure, agent.stood = None, True
+        agent.failure, agent.knows_status = None, True
         if failed:
             self._failure(agent, message, response)
         else:
-            response.stops(message.stop_reason)
-        response.note = agent.copied or (ABANDONED if response.parent_id != agent.root else _noted(response.word))
+            response.stop(message.stop_reason)
+        is_abandoned = response.parent_id != agent.root
+        response.note = agent.copied or (ABANDONED if is_abandoned else _stop_note(response.status_word))
         content = message.content
         if isinstance(content, str):
-            response.says(content, is_text=True)
-            agent.last_assistant = spoken(content) or agent.last_assistant
+            response.show(content, is_text=True)
+            agent.last_assistant = clean_text(content) or agent.last_assistant
             return
         has_text = False
         for number, block in enumerate(content or ()):
@@ -322,22 +308,22 @@ class Assistant(Spoken, tag="assistant"):
             if kind == "tool_use" or kind.endswith("tool_use"):
                 _take_call(agent, response, block, number, when, line)
             elif kind == "thinking":
-                response.says(block.thinking, is_text=False)
+                response.show(block.thinking, is_text=False)
             elif kind == "text":
-                response.says(block.text, is_text=True)
+                response.show(block.text, is_text=True)
                 has_text = True
             elif kind.endswith("tool_result"):
-                take_answer(agent, block, number, None, when, line)
+                take_result(agent, block, number, None, when, line)
         if has_text:
-            agent.last_assistant = spoken(content) or agent.last_assistant
+            agent.last_assistant = clean_text(content) or agent.last_assistant
 
     def _failure(self, agent: Agent, message: Message, response: Response) -> None:
-        """A call of the API that failed for good: its record is a message that says so."""
-        kind, said = text(self.error), text_in(message.content)
-        response.word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
-        response.error = Error(said[:MESSAGE_LIMIT] or kind or "API error", kind)
-        told = spoken(message.content)[:MESSAGE_LIMIT] or kind or "API error"
-        agent.failure = FirstError(told, kind, message.id or self.uuid or None, "API", CHAT)
+        """A call of the API that failed for good: the message is its error."""
+        kind = text(self.error)
+        response.status_word, response.status, response.source = message.stop_reason or None, ERROR, EXPLICIT
+        response.error = Error(text_in(message.content)[:MESSAGE_LIMIT] or kind or "API error", kind)
+        reason = clean_text(message.content)[:MESSAGE_LIMIT] or kind or "API error"
+        agent.failure = FirstError(reason, kind, message.id or self.uuid or None, "API", CHAT)
 
 
 class Compaction(Struct, gc=False, rename="camel"):
@@ -350,7 +336,7 @@ class Compaction(Struct, gc=False, rename="camel"):
 
 
 class System(Record, tag="system"):
-    """What happened in the program; its subtype says what."""
+    """An event in the program, by subtype."""
 
     known: ClassVar = (
         f"{_ANY} apiRefusalCategory apiRefusalExplanation cause direction fallbackModel hasOutput "
@@ -367,7 +353,8 @@ class System(Record, tag="system"):
     hook_errors: Any = None
     duration_ms: Finite | None = None
 
-    def inner(self) -> str | None:
+    @property
+    def subkind(self) -> str | None:
         return self.subtype
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
@@ -376,8 +363,8 @@ class System(Record, tag="system"):
         elif self.subtype == "api_error":
             agent.add(self._failure(agent, when, line))
         elif self.subtype == "stop_hook_summary":
-            ran = Hook(type="system", hook_errors=self.hook_errors, duration_ms=self.duration_ms)
-            agent.add(ran.span(agent, self.uuid, self.subtype, when, line))
+            hook = Hook(type="system", hook_errors=self.hook_errors, duration_ms=self.duration_ms)
+            agent.add(hook.span(agent, self.uuid, self.subtype, when, line))
         else:
             self.note(agent, when, line)
 
@@ -385,22 +372,22 @@ class System(Record, tag="system"):
         done = self.compact_metadata if isinstance(self.compact_metadata, Compaction) else Compaction()
         before, after = done.pre_tokens, done.post_tokens
         shown = "" if before is None else f"{before} tokens" if after is None else f"{before} → {after} tokens"
-        facts = {"duration_ms": _length(done.duration_ms), "note": (done.trigger or "")[:PREVIEW], **_WENT}
+        facts = {"duration_ms": _length(done.duration_ms), "note": (done.trigger or "")[:PREVIEW], **DONE}
         return agent.row(self.uuid, "compaction", when, line, preview=shown, **facts)
 
     def _failure(self, agent: Agent, when: float | None, line: Line) -> Span:
         """A call of the API that failed and was mostly made again."""
         attempt, most, cause = self.retry_attempt, self.max_retries, self.error
         details = cause if isinstance(cause, dict) else {}
-        said = text(cause) or text(details.get("message")) or (as_json(cause) if cause else "")
-        error = Error((said or text_in(self.content))[:MESSAGE_LIMIT] or "API error", text(details.get("type")))
+        reason = text(cause) or text(details.get("message")) or (as_json(cause) if cause else "")
+        error = Error((reason or text_in(self.content))[:MESSAGE_LIMIT] or "API error", text(details.get("type")))
         note = "" if attempt is None else f"attempt {attempt}" if most is None else f"attempt {attempt} of {most}"
         facts: dict[str, Any] = {"status": ERROR, "status_source": EXPLICIT, "error": error, "note": note}
         return agent.row(self.uuid, "API error", when, line, **facts)
 
 
 class Hook(Struct, gc=False, rename="camel"):
-    """What an attachment says of a hook that ran."""
+    """The outcome of a hook."""
 
     type: str = ""
     hook_name: str | None = None
@@ -414,19 +401,19 @@ class Hook(Struct, gc=False, rename="camel"):
     call: str | None = field(default=None, name="toolUseID")
 
     def outcome(self) -> Outcome:
-        """Its type or its errors say so, else its exit code."""
+        """From its type or its errors, else from its exit code."""
         errors = self.hook_errors if isinstance(self.hook_errors, list) else None
         if errors or (self.type.startswith("hook_") and "error" in self.type):
             blocking = self.blocking_error if isinstance(self.blocking_error, str) else ""
-            said = self.stderr or blocking or (as_json(errors) if errors else "")
-            return ERROR, EXPLICIT, Error(said[:MESSAGE_LIMIT] or self.type, self.type)
+            reason = self.stderr or blocking or (as_json(errors) if errors else "")
+            return ERROR, EXPLICIT, Error(reason[:MESSAGE_LIMIT] or self.type, self.type)
         code = self.exit_code
         if code:
             return ERROR, EXIT, Error((self.stderr or f"exit {code}")[:MESSAGE_LIMIT], f"exit {code}")
         return OK, DERIVED if code is None else EXIT, None
 
     def span(self, agent: Agent, uuid: str | None, name: str, when: float | None, line: Line, **below: Any) -> Span:
-        """The hook, which is called `name` where it does not say for which event it ran."""
+        """The row of the hook; `name` if its event is missing."""
         status, source, error = self.outcome()
         facts = {"operation": HOOK, "status": status, "status_source": source, "error": error, **below}
         facts |= {"duration_ms": _length(self.duration_ms), "preview": (self.hook_name or self.command or "")[:PREVIEW]}
@@ -439,7 +426,8 @@ class Attachment(Record, tag="attachment"):
     known: ClassVar = _ANY
     attachment: Hook | Loose = None
 
-    def inner(self) -> str | None:
+    @property
+    def subkind(self) -> str | None:
         return self.attachment.type if isinstance(self.attachment, Hook) else None
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
@@ -453,9 +441,15 @@ class Attachment(Record, tag="attachment"):
 
 
 class Note(Record):
-    """A kind that is no part of the conversation."""
+    """A record that is no part of the conversation. The last one of some types holds for the session."""
+
+    name: ClassVar[str] = ""
+    """The field for the session."""
 
     def take(self, agent: Agent, when: float | None, line: Line) -> None:
+        value: str | None = getattr(self, "value", None)
+        if value is not None:
+            agent.latest[self.name] = value
         self.note(agent, when, line)
 
 
@@ -467,25 +461,13 @@ class Progress(Note, tag="progress"):
     known: ClassVar = f"{_ANY} parentToolUseID toolUseID"
     data: Data | Loose = None
 
-    def inner(self) -> str | None:
+    @property
+    def subkind(self) -> str | None:
         return self.data.type if isinstance(self.data, Data) else None
 
 
-class Title(Note):
-    """A record that says one thing about the session: the last one holds."""
-
-    name: ClassVar[str]
-    """The field that says it."""
-    said: str | None = None
-
-    def take(self, agent: Agent, when: float | None, line: Line) -> None:
-        if self.said is not None:
-            agent.latest[self.name] = self.said
-        self.note(agent, when, line)
-
-
 class Other(Envelope):
-    """A record of a kind that is not known: kept whole."""
+    """A record of an unknown type."""
 
     type: str | Loose = None
 
@@ -500,7 +482,7 @@ class Other(Envelope):
     note = take
 
 
-_TITLES: Final = {
+_NOTES: Final[dict[str, tuple[str, str | None]]] = {
     "ai-title": ("aiTitle", ""),
     "custom-title": ("customTitle", ""),
     "agent-name": ("agentName", ""),
@@ -510,50 +492,37 @@ _TITLES: Final = {
     "mode": ("mode", ""),
     "permission-mode": ("permissionMode", ""),
     "last-prompt": ("lastPrompt", "leafUuid"),
-}
-"""The field that says it, and further known fields of that kind (None: too little is known of it)."""
-_NOTES: Final = {
-    "file-history-snapshot": "isSnapshotUpdate messageId snapshot",
-    "queue-operation": "content operation",
-    "pr-link": "prNumber prRepository prUrl",
+    "file-history-snapshot": ("", "isSnapshotUpdate messageId snapshot"),
+    "queue-operation": ("", "content operation"),
+    "pr-link": ("", "prNumber prRepository prUrl"),
 } | dict.fromkeys(
     (
         "agent-color", "atis-latch", "attribution-snapshot", "bridge-session", "content-replacement",
         "context-collapse-commit", "context-collapse-snapshot", "file-history-delta", "frame-link", "relocated",
         "result", "speculation-accept", "started", "task-summary", "worktree-state",
-    )
+    ),
+    ("", None),
 )  # fmt: skip
-"""Other kinds, with their known fields."""
+"""The field that holds for the session, and further known fields (None: too little is known)."""
 CONVERSATION: Final = frozenset({"user", "assistant", "system", "attachment"})
-"""Kinds of records that are nodes of the conversation's tree."""
-HOUSEKEEPING: Final = frozenset({"progress", *_TITLES, *_NOTES})
-"""Kinds that are no part of the conversation."""
+"""Types of records that are nodes of the conversation's tree."""
+HOUSEKEEPING: Final = frozenset({"progress", *_NOTES})
+"""Types that are no part of the conversation."""
 
 
-def _note(kind: str, known: str | None) -> Any:
-    space = {"known": None if known is None else f"{_ANY} {known}"}
-    return msgspec.defstruct("Note", [], bases=(Note,), namespace=space, tag=kind, gc=False)
-
-
-def _title(kind: str, name: str, known: str | None) -> Any:
+def _note(kind: str, name: str, known: str | None) -> Any:
     space = {"known": None if known is None else f"{_ANY} {known}", "name": name}
-    said = ("said", str | None, field(default=None, name=name))
-    return msgspec.defstruct("Title", [said], bases=(Title,), namespace=space, tag=kind, gc=False)
+    fields = [("value", str | None, field(default=None, name=name))] if name else []
+    return msgspec.defstruct("Note", fields, bases=(Note,), namespace=space, tag=kind, gc=False)
 
 
-_KINDS: Final[list[Any]] = [
-    User,
-    Assistant,
-    System,
-    Attachment,
-    Progress,
-    *(_title(kind, name, known) for kind, (name, known) in _TITLES.items()),
-    *(_note(kind, known) for kind, known in _NOTES.items()),
-]
-SCHEMA: Final = Schema[Any](reduce(or_, _KINDS), Other)
+SCHEMA: Final = Schema[Any](
+    reduce(or_, (_note(kind, *one) for kind, one in _NOTES.items()), User | Assistant | System | Attachment | Progress),
+    Other,
+)
 
 
-# ---- calls and answers
+# ---- tool calls and results
 
 
 def _take_call(agent: Agent, response: Response, block: Block, number: int, when: float | None, line: Line) -> None:
@@ -575,47 +544,44 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     agent.call(key, call)
 
 
-def take_answer(
-    agent: Agent, block: Block, number: int, result: Result | Loose, when: float | None, line: Line
+def take_result(
+    agent: Agent, block: Block, number: int, details: Result | Loose, when: float | None, line: Line
 ) -> None:
-    """Take the answer to a call; `result` is what the tool says besides."""
+    """Take the result of a tool call; `details` are those of the tool."""
     key = block.tool_use_id or None
-    call = None if key is None else agent.calls.get(key)
-    status, source, error = OK, EXPLICIT if block.is_error is False else DERIVED, None
-    word, told = None, result if isinstance(result, Result) else None
+    call = agent.call_of(key, line)
+    result = details if isinstance(details, Result) else None
+    status, source, error, word = OK, EXPLICIT if block.is_error is False else DERIVED, None, None
     if block.is_error:
         error = Error(text_in(_content.value(block.content))[:MESSAGE_LIMIT] or "failed")
         status, source = ERROR, EXPLICIT
-    elif block.is_error is None and isinstance(result, str) and result.startswith(_FAILED):
-        status, error = ERROR, Error((text_in(_content.value(block.content)) or result)[:MESSAGE_LIMIT])
-    elif told is not None and told.interrupted:
+    elif block.is_error is None and isinstance(details, str) and details.startswith(_FAILED):
+        status, error = ERROR, Error((text_in(_content.value(block.content)) or details)[:MESSAGE_LIMIT])
+    elif result is not None and result.interrupted:
         status, source, word = CANCELLED, EXPLICIT, "interrupted"
     if call is None:
-        shown = "without an id" if key is None else repr(key[:PREVIEW])
-        agent.problem(line, f"an answer, but there is no call {shown}")
-        shown = text_in(_content.value(block.content))[:PREVIEW]
-        facts = {"status": status, "status_word": word, "status_source": source, "error": error, "preview": shown}
+        facts = {"status": status, "status_word": word, "status_source": source, "error": error}
+        facts["preview"] = text_in(_content.value(block.content))[:PREVIEW]
         kind = block.type or "tool_result"
         agent.add(agent.row(None, kind, when, line, number, operation=EXECUTE_TOOL, **facts))
     else:
         agent.notes = None
         call.status, call.source, call.error, call.status_word = status, source, error, word
-        length = between(call.started_at, when)
-        if told is not None:
-            stated = told.duration_ms if told.total_duration_ms is None else told.total_duration_ms
-            length = length if stated is None else _length(stated)
-            if told.is_async and not call.note:
+        stated = None
+        if result is not None:
+            stated = result.duration_ms if result.total_duration_ms is None else result.total_duration_ms
+            if result.is_async and not call.note:
                 call.note = BACKGROUND
-        call.duration_ms = length
-        call.answered(line.place)
+        call.duration_ms = between(call.started_at, when) if stated is None else _length(stated)
+        call.add_line(line.place)
         agent.emit(call)
-    if told is not None and (told.agent_id or told.run_id):
-        agent.started(told, key or "")
+    if result is not None and (result.agent_id or result.run_id):
+        agent.link_agents(result, key or "")
 
 
-def _noted(reason: str | None) -> str:
-    """What notes say about a stop reason."""
-    if reason is None or reason in _QUIET or plain_word(reason) in _QUIET:
+def _stop_note(reason: str | None) -> str:
+    """The note of a stop reason."""
+    if reason is None or reason in _USUAL or plain_word(reason) in _USUAL:
         return ""
     return reason[:PREVIEW]
 

@@ -1,13 +1,13 @@
 """One file of a Claude Code session while its records come in: its conversation, and those of sub-agents within it.
 
 Since 2.0 sub-agents have files of their own; before, their records (``isSidechain``) stood among the others. Records
-name the one before them, and a rewind is a prompt that names an earlier one. No record says how a session ended: it can
-always be continued. But where the last call of the model failed for good, as the record of it says, so did the session.
+name the one before them, and a rewind is a prompt that names an earlier one. No record ends a session: it can
+always be continued. But if the last call of the model failed for good, the session failed.
 """
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -24,9 +24,9 @@ from tracetui.formats.agent_log import (
     Call,
     Conversation,
     Made,
-    Row,
+    OpenRow,
 )
-from tracetui.formats.claude_code.originals import ids_of, original_of
+from tracetui.formats.claude_code.originals import Originals, keys_of
 from tracetui.formats.claude_code.records import (
     ABANDONED,
     BACKGROUND,
@@ -35,11 +35,11 @@ from tracetui.formats.claude_code.records import (
     Forked,
     Result,
     User,
-    command_in,
-    spoken,
+    clean_text,
+    typed_command,
 )
 from tracetui.formats.fields import unknown_fields
-from tracetui.formats.jsonl import At, Line
+from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import folder_of
 from tracetui.formats.scalars import between, moment, version
 from tracetui.model import (
@@ -52,9 +52,6 @@ from tracetui.model import (
     Header,
     RunBody,
     Span,
-    Status,
-    StatusSource,
-    Usage,
 )
 from tracetui.model.status import status_of
 from tracetui.sources.base import File
@@ -65,10 +62,10 @@ ROOT: Final = "\0root"
 EARLIER: Final = 1.0
 """Seconds by which the conversation must be older than the file, if it was copied from another."""
 _HEAD: Final = 6
-"""Characters of the id of a sub-agent that tell it from the others of a session."""
+"""Characters of the id of a sub-agent in its label."""
 _FEW: Final = 100
 """Records among which the list stage looks for the first prompt and response."""
-_NAMED: Final = {
+_METADATA: Final = {
     "session_id": "sessionId",
     "cwd": "cwd",
     "git_branch": "gitBranch",
@@ -77,69 +74,32 @@ _NAMED: Final = {
     "user_type": "userType",
     "slug": "slug",
 }
-"""Fields of records that say something about the session: the first one holds."""
+"""Fields of records with metadata of the session: the first value counts."""
 _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 
 
-class Response(Struct, gc=False):
+class Response(OpenRow, gc=False):
     """A response of the model: all of its lines that were read."""
 
-    id: str
-    name: str
-    parent_id: str | None
-    started_at: float | None
-    model: str | None
-    at: At
-    step: int | None = None
-    status: Status = OK
-    word: str | None = None
-    """The last stop reason."""
-    source: StatusSource = DERIVED
-    error: Error | None = None
-    usage: Usage | None = None
-    duration_ms: float | None = None
-    preview: str = ""
+    operation: ClassVar = CHAT
     has_text: bool = False
     """The preview is a text, not a thought."""
-    note: str = ""
     calls: tuple[Call, ...] = ()
 
-    def span(self) -> Span:
-        """The response as it is now."""
-        return Span(
-            id=self.id,
-            name=self.name,
-            operation=CHAT,
-            parent_id=self.parent_id,
-            step=self.step,
-            is_step=self.step is not None,
-            status=self.status,
-            status_word=self.word,
-            status_source=self.source,
-            started_at=self.started_at,
-            duration_ms=self.duration_ms,
-            usage=self.usage,
-            error=self.error,
-            model=self.model,
-            preview=self.preview,
-            note=self.note,
-            at=self.at,
-        )
-
-    def stops(self, reason: str | None) -> None:
-        """A line says this of how it ended: the last stop reason holds."""
+    def stop(self, reason: str | None) -> None:
+        """Take the stop reason of a line: the last one counts."""
         if reason:
-            self.word, self.source, self.error = reason, EXPLICIT, None
+            self.status_word, self.source, self.error = reason, EXPLICIT, None
             self.status = _STATUSES.get(reason) or status_of(reason)
             if self.status is ERROR:
                 self.error = Error(f"stopped: {reason}"[:MESSAGE_LIMIT], reason)
-        elif self.word is None:
+        elif self.status_word is None:
             self.status, self.source, self.error = OK, DERIVED, None
 
-    def says(self, said: str | None, *, is_text: bool) -> None:
-        """It says this, or thinks it."""
-        if said and (not self.preview or (is_text and not self.has_text)):
-            self.preview, self.has_text = said[:PREVIEW], is_text
+    def show(self, shown: str | None, *, is_text: bool) -> None:
+        """Take a text or a thought for the preview."""
+        if shown and (not self.preview or (is_text and not self.has_text)):
+            self.preview, self.has_text = shown[:PREVIEW], is_text
 
 
 class Node(Struct, gc=False):
@@ -149,8 +109,7 @@ class Node(Struct, gc=False):
     parent: str | None
     top: str | None
     """The latest row of the conversation when it was written."""
-    asks: bool
-    """It is a prompt."""
+    is_prompt: bool
     before: Node | None = None
     """The record that named the same parent before this one."""
     latest: Node | None = None
@@ -163,16 +122,21 @@ class Agent(Conversation):
     def __init__(self, file: File, *, root: str | None = None, part: str = "", prefix: str = "") -> None:
         super().__init__(file, root=root, part=part)
         self.prefix = prefix
+        self.task = ""
+        self.span: Span | None = None
+        """The row of a sub-agent within the file of its session, before it is linked."""
+        self.linked: Span | None = None
+        """The same as it was emitted last."""
         self.rows: dict[str, Span | Response] = {}
         """Rows of the conversation by id."""
         self.tasks: dict[str, str] = {}
         """The call that gave a sub-agent its task, by the task."""
         self.starters: dict[str, str] = {}
-        """The call that an agent or a workflow of that id was started by, as its answer says."""
+        """The call that started an agent or a workflow, by the id of that in its result."""
         self.agents: set[str] = set()
         """The agents among these."""
         self.copied = ""
-        """What notes say of the rows of this record, if it was copied from another session."""
+        """The note of the rows of this record if it was copied from another session."""
         self.model: str | None = None
         self.prompt: str | None = None
         """The beginning of the first prompt of the user."""
@@ -182,15 +146,15 @@ class Agent(Conversation):
         self.last_assistant: str | None = None
         self.failure: FirstError | None = None
         """The failed call of the API that was the last thing that happened."""
-        self.stood = True
-        """Something says whether there is one."""
+        self.knows_status = True
+        """The records that were taken show whether there is one."""
         self.latest: dict[str, str] = {}
-        """What records of their own say about the session."""
+        """Metadata of the session in records of their own."""
         self._nodes: dict[str, Node] = {}
         self._last: Node | None = None
         self._uuid: str | None = None
         self._parent: str | None = None
-        self._asks = False
+        self._is_prompt = False
 
     def follow(self, record: Envelope, when: float | None, line: Line) -> None:
         """Take one record of this conversation."""
@@ -199,64 +163,56 @@ class Agent(Conversation):
             record.note(self, when, line)
             return
         self._uuid, self._parent = uuid, record.parent_uuid or record.logical_parent_uuid or None
-        self._asks = False
+        self._is_prompt = False
         record.take(self, when, line)
         if uuid:
             nodes, parent, top = self._nodes, self._parent, self.top
-            node = Node(len(nodes), parent, None if top is None else top.id, self._asks)
+            node = Node(len(nodes), parent, None if top is None else top.id, self._is_prompt)
             if parent is not None:
                 if parent == ROOT and ROOT not in nodes:
-                    nodes[ROOT] = Node(-1, None, None, asks=False)
+                    nodes[ROOT] = Node(-1, None, None, is_prompt=False)
                 above = nodes.get(parent)
                 if above is not None:
                     node.before, above.latest = above.latest, node
             nodes[uuid] = self._last = node
 
-    # ---- what records say
+    # ---- messages
 
-    def heard(self, role: str, said: str) -> None:
-        """A message in the user's name."""
+    def user_message(self, role: str, prompt: str) -> None:
+        """Take a message in the user's name; `role` as in `User`."""
         if role == "user":
-            self.failure, self.stood = None, True
-            if said:
-                self.last_user = said
+            self.failure, self.knows_status = None, True
+            if prompt:
+                self.last_user = prompt
                 if self.prompt is None:
-                    self.prompt = said[:PREVIEW]
+                    self.prompt = prompt[:PREVIEW]
         elif role == "command" and self.command is None:
-            self.command = command_in(said)[:PREVIEW]
+            self.command = typed_command(prompt)[:PREVIEW]
 
-    def response(self, key: str | None, when: float | None, line: Line) -> Response | None:
-        """The response that another line of the same message began; None if this is the first one."""
-        found = None if key is None else self.rows.get(self.prefix + key)
-        if type(found) is not Response:
-            return None
-        at = found.at
-        found.at = At(at.offset, at.length, at.block, (*at.more, line.place), at.part)
-        found.duration_ms = between(found.started_at, when) or found.duration_ms
-        self._carry(found)
-        return found
-
-    def begin_response(
+    def response(
         self, key: str | None, uuid: str | None, name: str, model: str | None, when: float | None, line: Line
     ) -> Response:
-        """A new response; `key` is the id of its message."""
-        self.settle()
-        ident = self.ident(uuid, line) if key is None or self.prefix + key in self.rows else self.prefix + key
-        known = self.rows.get(ident)
-        response = Response(ident, name, self.root if known is None else known.parent_id, when, model, self.at(line))
-        if self.root is None:
-            self.steps += 1
-            response.step = self.steps
-        self.rows[ident] = response
-        self._carry(response)
-        return response
+        """The response of a line: that of an earlier line, or a new one. `key` is the id of the message."""
+        ident = None if key is None else self.prefix + key
+        found = None if ident is None else self.rows.get(ident)
+        if type(found) is Response:
+            found.add_line(line.place)
+            found.duration_ms = between(found.started_at, when) or found.duration_ms
+        else:
+            self.settle()
+            if ident is None or found is not None:
+                ident = self.ident(uuid, line)
+            known = self.rows.get(ident)
+            parent, self.steps = self.root if known is None else known.parent_id, self.steps + 1
+            step = self.steps if self.root is None else None
+            found = Response(ident, name, parent, step, when, "", self.at(line), status=OK, model=model)
+            self.rows[ident] = found
+        self.top, self.notes = found, None
+        self.emit(found)
+        return found
 
-    def _carry(self, row: Row) -> None:
-        self.top, self.notes = row, None
-        self.emit(row)
-
-    def started(self, result: Result, key: str) -> None:
-        """The answer to the call `key` says which agent or workflow it has started."""
+    def link_agents(self, result: Result, key: str) -> None:
+        """Link the call `key` to the agent or workflow that it started, by its result."""
         for ident in (result.agent_id, result.run_id):
             if ident:
                 self.starters[ident] = key
@@ -292,9 +248,9 @@ class Agent(Conversation):
 
     # ---- the tree
 
-    def goes_back(self) -> None:
-        """A prompt that takes the place of an earlier one: what had followed that one is a branch of its own now."""
-        self._asks = True
+    def rewind(self) -> None:
+        """Take a prompt that may replace an earlier one: the records after that one are an abandoned branch then."""
+        self._is_prompt = True
         if self._parent is None and self.root is None:
             self._parent = ROOT
         uuid, parent = self._uuid, self._parent
@@ -346,7 +302,7 @@ class Agent(Conversation):
                 nodes.append(follower)
                 todo.append(follower)
                 follower = follower.before
-        if not any(node.asks for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
+        if not any(node.is_prompt for node in nodes) or (uuid == ROOT and all(node.parent == ROOT for node in nodes)):
             return []
         start.latest = None
         tops = dict.fromkeys(node.top for node in sorted(nodes, key=lambda node: node.place))
@@ -355,22 +311,21 @@ class Agent(Conversation):
 
 
 class Session(Agent):
-    """What is known of one file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
+    """One file, and the conversation of its own agent; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(
-        self, file: File, *, agent: str | None = None, part: str = "", elsewhere: frozenset[str] = frozenset()
+        self, file: File, *, agent: str | None = None, part: str = "", originals: Originals | None = None
     ) -> None:
-        """`agent` is the id of the sub-agent whose file this is, read as `part` of a run.
-
-        `elsewhere` are the records and responses that sessions before this one hold (`originals.Elsewhere`).
+        """`agent` is the id of a sub-agent with a file of its own, read as `part` of a run; `originals` are known
+        sessions that this one was copied from.
         """
         if agent is None:
             super().__init__(file)
         else:
             super().__init__(file, root=f"agent:{agent}", part=part, prefix=f"{agent}/")
-        self.elsewhere = elsewhere
-        self.named: dict[str, str] = {}
-        self._unnamed = tuple(_NAMED)
+        self.originals = originals or Originals()
+        self.metadata: dict[str, str] = {}
+        self._unknown = tuple(_METADATA)
         self.version: str | None = None
         """Of the Claude Code that wrote last."""
         self.first: float | None = None
@@ -379,18 +334,14 @@ class Session(Agent):
         self.uuid: str | None = None
         """The first record of the conversation."""
         self.agent: str | None = None
-        """The sub-agent that the file is about, as its records say."""
+        """The id of the sub-agent that the file is about, from its records."""
         self.forked_from: str | None = None
         self.is_fork = False
-        """Its first record says, or its time does, that it was copied."""
-        self.searched: dict[str, tuple[Any, ...]] = {}
-        """The sessions that hold the same first record, as they were found once."""
+        """Its first record was copied, by a field or by its time."""
         self._copied_before: float | None = None
         """What is older was copied from the session that this one continues."""
         self._within: dict[str, Agent] = {}
-        """Conversations of sub-agents in this file."""
-        self._spans: dict[str, tuple[Span, Span]] = {}
-        """Their spans, before anything was linked and as they were given out last."""
+        """Conversations of sub-agents in this file, by id."""
         self._owners: dict[str, str] = {}
         """Which sub-agent a record belongs to."""
 
@@ -401,21 +352,20 @@ class Session(Agent):
             self.last, self._timed = when, True
         if record.version:
             self.version = record.version
-        if (self._unnamed or self.first is None or self.uuid is None) and not self.skipped:
+        if (self._unknown or self.first is None or self.uuid is None) and not self.skipped:
             self._begin(record, when)
         agent = self if not record.is_sidechain or self.part else self._agent_of(record, line)
-        agent.copied = self._copy(record, when) if self.is_fork or self.elsewhere else ""
+        agent.copied = self._copy(record, when) if self.is_fork or self.originals.keys else ""
         agent.follow(record, when, line)
 
     def _begin(self, record: Envelope, when: float | None) -> None:
-        """Take what the first record that says it says about the session."""
+        """Take the metadata of the session in one of its first records."""
         if self.first is None and not isinstance(record.forked_from, Forked):
             self.first = when
-        if self._unnamed:
-            for name in self._unnamed:
-                if value := getattr(record, name):
-                    self.named[_NAMED[name]] = value
-            self._unnamed = tuple(name for name in self._unnamed if _NAMED[name] not in self.named)
+        for name in self._unknown:
+            if value := getattr(record, name):
+                self.metadata[_METADATA[name]] = value
+                self._unknown = tuple(one for one in self._unknown if one != name)
         if self.uuid is not None or not record.uuid:
             return
         self.uuid = record.uuid
@@ -427,7 +377,7 @@ class Session(Agent):
             self._copied_before, self.is_fork = self.first, True
 
     def _copy(self, record: Envelope, when: float | None) -> str:
-        """What notes say of the rows of a record that was copied from another session; empty if it was not."""
+        """The note of the rows of a record that was copied from another session, else empty."""
         if self.part:
             return ""
         is_copy = isinstance(record.forked_from, Forked)
@@ -436,10 +386,10 @@ class Session(Agent):
                 self._copied_before = None
             else:
                 is_copy = bool(record.uuid)
-        ident, response = ids_of(record)
-        if not is_copy and ident not in self.elsewhere:
+        key, response = keys_of(record)
+        if not is_copy and key not in self.originals:
             return ""
-        return COPIED if response in self.elsewhere else COUNTED_COPY
+        return COPIED if response in self.originals else COUNTED_COPY
 
     # ---- sub-agents among the records of the session
 
@@ -455,23 +405,21 @@ class Session(Agent):
         if found is None:
             found = self._within[key] = Agent(self.file, root=f"agent:{key}", part=self.part, prefix=f"{key}/")
             found.problems, found._changed = self.problems, self._changed
-            task = ""
             if isinstance(record, User) and record.message is not None:
-                task = spoken(record.message.content)
+                found.task = clean_text(record.message.content)
             kind = record.attribution_agent if isinstance(record, Assistant) else None
-            span = agent_span(key, kind or "", "", moment(record.timestamp), task, self.part)
-            self._spans[key] = span, span
-            self.emit(span)
+            found.span = agent_span(key, kind or "", "", moment(record.timestamp), found.task, self.part)
+            found.linked = found.span
+            self.emit(found.span)
         return found
 
     def collect(self) -> list[Span]:
         """Spans that are new or changed since the last call, sub-agents below what started them."""
-        for key, (span, before) in self._spans.items():
-            called = self.starters.get(key) or self.tasks.get(str(dict(span.at.facts)["task"]))
-            call = None if called is None else self.calls.get(called)
-            linked = span if call is None else started_by(span, call)
-            if linked != before:
-                self._spans[key] = span, linked
+        for key, agent in self._within.items():
+            call = self.calls.get(self.starters.get(key) or self.tasks.get(agent.task) or "")
+            linked = agent.span if call is None or agent.span is None else started_by(agent.span, call)
+            if linked != agent.linked:
+                agent.linked = linked
                 self.emit(linked)
         return super().collect()
 
@@ -479,33 +427,36 @@ class Session(Agent):
 
     @property
     def is_known(self) -> bool:
-        """Whether it is known which session this is: that holds for the rest of the file."""
-        return self.uuid is not None and "sessionId" in self.named
+        """Whether its id is known."""
+        return self.uuid is not None and "sessionId" in self.metadata
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
-        said = self.prompt is not None and self.model is not None
-        return self.is_known and ((said and self.first is not None and "cwd" in self.named) or self.records >= _FEW)
+        """No later record changes the summary of the beginning."""
+        if self.records >= _FEW:
+            return self.is_known
+        is_begun = self.prompt is not None and self.model is not None and self.first is not None
+        return self.is_known and is_begun and "cwd" in self.metadata
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the session stands, and when it was written last."""
-        return self._timed and self.stood
+        """The records since `skip` show the status of the session and its last time."""
+        return self._timed and self.knows_status
 
     def skip(self) -> None:
         super().skip()
-        self._timed = self.stood = False
+        self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
         self._nodes.clear()  # the last records may come again, with more before them
 
     def header(self) -> Header:
-        """The header as far as it is known; the size of all files is not."""
-        stem, cwd = self.file.name.removesuffix(".jsonl"), self.named.get("cwd")
-        original, branch, failed = original_of(self, self.file), self.named.get("gitBranch"), self.failure
+        """The header, without the size of all files."""
+        stem, cwd = self.file.name.removesuffix(".jsonl"), self.metadata.get("cwd")
+        original, branch = self.originals.original(self, self.file), self.metadata.get("gitBranch")
+        failed = self.failure
         return Header(
-            id=self.agent or self.named.get("sessionId") or stem,
+            id=self.agent or self.metadata.get("sessionId") or stem,
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             model=self.model or None,
@@ -518,7 +469,7 @@ class Session(Agent):
             replay_of=None if original is None else original[0],
             replay_of_path=None if original is None else original[1],
             relation="fork" if self.is_fork or original is not None else None,
-            parent=None if self.agent is None else self.named.get("sessionId"),
+            parent=None if self.agent is None else self.metadata.get("sessionId"),
             prompt=self.prompt or self.command or "",
             tags=() if branch is None else (branch[:PREVIEW],),
             source=(cwd or "")[:PREVIEW] or None,
@@ -528,11 +479,11 @@ class Session(Agent):
         )
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself, but for what its records say."""
+        """The last messages, and the metadata."""
         return RunBody(
             last_user=self.last_user,
             last_assistant=self.last_assistant,
-            attributes={**self.named, **self.latest},
+            attributes={**self.metadata, **self.latest},
         )
 
 
@@ -551,15 +502,15 @@ def agent_span(agent: str, kind: str, preview: str, when: float | None, task: st
 
 def started_by(span: Span, call: Call) -> Span:
     """The span of a sub-agent that this call started, as it stands by the answer of the call."""
-    name, told = span.name, call.preview.partition(": ")
+    kind, is_typed, task = call.preview.partition(": ")
     known = call.status in (OK, RUNNING) and call.note != BACKGROUND
     return replace(
         span,
-        name=told[0] if name == "agent" and told[1] else name,
+        name=kind if span.name == "agent" and is_typed else span.name,
         parent_id=call.id,
         step=call.step,
         status=call.status if known else UNKNOWN,
         started_at=call.started_at if span.started_at is None else span.started_at,
         duration_ms=call.duration_ms if call.note != BACKGROUND else None,
-        preview=span.preview or told[2],
+        preview=span.preview or task,
     )

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import Any, Final
 
-from tracetui.formats.agent_log import kind_of
 from tracetui.formats.base import CERTAIN, NO
+from tracetui.formats.bodies import kind_of
 from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.pi.body import body_of, message_of
@@ -26,7 +26,7 @@ _FEW: Final = 16
 """Lines of the head that are looked at to see what a file is."""
 _ROLES: Final = frozenset({"user", "assistant", "toolResult", "bashExecution"})
 _ANOTHERS: Final = "session_start"
-"""How sessions of Droid begin, whose messages look like those of pi."""
+"""The first record of a session of Droid, with messages like those of pi."""
 
 
 class Pi:

@@ -1,4 +1,4 @@
-"""Records of pi sessions: what each kind holds, and what it means. The first record is about the session as a whole.
+"""Records of pi sessions: one JSON object a line. The first record is about the session as a whole.
 
 Facts: files of pi 0.74.2 and of the first versions (v1, without ids), and what pi documents of its session files.
 OpenClaw writes the same. A message of the assistant is a model call, each ``toolCall`` block a tool call below it.
@@ -7,6 +7,8 @@ OpenClaw writes the same. A message of the assistant is a model call, each ``too
 from __future__ import annotations
 
 import re
+from functools import reduce
+from operator import or_
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 import msgspec
@@ -16,6 +18,7 @@ from tracetui.formats.agent_log import (
     CANCELLED,
     CHAT,
     DERIVED,
+    DONE,
     ERROR,
     EXECUTE_TOOL,
     EXIT,
@@ -27,6 +30,7 @@ from tracetui.formats.agent_log import (
     Call,
     Outcome,
     row,
+    usage_without_cache,
 )
 from tracetui.formats.calls import preview_of
 from tracetui.formats.jsonl import At, Line
@@ -45,8 +49,8 @@ _LATEST: Final = 1e14
 """Milliseconds since the epoch that no clock has shown."""
 _STATUSES: Final = {"stop": OK, "toolUse": OK, "length": ERROR, "error": ERROR, "aborted": CANCELLED}
 """How a response ended. One that reached the limit of tokens is cut off."""
-_SILENT: Final = frozenset({"stop", "toolUse"})
-"""Stop reasons that are not worth a note."""
+_USUAL: Final = frozenset({"stop", "toolUse"})
+"""Stop reasons without a note."""
 _SKILL: Final = re.compile(r'<skill name="([^"\n]{1,100})" location="')
 
 
@@ -69,17 +73,10 @@ class Tokens(Struct, gc=False, rename="camel"):
 
     def usage(self) -> Usage | None:
         """Tokens and cost, None if the response has neither; cached input is part of the input here."""
-        plain, read, written, cost = self.input, self.cache_read, self.cache_write, self.cost
-        total = cost.total if isinstance(cost, Cost) else None
+        total = self.cost.total if isinstance(self.cost, Cost) else None
         if total is not None and total < 0:
             total = None
-        if plain is not None:
-            plain += (read or 0) + (written or 0)
-        elif read is not None or written is not None:
-            plain = (read or 0) + (written or 0)
-        elif self.output is None and self.reasoning is None and total is None:
-            return None
-        return Usage(plain, self.output, None, read, written, self.reasoning, total)
+        return usage_without_cache(self.input, self.output, self.cache_read, self.cache_write, self.reasoning, total)
 
 
 class Block(Struct, gc=False):
@@ -103,7 +100,7 @@ _content: Final[Field[Content]] = Field(Content)
 
 
 def text_in(content: Content) -> str:
-    """The text of a message or of a tool's answer."""
+    """The text of a message or of a tool result."""
     if isinstance(content, str) or not content:
         return content if isinstance(content, str) else ""
     if len(content) == 1 and content[0].type == "text":
@@ -111,14 +108,14 @@ def text_in(content: Content) -> str:
     return "\n".join([one.text for one in content or () if one.type == "text" and one.text is not None])
 
 
-def as_typed(said: str) -> str:
-    """A prompt as it was typed: a skill that pi put in its place is ``/skill:NAME`` again, with what followed it."""
-    said = said.strip()
-    skill = _SKILL.match(said)
+def as_typed(prompt: str) -> str:
+    """A prompt as it was typed: the text of a skill, which pi puts into the prompt, is ``/skill:NAME`` again."""
+    prompt = prompt.strip()
+    skill = _SKILL.match(prompt)
     if skill is None:
-        return said
-    _, found, rest = said.partition("\n</skill>")
-    return f"/skill:{skill[1]} {rest.strip()}".strip() if found else said
+        return prompt
+    _, found, rest = prompt.partition("\n</skill>")
+    return f"/skill:{skill[1]} {rest.strip()}".strip() if found else prompt
 
 
 def usage_of(tokens: Tokens | Loose) -> Usage | None:
@@ -138,57 +135,36 @@ class Message(Struct, gc=False, rename="camel", tag_field="role"):
             return written
         return written if written is not None and own / 1000 > written else own / 1000
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         raise NotImplementedError
 
 
 class Outside(Message):
-    """A message that entered the conversation from outside."""
+    """A message of the program or an extension."""
 
     title: ClassVar[str]
     content: Content = None
     summary: str | None = None
     custom_type: str | None = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        session.stands_as(None)
-        said = as_typed(text_in(self.content)) or self.summary or ""
-        session.add(_outside(self.title, ident, self.began(when), said, self.custom_type, line))
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
+        shown = as_typed(text_in(self.content)) or self.summary or ""
+        session.add(_outside(self.title, ident, self.began(when), shown, self.custom_type, line))
 
 
 class User(Message, tag="user"):
     known: ClassVar = "id parentId type"
     content: Content = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        said = text_in(self.content).strip()
-        typed = as_typed(said)
-        if said:
-            session.asked(typed)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        prompt = as_typed(text_in(self.content))
+        if prompt:
+            session.user_prompt(prompt)
             session.last_prompt = self.content
-        session.stands_as(None)
+        session.go_on()
         session.settle()
-        session.add(_outside("user", ident, self.began(when), typed, None, line))
-
-
-class Custom(Outside, tag="custom"):
-    title = "custom message"
-
-
-class Hook(Outside, tag="hookMessage"):
-    title = "custom message"
-
-
-class BranchNote(Outside, tag="branchSummary"):
-    title = "branch summary"
-
-
-class CompactionNote(Outside, tag="compactionSummary"):
-    title = "compaction summary"
-
-
-class System(Outside, tag="system"):
-    title = "system"
+        session.add(_outside("user", ident, self.began(when), prompt, None, line))
 
 
 class Assistant(Message, tag="assistant"):
@@ -200,25 +176,25 @@ class Assistant(Message, tag="assistant"):
     usage: Tokens | Loose = None
 
     def outcome(self) -> Outcome:
-        """How the response ended, as its stop reason says."""
+        """From the stop reason."""
         reason = self.stop_reason
         if not reason:
             return OK, DERIVED, None
         status = _STATUSES.get(reason) or status_of(reason)
         if status is not ERROR:
             return status, EXPLICIT, None
-        said = self.error_message or f"stopped: {reason}"
-        return ERROR, EXPLICIT, Error(said[:MESSAGE_LIMIT], None if reason == "error" else reason)
+        message = self.error_message or f"stopped: {reason}"
+        return ERROR, EXPLICIT, Error(message[:MESSAGE_LIMIT], None if reason == "error" else reason)
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         reason, model, content = self.stop_reason or None, self.model or None, self.content
         status, source, error = self.outcome()
-        said, has_text = _said(content)
+        preview, has_text = _preview(content)
         if has_text:
             session.last_answer = content
         if reason not in ("aborted", "error"):
             session.used_model = session.used_model or model
-        session.stands_as(self if reason in FINAL else None, ident)
+        session.go_on(self if reason in FINAL else None, ident)
         session.settle()
         session.steps += 1
         started = self.began(when)
@@ -236,8 +212,8 @@ class Assistant(Message, tag="assistant"):
             usage=usage_of(self.usage),
             error=error,
             model=model,
-            preview=said,
-            note="" if reason is None or reason in _SILENT else reason[:PREVIEW],
+            preview=preview,
+            note="" if reason is None or reason in _USUAL else reason[:PREVIEW],
             at=At(*line.place),
         )
         span = session.add(span)
@@ -253,8 +229,8 @@ class Assistant(Message, tag="assistant"):
         key, ident = block.id or None, f"l{line.number}.{number}"
         if key is None:
             session.problem(line, "a tool call without an id: its answer cannot be found")
-        elif key != span.id and not session.is_taken(key):
-            ident = key
+        elif key != span.id:
+            ident = session.ident_of(key, ident)
         note, at = COPIED if COPIED in span.note else "", At(line.offset, len(line.data), number)
         call = Call(ident, block.name or "tool", span.id, span.step, when, preview_of(block.arguments), at, note)
         if key is None:
@@ -272,7 +248,7 @@ class ToolResult(Message, tag="toolResult"):
     usage: Tokens | Loose = None
 
     def outcome(self) -> Outcome:
-        """``isError`` says so, else the exit code that some tools give, else that there is an answer."""
+        """From ``isError``, else from the exit code of some tools, else ok."""
         code = self.details.exit_code if isinstance(self.details, Details) else None
         if self.is_error:
             return ERROR, EXPLICIT, Error(text_in(_content.value(self.content))[:MESSAGE_LIMIT] or "failed")
@@ -280,25 +256,22 @@ class ToolResult(Message, tag="toolResult"):
             return ERROR, EXIT, _exit(code, text_in(_content.value(self.content)))
         return OK, EXPLICIT if self.is_error is False else DERIVED, None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        session.stands_as(None)
-        key = self.tool_call_id or None
-        call = None if key is None else session.calls.get(key)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
+        call = session.call_of(self.tool_call_id or None, line)
         status, source, error = self.outcome()
         if call is None:
-            shown = "without an id" if key is None else repr(key[:PREVIEW])
-            session.problem(line, f"an answer, but there is no call {shown}")
             facts = {"operation": EXECUTE_TOOL, "status": status, "status_source": source, "error": error}
             shown = text_in(_content.value(self.content))[:PREVIEW]
             name, usage = self.tool_name or "toolResult", usage_of(self.usage)
             session.add(row(ident, name, when, line, usage=usage, preview=shown, **facts))
             return
         session.notes = None
-        told = self.details.duration_ms if isinstance(self.details, Details) else None
+        stated = self.details.duration_ms if isinstance(self.details, Details) else None
         call.status, call.source, call.error = status, source, error
-        call.duration_ms = between(call.started_at, when) if told is None or told < 0 else told
-        call.usage = None if session.counts_elsewhere(entry.id) else usage_of(self.usage)
-        call.answered(line.place)
+        call.duration_ms = between(call.started_at, when) if stated is None or stated < 0 else stated
+        call.usage = None if session.counts_elsewhere(ident) else usage_of(self.usage)
+        call.add_line(line.place)
         session.emit(call)
 
 
@@ -311,7 +284,7 @@ class BashExecution(Message, tag="bashExecution"):
     exit_code: int | None = None
     cancelled: bool | None = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         code, status, source, error = self.exit_code, UNKNOWN, DERIVED, None
         if self.cancelled:
             status, source = CANCELLED, EXPLICIT
@@ -328,39 +301,48 @@ class OtherMessage(Struct, gc=False):
 
     role: str | Loose = None
 
-    def take(self, session: Session, entry: Entry, ident: str, when: float | None, line: Line) -> None:
-        session.stands_as(None)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
         name = f"message {self.role}" if isinstance(self.role, str) and self.role else "message"
         session.add(row(ident, name[:PREVIEW], when, line, operation=UNKNOWN_KIND))
+
+
+_OUTSIDE: Final = [
+    msgspec.defstruct("Outside", [], bases=(Outside,), namespace={"title": title}, tag=role, gc=False)
+    for role, title in {
+        "custom": "custom message",
+        "hookMessage": "custom message",
+        "branchSummary": "branch summary",
+        "compactionSummary": "compaction summary",
+        "system": "system",
+    }.items()
+]
 
 
 # ---- entries, by their type
 
 
 class Entry(Struct, gc=False, rename="camel", tag_field="type"):
-    """What every record has. `parent_id` is the entry that it follows, None where it begins anew."""
+    """What every record has. `parent_id` is the entry that it follows, None where it begins again."""
 
     known: ClassVar[str | None] = "role"
     id: str | None = None
     parent_id: str | UnsetType | None = UNSET
     timestamp: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         raise NotImplementedError
 
 
 class Talk(Entry, tag="message"):
     known: ClassVar = ""
     message: (
-        tagged(  # type: ignore[valid-type]
-            User, Assistant, ToolResult, BashExecution, Custom, Hook, BranchNote, CompactionNote, System,
-            other=OtherMessage,
-        )
+        tagged(User, Assistant, ToolResult, BashExecution, *_OUTSIDE, other=OtherMessage)  # type: ignore[valid-type]
         | None
-    ) = None  # fmt: skip
+    ) = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        (self.message or OtherMessage()).take(session, self, session.ident_of(self.id, line), when, line)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        (self.message or OtherMessage()).take(session, ident, when, line)
 
 
 class Begin(Entry, tag="session"):
@@ -373,66 +355,39 @@ class Begin(Entry, tag="session"):
     parent_session: str | None = None
     branched_from: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.note(f"l{line.number}", "session", when, line)
 
 
 class Note(Entry):
-    """What the program notes about itself."""
+    """A note of the program."""
 
-    shown: ClassVar = ""
-    """The field that tells a note from the next one of its kind."""
-
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        kind = tag_of(self).removesuffix("_change").removesuffix("_level").replace("_", " ")
-        said = getattr(self, self.shown, None)
-        session.note(f"l{line.number}", (f"{kind} {said}" if said else kind)[:PREVIEW], when, line)
-
-
-class ModelChange(Note, tag="model_change"):
-    known, shown = "provider role", "model_id"
-    model_id: str | None = None
-
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        session.chosen_model = session.chosen_model or self.model_id or None
-        super().take(session, when, line)
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        kind, value = tag_of(self), getattr(self, "value", None)
+        if kind == "model_change":
+            session.chosen_model = session.chosen_model or value or None
+        elif kind == "session_info":
+            session.title = value or None
+        label = kind.removesuffix("_change").removesuffix("_level").replace("_", " ")
+        session.note(f"l{line.number}", (f"{label} {value}" if value else label)[:PREVIEW], when, line)
 
 
-class ThinkingLevel(Note, tag="thinking_level_change"):
-    shown = "thinking_level"
-    thinking_level: str | None = None
+_NOTES: Final[dict[str, tuple[str, str | None]]] = {
+    "model_change": ("modelId", "provider role"),
+    "thinking_level_change": ("thinkingLevel", "role"),
+    "label": ("label", "role targetId"),
+    "session_info": ("name", "role"),
+    "custom": ("customType", "data role"),
+    "context_edit": ("", None),
+    "context_transform": ("transformerName", None),
+    "ephemeral": ("", None),
+}
+"""The field in the label of the note, and further known fields (None: too little is known)."""
 
 
-class Label(Note, tag="label"):
-    known, shown = "role targetId", "label"
-    label: str | None = None
-
-
-class SessionInfo(Note, tag="session_info"):
-    shown = "name"
-    name: str | None = None
-
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        session.title = self.name or None
-        super().take(session, when, line)
-
-
-class CustomNote(Note, tag="custom"):
-    known, shown = "data role", "custom_type"
-    custom_type: str | None = None
-
-
-class ContextEdit(Note, tag="context_edit"):
-    known = None
-
-
-class ContextTransform(Note, tag="context_transform"):
-    known, shown = None, "transformer_name"
-    transformer_name: str | None = None
-
-
-class Ephemeral(Note, tag="ephemeral"):
-    known = None
+def _note(kind: str, name: str, known: str | None) -> Any:
+    fields = [("value", str | None, msgspec.field(default=None, name=name))] if name else []
+    return msgspec.defstruct("Note", fields, bases=(Note,), namespace={"known": known}, tag=kind, gc=False)
 
 
 class Compaction(Entry, tag="compaction"):
@@ -443,24 +398,24 @@ class Compaction(Entry, tag="compaction"):
     tokens_before: Natural | None = None
     usage: Tokens | Loose = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         before = self.tokens_before
-        ident, note = session.ident_of(self.id, line), "" if before is None else f"{before} tokens"
-        facts = {"status": OK, "status_source": DERIVED, "usage": usage_of(self.usage), "note": note}
+        note = "" if before is None else f"{before} tokens"
+        facts = {"usage": usage_of(self.usage), "note": note, **DONE}
         session.add(row(ident, "compaction", when, line, preview=(self.summary or "")[:PREVIEW], **facts))
 
 
 class CustomMessage(Entry, tag="custom_message"):
-    """What an extension says in the conversation."""
+    """A message of an extension."""
 
     known: ClassVar = "details display role"
     content: Content = None
     custom_type: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        session.stands_as(None)
-        ident, said = session.ident_of(self.id, line), as_typed(text_in(self.content))
-        session.add(_outside("custom message", ident, when, said, self.custom_type, line))
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
+        shown = as_typed(text_in(self.content))
+        session.add(_outside("custom message", ident, when, shown, self.custom_type, line))
 
 
 class BranchSummary(Entry, tag="branch_summary"):
@@ -470,10 +425,9 @@ class BranchSummary(Entry, tag="branch_summary"):
     summary: str | None = None
     usage: Tokens | Loose = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
-        session.stands_as(None)
-        ident, usage = session.ident_of(self.id, line), usage_of(self.usage)
-        session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage))
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
+        session.go_on()
+        session.add(_outside("branch summary", ident, when, self.summary or "", None, line, usage_of(self.usage)))
 
 
 class Spent(Entry, tag="usage"):
@@ -485,11 +439,11 @@ class Spent(Entry, tag="usage"):
     kind: str | None = None
     remark: str | None = msgspec.field(default=None, name="note")
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         session.notes = None
-        facts = {"status": OK, "status_source": DERIVED, "usage": usage_of(self.usage), **session.below_top()}
+        facts = {"usage": usage_of(self.usage), **session.below_top(), **DONE}
         facts |= {"model": self.model or None, "preview": (self.kind or self.remark or "")[:PREVIEW]}
-        span = row(session.ident_of(self.id, line), "usage", when, line, **facts)
+        span = row(ident, "usage", when, line, **facts)
         session.emit(session.copied(span))
 
 
@@ -501,7 +455,7 @@ class Other(Struct, gc=False, rename="camel"):
     parent_id: str | UnsetType | None = UNSET
     timestamp: str | None = None
 
-    def take(self, session: Session, when: float | None, line: Line) -> None:
+    def take(self, session: Session, ident: str, when: float | None, line: Line) -> None:
         name = self.type if isinstance(self.type, str) and self.type else "?"
         session.notes = None
         facts = session.below_top()
@@ -509,24 +463,27 @@ class Other(Struct, gc=False, rename="camel"):
 
 
 SCHEMA: Final = Schema[Any](
-    Talk | Begin | ModelChange | ThinkingLevel | Label | SessionInfo | CustomNote | ContextEdit | ContextTransform
-    | Ephemeral | Compaction | CustomMessage | BranchSummary | Spent,
+    reduce(
+        or_,
+        (_note(kind, *one) for kind, one in _NOTES.items()),
+        Talk | Begin | Compaction | CustomMessage | BranchSummary | Spent,
+    ),
     Other,
-)  # fmt: skip
+)
 
 
 # ---- helpers
 
 
 def _outside(
-    title: str, ident: str, when: float | None, said: str, kind: str | None, line: Line, usage: Usage | None = None
+    title: str, ident: str, when: float | None, shown: str, kind: str | None, line: Line, usage: Usage | None = None
 ) -> Span:
     """A prompt, or what the program or an extension puts into the conversation."""
-    facts = {"operation": MESSAGE, "status": OK, "status_source": DERIVED, "usage": usage}
-    return row(ident, title, when, line, preview=said[:PREVIEW], note=(kind or "")[:PREVIEW], **facts)
+    facts = {"operation": MESSAGE, "usage": usage, "note": (kind or "")[:PREVIEW], **DONE}
+    return row(ident, title, when, line, preview=shown[:PREVIEW], **facts)
 
 
-def _said(content: Content) -> tuple[str, bool]:
+def _preview(content: Content) -> tuple[str, bool]:
     """The beginning of the first text of a response, else of its first thought; and whether it has text."""
     if isinstance(content, str):
         return content[:PREVIEW], bool(content.strip())

@@ -1,7 +1,7 @@
-"""A pi session while its records come in: its rows, its tree of entries, and what it says about itself.
+"""A pi session while its records come in: its rows, its tree of entries, and its metadata.
 
 An entry names the one that it follows; one that names an earlier one begins a new branch. The last entry is the leaf:
-what leads to it is the live branch, all else is abandoned until an entry goes back to it. No record says how a session
+the path to it is the live branch, all else is abandoned until an entry goes back to it. No record says how a session
 ended: it can always be continued, and stands as its last response does.
 """
 
@@ -13,15 +13,15 @@ from typing import Any, Final
 from msgspec import UNSET, Struct
 from msgspec.structs import replace
 
-from tracetui.formats.agent_log import CHAT, Call, Conversation, Made, Row
+from tracetui.formats.agent_log import CHAT, EXPLICIT, Call, Conversation, Made, Row
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line, Place
 from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import record_on
-from tracetui.formats.pi.originals import Copies, copies_of, original_of
+from tracetui.formats.pi.originals import copies_of, original_of
 from tracetui.formats.pi.records import ABANDONED, Assistant, Begin, Content, text_in
 from tracetui.formats.scalars import between, layout, moment
-from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span, Status, StatusSource
+from tracetui.model import COPIED, COUNTED_COPY, PREVIEW, FirstError, Header, RunBody, Span
 from tracetui.sources.base import File
 
 AGENT: Final = "pi"
@@ -57,7 +57,7 @@ class Branch(Struct):
 
 
 class Session(Conversation):
-    """What is known of one session; see `tracetui.formats.jsonl.Session`."""
+    """One session; see `tracetui.formats.jsonl.Session`."""
 
     def __init__(self, file: File) -> None:
         super().__init__(file)
@@ -69,7 +69,7 @@ class Session(Conversation):
         self.forked: bool | None = None
         """Whether it begins with copies of that one's entries; None while no entry shows it."""
         self.copying = False
-        self.copies = Copies()
+        self.copies = copies_of(file, None)
         self.created: float | None = None
         self.first: float | None = None
         self.last: float | None = None
@@ -82,10 +82,9 @@ class Session(Conversation):
         self.last_prompt: Content = None
         self.last_answer: Content = None
         """The last response that has text."""
-        self.reason: str | None = None
-        """The final stop reason of the last response, if nothing was said or done after it."""
-        self.status: Status | None = None
-        self.failure: FirstError | None = None
+        self.final: Assistant | None = None
+        """The last response, if its stop reason is final and no message came after it."""
+        self._final_id: str | None = None
         self._timed = self._stood = True
         self.nodes: dict[str, Node] = {}
         self.leaf: str | None = None
@@ -119,8 +118,8 @@ class Session(Conversation):
                 self._follow(parent, ident, line)
         if when is not None:
             self._time(when)
-        self._own = None
-        record.take(self, when, line)
+        self._own, number = None, f"l{line.number}"
+        record.take(self, self.ident_of(ident, number), when, line)
         if ident is not None:
             self.nodes[ident] = Node(self.leaf, self.top, self._own)
             self._moves_left += _EACH
@@ -146,36 +145,24 @@ class Session(Conversation):
             self.copying = when < created
         self.last, self._timed = when, True
 
-    def asked(self, said: str) -> None:
-        """The user wrote this."""
-        if _COMMAND.fullmatch(said[: PREVIEW + 1]):
-            self.command = self.command or said[:PREVIEW]
+    def user_prompt(self, prompt: str) -> None:
+        """Take a prompt or command of the user."""
+        if _COMMAND.fullmatch(prompt[: PREVIEW + 1]):
+            self.command = self.command or prompt[:PREVIEW]
         else:
-            self.prompt = self.prompt or said[:PREVIEW]
+            self.prompt = self.prompt or prompt[:PREVIEW]
 
-    def stands_as(self, response: Assistant | None, ident: str = "") -> None:
-        """The session stands as this response does, which ended for good; None: it goes on."""
-        self._stood = True
-        self.reason = self.status = self.failure = None
-        if response is not None:
-            self.reason = response.stop_reason
-            self.status, _, error = response.outcome()
-            if error is not None:
-                where = None if self.skipped else ident
-                name = response.model or "assistant"
-                self.failure = FirstError(error.message, error.type, where, name, CHAT)
+    def go_on(self, final: Assistant | None = None, ident: str | None = None) -> None:
+        """Take a message: a response with a final stop reason, or any other one."""
+        self.final, self._final_id, self._stood = final, None if self.skipped else ident, True
 
     # ---- rows
 
-    def ident_of(self, ident: str | None, line: Line) -> str:
-        """The id of the record's span: its own, where no other span has it."""
+    def ident_of(self, ident: str | None, other: str) -> str:
+        """The id of a span: `ident`, or `other` if another span has that, or may come to have it."""
         if not ident or ident in self.nodes or ident in self.calls or ident.startswith(_OURS):
-            return f"l{line.number}"
+            return other
         return ident
-
-    def is_taken(self, ident: str) -> bool:
-        """Whether a span has that id, or may come to have it."""
-        return ident in self.nodes or ident in self.calls or ident.startswith(_OURS)
 
     def add(self, span: Span) -> Span:
         """Give out a row of the conversation."""
@@ -187,21 +174,21 @@ class Session(Conversation):
         return span
 
     def called(self, response: Span) -> None:
-        """All calls of a response were given out."""
+        """Remember the calls of a response."""
         if self.waiting:
             self._below[response.id] = list(self.waiting)
 
     def copied(self, span: Span) -> Span:
-        """The span; one that was copied from another session counts there, if that is known to have it."""
+        """The span; the usage of a copy counts in the session that it was copied from, if that has it."""
         if not self.copying:
             return span
-        if span.usage is None or self.copies.count_elsewhere(span.id):
+        if span.usage is None or span.id in self.copies:
             return replace(span, note=span.note or COPIED, usage=None)
         return replace(span, note=span.note or COUNTED_COPY)
 
     def counts_elsewhere(self, ident: str | None) -> bool:
         """Whether an entry was copied from another session that counts it."""
-        return self.copying and self.copies.count_elsewhere(ident)
+        return self.copying and ident in self.copies
 
     # ---- branches
 
@@ -289,7 +276,7 @@ class Session(Conversation):
                 self.emit(call)
 
     def _count(self, ident: str | None, more: int, *, is_response: bool) -> None:
-        """So many rows came into a branch, or left it."""
+        """Add `more` rows to a branch."""
         branch = None if ident is None else self._branches.get(ident)
         if branch is None:
             return
@@ -303,13 +290,13 @@ class Session(Conversation):
 
     @property
     def settled(self) -> bool:
-        """No later record changes what the beginning says."""
+        """No later record changes the summary of the beginning."""
         named = self.prompt is not None and self.used_model is not None
         return named and self.begin is not None and self.forked is not None
 
     @property
     def stands(self) -> bool:
-        """The records taken since `skip` say how the session stands, and when it was written last."""
+        """The records since `skip` show the status of the session and its last time."""
         return self._timed and self._stood
 
     def skip(self) -> None:
@@ -317,8 +304,11 @@ class Session(Conversation):
         self._timed = self._stood = False
 
     def header(self) -> Header:
-        """The header as far as it is known."""
-        begin = self.begin or Begin()
+        """The header."""
+        begin, final, error = self.begin or Begin(), self.final, None
+        status, _, failure = (None, None, None) if final is None else final.outcome()
+        if final is not None and failure is not None:
+            error = FirstError(failure.message, failure.type, self._final_id, final.model or "assistant", CHAT)
         cwd = begin.cwd or None
         original, path = original_of(self.file, self.original)
         return Header(
@@ -326,11 +316,11 @@ class Session(Conversation):
             name=folder_of(cwd) or AGENT,
             agent=AGENT,
             model=self.used_model or self.chosen_model,
-            status=self.status,
-            status_word=self.reason,
-            status_source=None if self.status is None else StatusSource.EXPLICIT,
-            ended=self.status is not None,
-            error=self.failure,
+            status=status,
+            status_word=None if final is None else final.stop_reason,
+            status_source=None if final is None else EXPLICIT,
+            ended=final is not None,
+            error=error,
             started_at=self.first,
             duration_ms=between(self.first, self.last) or None,
             replay_of=original if self.forked else None,
@@ -345,7 +335,7 @@ class Session(Conversation):
         )
 
     def run_body(self) -> RunBody:
-        """All that the session says about itself."""
+        """The last messages, and the metadata."""
         attributes: dict[str, Any] = record_on(self._head) or {}
         if self.title is not None:
             attributes["session_info.name"] = self.title

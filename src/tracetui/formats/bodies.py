@@ -1,0 +1,126 @@
+"""Helpers for the bodies of spans: nothing of a record is lost, whatever has no place in a message."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import orjson
+from msgspec.structs import replace
+
+from tracetui.formats.jsonl import At
+from tracetui.formats.kept import opened
+from tracetui.formats.places import changed, record_at
+from tracetui.formats.scalars import text, without
+from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall
+from tracetui.sources.base import File
+
+_T = TypeVar("_T")
+
+
+def convert_each(
+    name: str, items: Iterable[Any], convert: Callable[[Any], tuple[_T, Any]], rests: dict[str, Any]
+) -> list[_T]:
+    """Convert `items` to messages or parts. `convert` returns one and the rest, fields without a place in it; each rest
+    is added to `rests` as ``NAME[INDEX]``.
+    """
+    found = []
+    for index, item in enumerate(items):
+        one, rest = convert(item)
+        found.append(one)
+        if rest:
+            add_field(rests, f"{name}[{index}]", rest)
+    return found
+
+
+def add_field(fields: dict[str, Any], name: str, value: Any) -> None:
+    """Add a value under `name`, or under ``NAME 2``, ``NAME 3`` … if that is taken."""
+    key, times = name, 1
+    while key in fields:
+        times += 1
+        key = f"{name} {times}"
+    fields[key] = value
+
+
+def rendered(value: Any) -> bytes:
+    """A value as JSON, where its own bytes are not at hand; empty for one that is nested too deeply."""
+    try:
+        return orjson.dumps(value)
+    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, depth, integers over 64 bits
+        pass
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except (RecursionError, ValueError):
+        return b""
+
+
+# ---- agent logs
+
+
+def kind_of(record: dict[str, Any]) -> str:
+    """The type of a record, ``?`` where it has none."""
+    return type_of(record) or "?"
+
+
+def type_of(block: Any) -> str:
+    """The type of a content block, empty where it has none."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    return kind if isinstance(kind, str) else ""
+
+
+def blocks_of(content: Any) -> list[Any]:
+    """The content blocks of a message: a text is one block."""
+    if isinstance(content, str):
+        return [{"type": "text", "text": content}] if content else []
+    return content if isinstance(content, list) else []
+
+
+def records_of(file: File, at: Any) -> tuple[list[dict[str, Any]], bytes]:
+    """The records of a row, and their lines. Raises `FormatError` if the file has others there now."""
+    if not isinstance(at, At):
+        raise changed()
+    if at.part:
+        with opened(file, at.part) as other:
+            return records_of(other, replace(at, part=""))
+    found = [record_at(file, *line, many=at.block > 0) for line in at.places]
+    return [record for record, _ in found], b"\n".join(data for _, data in found)
+
+
+def block_of(content: Any, at: At) -> dict[str, Any]:
+    """The content block of a row. Raises `FormatError` if there is none any more."""
+    blocks = blocks_of(content)
+    block = blocks[at.block] if at.block < len(blocks) else None
+    if not isinstance(block, dict):
+        raise changed(f"byte {at.offset}")
+    return block
+
+
+def part_of(block: Any, *, call: str, arguments: str) -> tuple[Part, dict[str, Any]]:
+    """A content block as a message part, and the fields without a place in it.
+
+    Types of tool calls end with `call`; `arguments` is the field with the arguments.
+    """
+    kind = type_of(block)
+    if isinstance(block, str):
+        return Text(block), {}
+    if kind in ("text", "thinking") and isinstance(block.get(kind), str):
+        return (Text if kind == "text" else Reasoning)(block[kind]), without(block, "type", kind)
+    if kind.endswith(call) and isinstance(block.get("name"), str):
+        ident = text(block.get("id"))
+        rest = without(block, "type", "name", arguments, *([] if ident is None else ["id"]))
+        return ToolCall(ident, block["name"], block.get(arguments)), rest
+    return Blob(kind or "block", block), {}
+
+
+def message_body(message: Message, attributes: dict[str, Any], raw: bytes, *, is_output: bool) -> Body:
+    """The body of a row that is one message, as the input or the output of the model."""
+    found = "\n".join(part.text for part in message.parts if isinstance(part, Text)) or None
+    if is_output:
+        return Body(output=found, output_messages=(message,), attributes=attributes, raw=raw)
+    return Body(input=found, input_messages=(message,), attributes=attributes, raw=raw)
+
+
+def notes_body(records: list[dict[str, Any]], raw: bytes) -> Body:
+    """The body of a row of notes: each record by its number and type."""
+    return Body(attributes={f"{n}. {kind_of(one)[:120]}": one for n, one in enumerate(records, 1)}, raw=raw)
