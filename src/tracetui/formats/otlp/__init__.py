@@ -20,7 +20,6 @@ from tracetui.formats.decode import top_names
 from tracetui.formats.lines import parse
 from tracetui.formats.otlp.body import body_of
 from tracetui.formats.otlp.files import Count, TraceReader, counted
-from tracetui.formats.otlp.header import header_of
 from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
 from tracetui.formats.otlp.trace import Trace
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
@@ -51,8 +50,7 @@ class Otlp:
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """Both stages read all: any line may begin a trace, end one or name it."""
-        count = counted(file)
-        problems = count.all_problems(moving=file.moving)
+        count, problems = counted(file)
         listed = [key for key, trace in count.traces.items() if trace is None or trace.spans]
         if not listed and (problems or not file.moving):
             first = problems[0] if problems else Problem(file.path, "line 1", "there is no span in it")
@@ -83,7 +81,7 @@ class Otlp:
 
     def _summary(self, file: File, trace: Trace) -> RunSummary:
         builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())
-        builder.add(trace.spans.values(), header=header_of(trace), problems=trace.problems)
+        builder.add(trace.spans.values(), header=trace.header(), problems=trace.conflicts)
         return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 

@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.formats.otlp.records import Event, keep, whole, without
+from tracetui.formats.bodies import add_field
+from tracetui.formats.otlp.records import Event, parse_int
 from tracetui.formats.otlp.vocabulary import OUTPUTS, Attributes, decoded
-from tracetui.formats.scalars import word
+from tracetui.formats.scalars import without, word
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
 Fields = dict[str, Any]
@@ -98,42 +99,42 @@ _HOLDERS: Final = frozenset(
 _FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_GIVEN_FLAT, *_MADE_FLAT)))})", re.MULTILINE)
 
 
-def may_have_messages(kept: Attributes, events: Sequence[Event]) -> bool:
+def may_have_messages(attrs: Attributes, events: Sequence[Event]) -> bool:
     """Whether a span may have messages: most have none."""
-    return bool(events) or not kept.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(kept)) is not None
+    return bool(events) or not attrs.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(attrs)) is not None
 
 
-def given(kept: Attributes, events: Sequence[Event]) -> Side:
+def given(attrs: Attributes, events: Sequence[Event]) -> Side:
     """What the model, agent or tool was told."""
     side = (
-        _listed(kept, _GIVEN, "user")
-        or _flat(kept, _GIVEN_FLAT, "user")
+        _listed(attrs, _GIVEN, "user")
+        or _flat(attrs, _GIVEN_FLAT, "user")
         or _detailed(events, _GIVEN, "user")
         or _heard(events)
-        or _exchange(kept)[0]
-        or _conversation(kept)[0]
+        or _exchange(attrs)[0]
+        or _conversation(attrs)[0]
         or NO_MESSAGES
     )
-    return _with_system(side, kept)
+    return _with_system(side, attrs)
 
 
-def made(kept: Attributes, events: Sequence[Event]) -> Side:
+def made(attrs: Attributes, events: Sequence[Event]) -> Side:
     """What the model or agent said."""
     return (
-        _listed(kept, _MADE, "assistant")
-        or _flat(kept, _MADE_FLAT, "assistant")
+        _listed(attrs, _MADE, "assistant")
+        or _flat(attrs, _MADE_FLAT, "assistant")
         or _detailed(events, _MADE, "assistant")
         or _chosen(events)
-        or _exchange(kept)[1]
-        or _conversation(kept)[1]
-        or _answered(kept)
+        or _exchange(attrs)[1]
+        or _conversation(attrs)[1]
+        or _answered(attrs)
         or NO_MESSAGES
     )
 
 
-def has_output(kept: Attributes) -> bool:
+def has_output(attrs: Attributes) -> bool:
     """Whether an attribute holds what came of a span, found out without decoding it."""
-    return not kept.keys().isdisjoint(_OUTPUTS)
+    return not attrs.keys().isdisjoint(_OUTPUTS)
 
 
 def prompt_of(side: Side) -> str | None:
@@ -175,17 +176,17 @@ def system_of(side: Side) -> str | None:
     return next((text for one in told if (text := text_of(one).strip())), None)
 
 
-def may_instruct(kept: Attributes, events: Sequence[Event]) -> bool:
+def may_instruct(attrs: Attributes, events: Sequence[Event]) -> bool:
     """Whether the system may be among what a span was given: found out without decoding that."""
-    if SYSTEM in kept or any(event.name not in ("exception", _CHOICE) for event in events):
+    if SYSTEM in attrs or any(event.name not in ("exception", _CHOICE) for event in events):
         return True
-    if any(kept.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
+    if any(attrs.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
         return True
-    told = [value for name in (*_GIVEN, *_EVENTS, *_CONVERSATIONS) if (value := kept.get(name)) is not None]
+    told = [value for name in (*_GIVEN, *_EVENTS, *_CONVERSATIONS) if (value := attrs.get(name)) is not None]
     return any(not isinstance(one, str) or any(f'"{role}"' in one for role in _SYSTEMS) for one in told)
 
 
-def said(side: Side) -> str:
+def preview_of(side: Side) -> str:
     """What tells these messages from others: their text, else the tools that are asked for."""
     calls = [part.name for one in side.messages for part in one.parts if isinstance(part, ToolCall)]
     return side.text or ("→ " + ", ".join(calls) if calls else "")
@@ -194,10 +195,10 @@ def said(side: Side) -> str:
 # ---- as JSON in an attribute
 
 
-def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool | None = None) -> Side | None:
+def _listed(attrs: Attributes, names: Iterable[str], role: str, *, chosen: bool | None = None) -> Side | None:
     """The messages of the first of these attributes; `chosen`: only those that are answers, or only the others."""
     for name in names:
-        found = decoded(kept.get(name))
+        found = decoded(attrs.get(name))
         if isinstance(found, dict):
             found = [found]
         if isinstance(found, list) and found:
@@ -215,10 +216,10 @@ def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool |
     return None
 
 
-def _exchange(kept: Attributes) -> tuple[Side, Side]:
+def _exchange(attrs: Attributes) -> tuple[Side, Side]:
     """Both sides of a call as events in an attribute. Without a choice among them the last messages are the answer."""
-    given = _listed(kept, _EVENTS, "user", chosen=False) or NO_MESSAGES
-    made = _listed(kept, _EVENTS, "assistant", chosen=True)
+    given = _listed(attrs, _EVENTS, "user", chosen=False) or NO_MESSAGES
+    made = _listed(attrs, _EVENTS, "assistant", chosen=True)
     if made is not None or not given:
         return given, made or NO_MESSAGES
     asked = (place for place, one in enumerate(given.messages) if one.role != "assistant")
@@ -226,18 +227,18 @@ def _exchange(kept: Attributes) -> tuple[Side, Side]:
     return msgspec.structs.replace(given, messages=given.messages[:cut]), Side(given.messages[cut:], given.taken)
 
 
-def _conversation(kept: Attributes) -> tuple[Side, Side]:
+def _conversation(attrs: Attributes) -> tuple[Side, Side]:
     """Both sides of a whole conversation: all up to the new question, and what the agent made of it.
 
     The index of the first new message counts messages of the library, of which each may become several here: the
     question is there or later. Versions that write the index leave it out where it is 0; they also write
     ``gen_ai.agent.name``. Before them the latest question is the new one.
     """
-    side = _listed(kept, _CONVERSATIONS, "user")
+    side = _listed(attrs, _CONVERSATIONS, "user")
     if side is None:
         return NO_MESSAGES, NO_MESSAGES
-    since = whole(kept.get(_NEW))
-    if since is not None or "gen_ai.agent.name" in kept:
+    since = parse_int(attrs.get(_NEW))
+    if since is not None or "gen_ai.agent.name" in attrs:
         side = msgspec.structs.replace(side, since=max(0, since or 0))
     asked = _prompt_in(side)
     begin = asked if asked is not None else side.since or 0
@@ -266,9 +267,9 @@ def _role(value: Any, role: str) -> str:
     return "assistant" if told == _CHOICE else _ROLES.get(told, role) if isinstance(told, str) else role
 
 
-def _with_system(side: Side, kept: Attributes) -> Side:
+def _with_system(side: Side, attrs: Attributes) -> Side:
     """With the instructions of the system before all else."""
-    found = decoded(kept.get(SYSTEM))
+    found = decoded(attrs.get(SYSTEM))
     if not found or not isinstance(found, str | list):
         return side
     parts: list[Part] = []
@@ -283,9 +284,9 @@ def _with_system(side: Side, kept: Attributes) -> Side:
     return Side((message, *side.messages), (SYSTEM, *side.taken), rests, side.events, since)
 
 
-def _answered(kept: Attributes) -> Side | None:
+def _answered(attrs: Attributes) -> Side | None:
     """The answer as the AI SDK tells it: a text, and calls as JSON."""
-    text, calls = kept.get("ai.response.text"), decoded(kept.get("ai.response.toolCalls"))
+    text, calls = attrs.get("ai.response.text"), decoded(attrs.get("ai.response.toolCalls"))
     parts: list[Part] = [Text(text)] if isinstance(text, str) and text else []
     taken = ["ai.response.text"] if parts else []
     rests: dict[str, Any] = {}
@@ -302,10 +303,10 @@ def _answered(kept: Attributes) -> Side | None:
 # ---- flattened: ``llm.input_messages.0.message.role``
 
 
-def _flat(kept: Attributes, prefixes: Iterable[str], role: str) -> Side | None:
+def _flat(attrs: Attributes, prefixes: Iterable[str], role: str) -> Side | None:
     for prefix in prefixes:
-        names = [name for name in kept if name.startswith(prefix)]
-        if names and (found := _numbered(kept, prefix, names)):
+        names = [name for name in attrs if name.startswith(prefix)]
+        if names and (found := _numbered(attrs, prefix, names)):
             messages, rest = _messages(sorted(found.items()), role, prefix.removesuffix("."))
             used = tuple(name for name in names if name[len(prefix) :].partition(".")[0].isdecimal())
             if side := Side(messages, used, rest):
@@ -313,14 +314,14 @@ def _flat(kept: Attributes, prefixes: Iterable[str], role: str) -> Side | None:
     return None
 
 
-def _numbered(kept: Attributes, prefix: str, names: list[str]) -> dict[int, Any]:
+def _numbered(attrs: Attributes, prefix: str, names: list[str]) -> dict[int, Any]:
     """The messages by their numbers, nested again."""
     found: dict[int, dict[str, Any]] = {}
     for name in names:
         place, _, path = name[len(prefix) :].partition(".")
         if len(place) < 8 and place.isdecimal():
             tree = found.setdefault(int(place), {})
-            _put(tree, path or "content", kept[name])
+            _put(tree, path or "content", attrs[name])
     return {place: _nested(tree) for place, tree in found.items()}
 
 
@@ -329,10 +330,10 @@ def _put(tree: dict[str, Any], path: str, value: Any) -> None:
     for step in above:
         below = tree.get(step)
         if below is not None and not isinstance(below, _Tree):
-            keep(tree, path, value)  # a value and a branch under one name
+            add_field(tree, path, value)  # a value and a branch under one name
             return
         tree = tree.setdefault(step, _Tree())
-    keep(tree, last, value)
+    add_field(tree, last, value)
 
 
 class _Tree(dict[str, Any]):
@@ -353,10 +354,10 @@ def _nested(tree: dict[str, Any]) -> Any:
 def _detailed(events: Sequence[Event], names: Sequence[str], role: str) -> Side | None:
     """Messages in an attribute of an event (``gen_ai.client.inference.operation.details``)."""
     for place, event in enumerate(events):
-        side = _listed(event.kept, names, role)
+        side = _listed(event.attrs, names, role)
         if side is not None:
-            side = _with_system(side, event.kept) if names is _GIVEN else side
-            others = {key: value for key, value in event.kept.items() if key not in side.taken}
+            side = _with_system(side, event.attrs) if names is _GIVEN else side
+            others = {key: value for key, value in event.attrs.items() if key not in side.taken}
             return (
                 Side(side.messages, (), side.rest)
                 if others or event.rest
@@ -383,21 +384,21 @@ def _told(events: Sequence[Event], roles: dict[str, str], plain: str) -> Side | 
         for message, rest in _of_event(event, roles):
             messages.append(message)
             if rest:
-                keep(rests, event.name, rest)
+                add_field(rests, event.name, rest)
         if fields := without(event.rest, "timeUnixNano", "time_unix_nano"):
-            keep(rests, event.name, fields)
+            add_field(rests, event.name, fields)
         taken.append(place)
     return Side(tuple(messages), (), rests, tuple(taken)) or None
 
 
 def _of_event(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message, dict[str, Any]]]:
     if event.name in roles:
-        yield message_of(event.kept, roles[event.name])
+        yield message_of(event.attrs, roles[event.name])
         return
     name = _TEXTS[event.name]
     role = "user" if name == "gen_ai.prompt" else "assistant"
-    found = decoded(event.kept.get(name))
-    others = without(event.kept, name)
+    found = decoded(event.attrs.get(name))
+    others = without(event.attrs, name)
     for place, value in enumerate(found if isinstance(found, list) and found else [found]):
         message, rest = message_of("" if value is None else value, role)
         yield message, rest | (others if place == 0 else {})
@@ -435,7 +436,7 @@ def _opened(value: Fields) -> Fields:
     fields = dict(inner)
     for key, item in value.items():
         if key != "message":
-            keep(fields, key, item)
+            add_field(fields, key, item)
     return fields
 
 
@@ -524,7 +525,7 @@ def part_of(value: Any) -> tuple[Part, Fields]:
             outer, rest = rest, dict(inner)
             for key, item in outer.items():
                 if key != "type" or "type" not in rest:
-                    keep(rest, key, item)
+                    add_field(rest, key, item)
     kind = _kind(rest)
     if len(rest) == 1 and (block := next(iter(rest))) in _BLOCKS:
         kind, rest = _BLOCKS[block], _unblocked(rest, block)
@@ -555,7 +556,7 @@ def _call(rest: Fields) -> tuple[Part, Fields]:
     if isinstance(inner, dict):
         del rest["function"]
         for key, item in inner.items():
-            keep(rest, key, item)
+            add_field(rest, key, item)
     ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "toolUseId")
     name = _one(rest, "name", "toolName") or "call"
     found = next((key for key in ("arguments", "args", "input") if key in rest), None)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from math import inf
 from typing import Any, Final
+from zlib import crc32
 
 import msgspec
+from msgspec.structs import replace
 
+from tracetui.formats.agent_log import Rows
+from tracetui.formats.bodies import add_field, rendered
+from tracetui.formats.calls import as_json
+from tracetui.formats.fields import unknown_fields
+from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import task_key
 from tracetui.formats.otlp import messages
 from tracetui.formats.otlp.messages import Side
@@ -17,41 +24,57 @@ from tracetui.formats.otlp.records import (
     LISTS,
     OTHERS,
     REQUEST,
+    SCOPES,
     Event,
+    Export,
+    LogRecord,
     RecordRef,
     SpanFields,
     SpanRecord,
-    about_resource,
-    about_scope,
-    encode,
     event_of,
     events_of,
+    fields_around,
     identifier,
     named,
     nanoseconds,
     parent_id,
-    without,
 )
 from tracetui.formats.otlp.vocabulary import (
     AGENTS,
+    INPUTS,
     MODELS,
+    OUTPUTS,
     WORKFLOWS,
     Attributes,
     decoded,
+    find_value,
     first,
-    given_to,
-    made_by,
     name_of,
     operation_of,
-    short_json,
     tags_of,
     telling,
     usage_of,
 )
-from tracetui.formats.scalars import version, word
-from tracetui.model import PREVIEW, Error, FirstError, Operation, Problem, Span, Status, StatusSource, Usage
+from tracetui.formats.scalars import version, without, word
+from tracetui.formats.schema import Unknown
+from tracetui.model import (
+    PREVIEW,
+    Error,
+    FirstError,
+    Header,
+    Operation,
+    Problem,
+    RunBody,
+    Span,
+    Status,
+    StatusSource,
+    Usage,
+)
 from tracetui.model.tally import CONTAINERS
 
+_ID_LENGTH: Final = 32
+"""Hex digits of a trace id (16 bytes, as OTLP's ``trace.proto`` says), which is unique: rotation, or a file for each
+process, spreads such a trace over several files."""
 EXCEPTION: Final = "exception"
 _OK: Final = (1, "1", "STATUS_CODE_OK", "OK", "Ok")
 _FAILED: Final = (2, "2", "STATUS_CODE_ERROR", "ERROR", "Error")
@@ -59,7 +82,7 @@ _REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.re
 _USUAL: Final = frozenset({"stop", "end_turn", "tool_calls", "tool_call", "tool_use", "tool-calls", "completed"})
 """Reasons to stop that need not be told."""
 MOST: Final = 256
-"""So many different resources, scopes and errors of a trace are kept."""
+"""So many different resources, scopes and errors of a trace are attrs."""
 _WRAPPERS: Final = frozenset({Operation.INVOKE_WORKFLOW, Operation.NODE, Operation.OTHER})
 """What may stand between a call of a model and another one that it wraps; a tool or an agent calls for itself."""
 _NO_WORK: Final = frozenset({Operation.POLICY, Operation.META})
@@ -95,100 +118,111 @@ class Earliest(msgspec.Struct, frozen=True):
 _NOTHING: Final = Earliest()
 
 
-class Trace(msgspec.Struct):
-    """What is known of the trace `key`, and its spans; takes what is of that trace, and nothing else."""
+class Trace(Rows):
+    """One trace: its spans, in any order, and what they say of it as a whole."""
 
-    path: str
-    key: str
-    summary_only: bool = False
-    """Previews and what only a body shows are not wanted."""
-    root: Earliest = _NOTHING
-    """The span that has none above it: the first, where there are several."""
-    final: Earliest = _NOTHING
-    """Of those the one that ended last, by the time at which it did, backwards."""
-    root_body: tuple[Any, Any] = (None, None)
-    """What went into that, and what came of it."""
-    task: str | None = None
-    """Key of its name and of what went into it."""
-    agent: Earliest = _NOTHING
-    workflow: Earliest = _NOTHING
-    """What the run is called where no agent has a name."""
-    model: Earliest = _NOTHING
-    prompt: Earliest = _NOTHING
-    system: Earliest = _NOTHING
-    service: Earliest = _NOTHING
-    source: Earliest = _NOTHING
-    sdk: str | None = None
-    """Version of the library that wrote last."""
-    tags: tuple[str, ...] = ()
-    answer: Earliest = _NOTHING
-    """What was said last, by the time at which it ended, backwards."""
-    failures: dict[str, Earliest] = {}
-    """Where each error came up first, by the time at which its span ended."""
-    chats: dict[str, tuple[Span, str]] = {}
-    """Calls of models, and their names if they only wrap others."""
-    callers: dict[str, bool] = {}
-    """Spans below which a model is called, with nothing between but what wraps."""
-    above: dict[str, str | None] = {}
-    """What is above the calls of models, and above what wraps them."""
-    counted: bool = False
-    """A call of a model says what it used."""
-    stated: dict[str, Usage] = {}
-    """What agents and workflows say that they used: it counts where no call does."""
-    parents: dict[str, str | None] = {}
-    """What is above each span, as long as no call says what it used."""
-    last: dict[str, tuple[int, int, Span]] = {}
-    """The child that ended last of each span, after its end and start."""
-    answered: dict[str, bool] = {}
-    """Spans that have an output and did not fail."""
-    seen: dict[str, int] = {}
-    """Checksum of each span."""
-    known: dict[str, Span] = {}
-    """The spans as they came: logs may tell more of them."""
-    early: dict[str, tuple[tuple[Event, RecordRef], ...]] = {}
-    """Events in logs, of spans that did not come yet."""
-    around: dict[bytes, tuple[str, dict[str, Any]]] = {}
-    """What stands around spans: kind and fields, each once."""
-    latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
-    """What stood around the latest span, and what that means: many spans share it."""
-    full: bool = False
-    """There was more around them."""
-    strange: dict[str, int] = {}
-    spans: dict[str, Span] = {}
-    problems: list[Problem] = []
+    settled = stands = False
 
-    def take_span(self, record: SpanRecord, at: RecordRef, number: int, request: Any) -> None:
-        """Take in one span; `number` is that of its line, `request` the decoded request if it may have other fields."""
+    def __init__(self, path: str, key: str, *, summary_only: bool = False) -> None:
+        """With `summary_only`, previews and what only a body shows are left out."""
+        self.part, self.records = "", 0
+        self.unknown: Unknown = {}
+        self.problems: list[Problem] = []
+        """Problems of lines, which are those of the file."""
+        self.path, self.key, self.summary_only = path, key, summary_only
+        self.spans: dict[str, Span] = {}
+        """New and changed ones."""
+        self.conflicts: list[Problem] = []
+        self.root = _NOTHING
+        """The span without a parent: the first, if there are several."""
+        self.final = _NOTHING
+        """Of those the one that ended last, by its end, negative."""
+        self.root_body: tuple[Any, Any] = (None, None)
+        """Input and output of the root."""
+        self.task: str | None = None
+        """Key of the name and input of the root."""
+        self.agent = self.workflow = self.model = self.prompt = self.system = self.service = self.source = _NOTHING
+        self.answer = _NOTHING
+        """The last output of a model, by its end, negative."""
+        self.sdk: str | None = None
+        """Version of the library that wrote last."""
+        self.tags: tuple[str, ...] = ()
+        self.failures: dict[str, Earliest] = {}
+        """The first span with each error, by its end."""
+        self.chats: dict[str, tuple[Span, str]] = {}
+        """Calls of models, and their names if they only wrap others."""
+        self.callers: dict[str, bool] = {}
+        """Spans below which a model is called, with nothing between but wrappers."""
+        self.above: dict[str, str | None] = {}
+        """Parents of calls of models and of wrappers."""
+        self.counted = False
+        """A call of a model has a usage."""
+        self.stated: dict[str, Usage] = {}
+        """Usage of agents and workflows, which counts where no call has one."""
+        self.parents: dict[str, str | None] = {}
+        """Parents of all spans, as long as no call has a usage."""
+        self.last: dict[str, tuple[int, int, Span]] = {}
+        """The child of each span that ended last, after its end and start."""
+        self.answered: set[str] = set()
+        """Spans that have an output and did not fail."""
+        self.seen: dict[str, int] = {}
+        """Checksum of each span."""
+        self.known: dict[str, Span] = {}
+        """The spans as they came: logs may add to them."""
+        self.early: dict[str, list[tuple[Event, RecordRef]]] = {}
+        """Events in logs of spans that did not come yet."""
+        self.around: dict[bytes, tuple[str, dict[str, Any]]] = {}
+        """Different resources, scopes and requests: kind and fields."""
+        self.latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
+        """The scope and resource of the latest span, and their fields: many spans share them."""
+
+    def take(self, export: Export, line: Line) -> None:
+        """Take the records of this trace on one line or in one document."""
+        for log in export.logs:
+            if log.trace == self.key:
+                self.take_log(log, line)
+        for span in export.spans:
+            if span.trace == self.key:
+                self.take_span(span, line, export.value)
+
+    def take_span(self, record: SpanRecord, line: Line, request: Any) -> None:
+        """Take one span; `request` is the decoded request if it may have other fields."""
         if record.names:
-            FIELDS.count(self.strange, "span", record.names)
+            FIELDS.count(self.unknown, "span", record.names)
         data = SpanData(record)
-        span = span_of(data, at, number, preview=not self.summary_only)
+        span = span_of(data, line, preview=not self.summary_only)
         before = self.seen.get(span.id)
         self.seen[span.id] = record.check
         if before is not None and before != record.check:  # exporters that try again write the same one twice
-            reason = f"span {span.id[:PREVIEW]} is told again in other words: the last ones are shown"
-            self.problems.append(Problem(self.path, f"line {number}", reason))
+            reason = f"span {span.id[:PREVIEW]} is there twice with different content: the last one is shown"
+            self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
         self._learn(data, span)
-        self._surround(data, request)
-        if before is not None and not self.summary_only and (logs := self.known[span.id].at.logs):
-            span = msgspec.structs.replace(span, at=msgspec.structs.replace(span.at, logs=logs))
+        self._take_surroundings(data, request)
+        if before is not None and (logs := self.known[span.id].at.logs):
+            span = replace(span, at=replace(span.at, logs=logs))
         self.known[span.id] = span
         self._put(span, data.name[:PREVIEW] or span.name)
-        for event, place in self.early.pop(span.id, ()) if self.early else ():
-            self._attach(self.known[span.id], event, place)
+        for event, at in self.early.pop(span.id, ()) if self.early else ():
+            self._attach(self.known[span.id], event, at)
 
-    def take_log(self, span: str, record: dict[str, Any], at: RecordRef) -> None:
-        """Take in an event of a span, from an export of logs."""
-        event, known = event_of(record), self.known.get(span)
+    def take_log(self, log: LogRecord, line: Line) -> None:
+        """Take an event of a span, from an export of logs."""
+        assert log.span is not None
+        at = RecordRef(line.offset, len(line.data), crc32(rendered(log.fields)), *log.place)
+        event, known = event_of(log.fields), self.known.get(log.span)
         if known is None:
-            self.early[span] = (*self.early.get(span, ()), (event, at))
+            self.early.setdefault(log.span, []).append((event, at))
         else:
             self._attach(known, event, at)
 
-    def changes(self) -> tuple[list[Span], list[Problem]]:
-        """New and changed spans, and new problems, since the last call."""
-        found = list(self.spans.values()), self.problems
-        self.spans, self.problems = {}, []
+    def collect(self) -> list[Span]:
+        found = list(self.spans.values())
+        self.spans.clear()
+        return found
+
+    def take_conflicts(self) -> list[Problem]:
+        """Problems of the trace itself since the last call."""
+        found, self.conflicts = self.conflicts, []
         return found
 
     # ---- spans
@@ -199,9 +233,9 @@ class Trace(msgspec.Struct):
         self._overhear(span, given, made)
         if self.summary_only:
             return
-        said = messages.said(made)[:PREVIEW] if span.operation is _CHAT else ""
-        fields = {"at": msgspec.structs.replace(span.at, logs=(*span.at.logs, at)), "preview": said or span.preview}
-        self.known[span.id] = shown = msgspec.structs.replace(span, **fields)
+        text = messages.preview_of(made)[:PREVIEW] if span.operation is _CHAT else ""
+        shown = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
+        self.known[span.id] = shown
         if span.id in self.chats:
             name = self.chats[span.id][1]
             self.chats[span.id] = shown, name
@@ -241,11 +275,11 @@ class Trace(msgspec.Struct):
     # ---- the whole
 
     def _learn(self, data: SpanData, span: Span) -> None:
-        kept, start = data.kept, data.start
+        attrs, start = data.attrs, data.start
         if self.agent.may_be(start):
-            self.agent = self.agent.or_this(start, first(kept, AGENTS))
+            self.agent = self.agent.or_this(start, first(attrs, AGENTS))
         if self.workflow.may_be(start):
-            self.workflow = self.workflow.or_this(start, first(kept, WORKFLOWS))
+            self.workflow = self.workflow.or_this(start, first(attrs, WORKFLOWS))
         self.model = self.model.or_this(start, span.model)
         self._hear(data)
         self._use(span)
@@ -260,8 +294,8 @@ class Trace(msgspec.Struct):
 
     def _finish(self, data: SpanData, span: Span) -> None:
         """Note how a span ended, for `failed`."""
-        if span.operation in _OUTER and span.status is not _ERROR and messages.has_output(data.kept):
-            self.answered[span.id] = True
+        if span.operation in _OUTER and span.status is not _ERROR and messages.has_output(data.attrs):
+            self.answered.add(span.id)
         if span.parent_id is None or data.end is None or span.operation in _NO_WORK:
             return
         before, when = self.last.get(span.parent_id), (data.end, data.start or 0)
@@ -280,7 +314,7 @@ class Trace(msgspec.Struct):
         if span is None or (span.status_source is _EXPLICIT and span.operation not in CONTAINERS):
             return None
         seen: set[str] = set()
-        while span is not None and span.id not in seen and span.operation in _OUTER and not self.answered.get(span.id):
+        while span is not None and span.id not in seen and span.operation in _OUTER and span.id not in self.answered:
             if span.status is _ERROR and span.operation in CONTAINERS:
                 return span if seen else None
             seen.add(span.id)
@@ -296,10 +330,10 @@ class Trace(msgspec.Struct):
     def _begin(self, data: SpanData, span: Span) -> None:
         """Take it for the span at the top."""
         self.root = self.root.or_this(data.start, span)
-        self.tags = tags_of(data.kept)
-        given = given_to(data.kept)
+        self.tags = tags_of(data.attrs)
+        given = find_value(data.attrs, INPUTS)
         asked = messages.question_of(data.given) if given is None else given[1]
-        self.task = None if asked is None else task_key(span.name, encode(asked))
+        self.task = None if asked is None else task_key(span.name, rendered(asked))
         self.root_body = (None, None) if self.summary_only else (_asked(data), _answered(data))
 
     def _use(self, span: Span) -> None:
@@ -318,11 +352,11 @@ class Trace(msgspec.Struct):
         if self.prompt.may_be(data.start):
             prompt = messages.prompt_of(data.given) if data.has_messages else None
             if prompt is None and data.operation in CONTAINERS:
-                prompt = _plain(given_to(data.kept))
+                prompt = _plain(find_value(data.attrs, INPUTS))
             self.prompt = self.prompt.or_this(data.start, prompt)
         if self.summary_only:
             return
-        if data.has_messages and self.system.may_be(data.start) and messages.may_instruct(data.kept, data.events):
+        if data.has_messages and self.system.may_be(data.start) and messages.may_instruct(data.attrs, data.events):
             self.system = self.system.or_this(data.start, messages.system_of(data.given))
         if data.operation is _CHAT and data.end is not None and self.answer.may_be(-data.end):
             self.answer = self.answer.or_this(-data.end, data.made.text)
@@ -336,56 +370,132 @@ class Trace(msgspec.Struct):
             )
             self.failures[key] = self.failures.get(key, _NOTHING).or_this(end, found)
 
-    def _surround(self, data: SpanData, request: Any) -> None:
-        """What stands around it: the program that it ran in, the library that made it."""
-        resource = self._once_around("resource", data.record.resource, about_resource)
+    def _take_surroundings(self, data: SpanData, request: Any) -> None:
+        """Take the resource (the program it ran in) and the scope (the library that made it)."""
+        resource = self._shared_fields("resource", data.record.resource, SCOPES)
         self.sdk = version(resource.get("telemetry.sdk.version")) or self.sdk
         if self.service.may_be(data.start):
             service = word(resource.get("service.name"))
             if service is not None and not service.startswith("unknown_service"):
                 self.service = self.service.or_this(data.start, service)
-        scope = self._once_around("scope", data.record.scope, about_scope)
+        scope = self._shared_fields("scope", data.record.scope, LISTS)
         if self.source.may_be(data.start):
             self.source = self.source.or_this(data.start, word(scope.get("name")))
         if isinstance(request, dict) and len(request) > 1:
-            self._once_around("request", without(request, *REQUEST, *OTHERS), dict)
+            self._shared_fields("request", without(request, *REQUEST, *OTHERS), ())
 
-    def _once_around(
-        self, kind: str, record: dict[str, Any], about: Callable[[dict[str, Any]], dict[str, Any]]
-    ) -> dict[str, Any]:
+    def _shared_fields(self, kind: str, record: dict[str, Any], lists: Sequence[str]) -> dict[str, Any]:
         """Fields that many spans have in common, kept once."""
         latest = self.latest.get(kind)
         if latest is not None and latest[0] is record:
             return latest[1]
-        key = kind.encode() + encode(without(record, *LISTS))
+        key = kind.encode() + rendered(without(record, *LISTS))
         known = self.around.get(key)
-        fields = about(record) if known is None else known[1]
+        fields = fields_around(record, lists) if known is None else known[1]
         self.latest[kind] = record, fields
-        if known is not None:
-            return fields
-        if len(self.around) < MOST:
+        if known is None and len(self.around) < MOST:
             self.around[key] = kind, fields
-        elif not self.full:
-            self.full = True
+        elif known is None and len(self.around) == MOST:
+            self.around[b""] = "", {}
             reason = f"more than {MOST} different resources and scopes: the others are not shown"
-            self.problems.append(Problem(self.path, "resources", reason))
+            self.conflicts.append(Problem(self.path, "resources", reason))
         return fields
+
+    # ---- header and body of the run
+
+    def header(self) -> Header:
+        """The header as far as it is known."""
+        root: Span | None = self.root.value
+        final: Span | None = self.final.value
+        agent = self.agent.value or self.workflow.value or self.service.value
+        name = root.name if root is not None else agent or f"trace {self.key[:8]}"
+        failed = self.failed()
+        status, status_word, source = None, None, None
+        if failed is not None:
+            status, source = _ERROR, _DERIVED
+        elif final is not None and (final.status is _ERROR or final.status_word is not None):
+            status, status_word, source = final.status, final.status_word, final.status_source
+        return Header(
+            id=self.key,
+            name=name,
+            agent=agent[:PREVIEW] if agent else None,
+            model=self.model.value,
+            status=status,
+            status_word=status_word,
+            status_source=source,
+            ended=self.final.at < inf,
+            by_start=True,
+            duration_ms=root.duration_ms if root is not None and final is not None and root.id == final.id else None,
+            usage=self._outermost_usage(),
+            repeats=self.task,
+            split=len(self.key) == _ID_LENGTH,
+            error=self._cause(failed or final),
+            prompt=(self.prompt.value or "")[:PREVIEW],
+            tags=self.tags,
+            source=(self.source.value or self.service.value or "")[:PREVIEW] or None,
+            writer=self.sdk,
+            fields=unknown_fields(self.unknown),
+        )
+
+    def _outermost_usage(self) -> Usage | None:
+        """The usage of the outermost spans that have one; None where calls of models have it."""
+        found = Usage()
+        for span_id, usage in self.stated.items():
+            above, seen = self.parents.get(span_id), {span_id}
+            while above is not None and above not in seen and above not in self.stated:
+                seen.add(above)
+                above = self.parents.get(above)
+            if above is None or above in seen:
+                found += usage
+        return found or None
+
+    def _cause(self, final: Span | None) -> FirstError | None:
+        """The first span with the error that ended the run, else the first error of all."""
+        found = None
+        if final is not None and final.error is not None:
+            found = self.failures.get(final.error.words[:PREVIEW])
+        found = found or min(self.failures.values(), key=lambda one: one.at, default=_NOTHING)
+        first_error: FirstError | None = found.value
+        return first_error
+
+    def run_body(self) -> RunBody:
+        """Resources and scopes, and what the trace says as a whole."""
+        final: Span | None = self.final.value
+        failed = self.failed()
+        findings: tuple[str, ...] = ()
+        if final is not None and failed is not None and final.status_word is not None:
+            ended = f"{failed.operation} span {failed.name} ended in an error"
+            findings = (f"Top span says {final.status_word}, but {ended}",)
+        around: dict[str, Any] = {}
+        for kind, fields in self.around.values():
+            if fields:
+                add_field(around, kind, fields)
+        return RunBody(
+            input=self.root_body[0],
+            output=self.root_body[1],
+            error=None if final is None else (failed or final).error,
+            findings=findings,
+            system_prompt=self.system.value,
+            last_user=self.prompt.value,
+            last_assistant=self.answer.value,
+            attributes=around,
+        )
 
 
 def _wrapping(span: Span, name: str) -> Span:
     """A call of a model that only wraps others."""
-    return msgspec.structs.replace(span, name=name, operation=_WORKFLOW, is_step=False, model=None)
+    return replace(span, name=name, operation=_WORKFLOW, is_step=False, model=None)
 
 
 def _asked(data: SpanData) -> Any:
     """What went into a span, by its values or its messages."""
-    asked = given_to(data.kept)
+    asked = find_value(data.attrs, INPUTS)
     return asked[1] if asked else messages.prompt_of(data.given)
 
 
 def _answered(data: SpanData) -> Any:
     """What came of it."""
-    answered = made_by(data.kept)
+    answered = find_value(data.attrs, OUTPUTS)
     return answered[1] if answered else data.made.answer if data.made.partial else data.made.text
 
 
@@ -400,34 +510,35 @@ def _plain(found: tuple[str, Any] | None) -> str | None:
 class SpanData:
     """What a record says: each part once, the messages when they are asked for. Times are in nanoseconds."""
 
-    def __init__(self, record: SpanRecord) -> None:
+    def __init__(self, record: SpanRecord, logged: Sequence[Event] = ()) -> None:
+        """`logged`: events of it in exports of logs."""
         span = record.span
-        self.record, self.kept, self.id = record, record.kept, identifier(span.id)
-        self.events = events_of(span.events) if span.events else []
+        self.record, self.attrs, self.id = record, record.attrs, identifier(span.id)
+        self.events = [*events_of(span.events), *logged] if span.events or logged else []
         self.name = span.name if isinstance(span.name, str) else ""
-        self.operation = operation_of(self.kept, self.name)
+        self.operation = operation_of(self.attrs, self.name)
         self.start, self.end = nanoseconds(span.start), nanoseconds(span.end)
-        self.has_messages = messages.may_have_messages(self.kept, self.events)
+        self.has_messages = messages.may_have_messages(self.attrs, self.events)
 
     @cached_property
     def given(self) -> Side:
         """The messages that went into it."""
-        return messages.given(self.kept, self.events) if self.has_messages else messages.NO_MESSAGES
+        return messages.given(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
     @cached_property
     def made(self) -> Side:
         """The messages that came of it."""
-        return messages.made(self.kept, self.events) if self.has_messages else messages.NO_MESSAGES
+        return messages.made(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
 
-def span_of(data: SpanData, at: RecordRef, number: int, *, preview: bool) -> Span:
-    """The span of a record; `number` is that of its line or document, for one without an id."""
-    record, kept, events, operation = data.record, data.kept, data.events, data.operation
+def span_of(data: SpanData, line: Line, *, preview: bool) -> Span:
+    """The span of a record on a line or in a document."""
+    record, attrs, events, operation = data.record, data.attrs, data.events, data.operation
     start, end, span = data.start, data.end, record.span
-    status, text, source = _status(span, kept, events, ended=end is not None)
+    status, text, source = _status(span, attrs, events, ended=end is not None)
     return Span(
-        id=data.id or "l{}.{}.{}.{}".format(number, *record.place),
-        name=name_of(kept, operation, data.name),
+        id=data.id or "l{}.{}.{}.{}".format(line.number, *record.place),
+        name=name_of(attrs, operation, data.name),
         operation=operation,
         parent_id=parent_id(span),
         is_step=operation is _CHAT,
@@ -436,17 +547,17 @@ def span_of(data: SpanData, at: RecordRef, number: int, *, preview: bool) -> Spa
         status_source=source,
         started_at=None if start is None else start / 1e9,
         duration_ms=None if start is None or end is None or end < start else (end - start) / 1e6,
-        usage=usage_of(kept, operation),
-        error=error_of(span, kept, events, status),
-        model=first(kept, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
+        usage=usage_of(attrs, operation),
+        error=error_of(span, attrs, events, status),
+        model=first(attrs, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
         preview=_preview(data) if preview else "",
-        note=_note(kept, events) if operation is _CHAT else "",
-        at=at,
+        note=_note(attrs, events) if operation is _CHAT else "",
+        at=RecordRef(line.offset, len(line.data), record.check, *record.place),
     )
 
 
 def _status(
-    span: SpanFields, kept: Attributes, events: Sequence[Event], *, ended: bool
+    span: SpanFields, attrs: Attributes, events: Sequence[Event], *, ended: bool
 ) -> tuple[Status, str | None, StatusSource | None]:
     """(status, its word, where it is from). Unset says nothing: then the end counts, and what was noted until then."""
     code = named(span.status, "code")
@@ -455,9 +566,9 @@ def _status(
             return _ERROR, "ERROR", _EXPLICIT
         if code in _OK:
             return _FINE, "OK", _EXPLICIT
-    if word(kept.get("error.type")) is not None:
+    if word(attrs.get("error.type")) is not None:
         return _ERROR, None, _EXPLICIT
-    thrown = [event.kept.get("exception.escaped") for event in events if event.name == EXCEPTION]
+    thrown = [event.attrs.get("exception.escaped") for event in events if event.name == EXCEPTION]
     if thrown and any(escaped in (True, "true", "True") for escaped in thrown):
         return _ERROR, None, _EXPLICIT
     if thrown or not ended:
@@ -465,42 +576,42 @@ def _status(
     return _FINE, None, _DERIVED
 
 
-def error_of(span: SpanFields, kept: Attributes, events: Sequence[Event], status: Status) -> Error | None:
+def error_of(span: SpanFields, attrs: Attributes, events: Sequence[Event], status: Status) -> Error | None:
     """Why a span failed: its last exception, what its status says, or the type alone."""
     if status is _FINE:
         return None
-    message, kind = word(named(span.status, "message")), word(kept.get("error.type"))
-    place = thrown_last(events)
+    message, kind = word(named(span.status, "message")), word(attrs.get("error.type"))
+    place = last_exception(events)
     if place is not None:
-        told = events[place].kept
+        told = events[place].attrs
         message = word(told.get("exception.message")) or message
         kind = word(told.get("exception.type")) or kind
     if status is _ERROR and message is None and place is None:
-        message = word(kept.get("error.message")) or _logfire_error(kept)
+        message = word(attrs.get("error.message")) or _logfire_error(attrs)
     if message is not None and kind is not None and message == f"{kind.rpartition('.')[2]}: ":
         message = None  # as the SDK writes the status of an exception without a text
     return None if message is None and kind is None else Error(message or "", kind)
 
 
-def _logfire_error(kept: Attributes) -> str | None:
+def _logfire_error(attrs: Attributes) -> str | None:
     """The error of openai-agents as Logfire has it: a message and data."""
-    told = decoded(kept.get("error"))
+    told = decoded(attrs.get("error"))
     message = word(told.get("message")) if isinstance(told, dict) else None
     if message is None:
         return None
     data = told.get("data")
-    return f"{message}: {short_json(data)}" if data else message
+    return f"{message}: {as_json(data)}" if data else message
 
 
-def thrown_last(events: Sequence[Event]) -> int | None:
+def last_exception(events: Sequence[Event]) -> int | None:
     """Which event is the last exception."""
     return next((i for i in reversed(range(len(events))) if events[i].name == EXCEPTION), None)
 
 
 def _preview(data: SpanData) -> str:
     if data.operation is _CHAT:
-        return (messages.said(data.made) or _text(made_by(data.kept)))[:PREVIEW]
-    value = given_to(data.kept)
+        return (messages.preview_of(data.made) or _text(find_value(data.attrs, OUTPUTS)))[:PREVIEW]
+    value = find_value(data.attrs, INPUTS)
     if value is not None:
         return telling(value[1])
     agent = data.operation in (_AGENT, _WORKFLOW)
@@ -510,14 +621,14 @@ def _preview(data: SpanData) -> str:
 def _text(value: tuple[str, Any] | None) -> str:
     if value is None:
         return ""
-    return value[1].strip() if isinstance(value[1], str) else short_json(value[1])
+    return value[1].strip() if isinstance(value[1], str) else as_json(value[1])
 
 
-def _note(kept: Attributes, events: Sequence[Event]) -> str:
+def _note(attrs: Attributes, events: Sequence[Event]) -> str:
     """Why a model stopped, where that is worth a word."""
-    reasons = next((told for name in _REASONS if (told := kept.get(name)) is not None), None)
+    reasons = next((told for name in _REASONS if (told := attrs.get(name)) is not None), None)
     if reasons is None and any(event.name == "gen_ai.choice" for event in events):
-        reasons = [event.kept.get("finish_reason") for event in events]
+        reasons = [event.attrs.get("finish_reason") for event in events]
     found = reasons if isinstance(reasons, list) else [reasons]
     unusual = (one for one in found if isinstance(one, str) and one and one.lower() not in _USUAL)
     return next(unusual, "")[:PREVIEW]
