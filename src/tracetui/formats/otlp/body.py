@@ -10,7 +10,7 @@ import msgspec
 from tracetui.formats.bodies import add_field, rendered
 from tracetui.formats.kept import once
 from tracetui.formats.lines import parse
-from tracetui.formats.otlp.messages import Side
+from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
     Place,
     RecordRef,
@@ -63,10 +63,12 @@ def body_of(file: File, span: Span) -> Body:
     if not isinstance(record, dict) or at.check not in (crc32(raw), crc32(rendered(record))):
         raise changed(f"byte {at.offset}")
     data = SpanData(loose_record(at.place, record, {}, {}, at.check), events_at(file, at.logs))
-    sides = data.given, data.made
+    sides = data.inputs, data.outputs
     taken = {name for side in sides for name in side.taken}
     fields = {key: value for key, value in data.attrs.items() if key not in taken}
-    given, made = (_value(fields, span.operation, side, names) for side, names in zip(sides, (INPUTS, OUTPUTS), strict=True))
+    given, made = (
+        _value(fields, span.operation, side, names) for side, names in zip(sides, (INPUTS, OUTPUTS), strict=True)
+    )
     for side in sides:
         for key, value in side.rest.items():
             add_field(fields, key, value)
@@ -74,9 +76,9 @@ def body_of(file: File, span: Span) -> Body:
     _add_others(record, span, fields)
     return Body(
         input=given,
-        output=data.made.answer if made is None else made,
-        input_messages=data.given.messages,
-        output_messages=data.made.messages,
+        output=data.outputs.answer if made is None else made,
+        input_messages=data.inputs.messages,
+        output_messages=data.outputs.messages,
         attributes=fields,
         links=tuple(_link(one, record) for one in sequence(named(record, "links")) if isinstance(one, dict)),
         raw=raw,
@@ -98,7 +100,7 @@ def _spans_on(data: bytes) -> dict[Place, Any]:
     }
 
 
-def _value(fields: dict[str, Any], operation: Operation, side: Side, names: tuple[str, ...]) -> Any:
+def _value(fields: dict[str, Any], operation: Operation, side: Messages, names: tuple[str, ...]) -> Any:
     """The input or output. A call of a model has messages; where it has them, the value stays among the attributes."""
     found = None if operation is Operation.CHAT and side.messages else find_value(fields, names)
     if found is None:
@@ -109,7 +111,7 @@ def _value(fields: dict[str, Any], operation: Operation, side: Side, names: tupl
 
 def _add_events(record: dict[str, Any], data: SpanData, fields: dict[str, Any]) -> str | None:
     """Add the events that are no messages to the fields; return the traceback of the last exception."""
-    last, taken = last_exception(data.events), {*data.given.events, *data.made.events}
+    last, taken = last_exception(data.events), {*data.inputs.events, *data.outputs.events}
     traceback = None
     shown: list[Any] = [one for one in sequence(named(record, "events")) if not isinstance(one, dict)]
     for place, event in enumerate(data.events):

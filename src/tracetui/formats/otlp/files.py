@@ -69,7 +69,10 @@ class Exports(Schema[Export]):
         return Export(spans_on(data, self._surroundings, self._is_wanted if len(names) > 1 else None))
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[Export, Any, str | None]:
-        value, note = decode(data)
+        try:
+            return self.strict(data), None, None
+        except (ValueError, RecursionError):
+            value, note = decode(data)
         return export_of(value), None, note
 
     def _is_wanted(self, span: msgspec.Raw) -> bool:
@@ -91,8 +94,8 @@ class TraceReader(LogReader[Trace]):
     unfinished = ()
 
     def __init__(self, path: str, key: str) -> None:
-        super().__init__(Exports(key), lambda file: Trace(path, key))
-        self._key = key
+        self._key, self._exports = key, Exports(key)
+        super().__init__(self._exports, lambda file: Trace(path, key))
         self._begun = False
         self._document: Whole | None = None
         """The version of a file of documents that was read."""
@@ -103,8 +106,8 @@ class TraceReader(LogReader[Trace]):
         if not self._begun and (places := places_of(file, self._key)) is not None:
             self._begin_with(file)
             for place in places:
-                line = Line(place.offset, place.number, file.read(place.offset, place.size))
-                decode_and_take(self.session, self._schema, line)
+                data = file.read(place.offset, place.size)
+                _take_line(self.session, self._exports, Line(place.offset, place.number, data))
             return self._chunk(reset=False)  # if the file grows, all of it is read again
         reset = self._begun and self.stat is None
         self._begun = True
@@ -146,15 +149,11 @@ class TraceReader(LogReader[Trace]):
         )
 
 
-def decode_and_take(session: Any, schema: Schema[Any], line: Line | RawLine) -> bool:
-    """Take what is on a line or in a document; False if it is not JSON, which is reported."""
-    data = Line(line.offset, line.number, line.data)
-    try:
-        export = schema.strict(data.data)
-    except (ValueError, RecursionError):
-        export = decode_line(session, schema, data)
+def _take_line(session: Any, schema: Exports, line: Line) -> bool:
+    """Take the records on a line or in a document; False if it is not JSON, which is reported."""
+    export = decode_line(session, schema, line)
     if export is not None:
-        session.take(export, data)
+        session.take(export, line)
     return export is not None
 
 
@@ -372,6 +371,6 @@ def counted(file: File) -> tuple[Count, list[Problem]]:
 def _count_documents(file: File) -> Count:
     count, schema = Count(file), Exports()
     for line in documents(file):
-        if not decode_and_take(count, schema, line) and not line.whole and file.moving:
+        if not _take_line(count, schema, Line(line.offset, line.number, line.data)) and not line.whole and file.moving:
             count.problems.pop()  # it is still being written
     return count

@@ -18,7 +18,7 @@ from tracetui.formats.fields import unknown_fields
 from tracetui.formats.jsonl import Line
 from tracetui.formats.labels import task_key
 from tracetui.formats.otlp import messages
-from tracetui.formats.otlp.messages import Side
+from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
     FIELDS,
     LISTS,
@@ -229,11 +229,11 @@ class Trace(Rows):
 
     def _attach(self, span: Span, event: Event, at: RecordRef) -> None:
         """Show an event with its span, and learn from it what the span itself does not say."""
-        given, made = messages.given({}, [event]), messages.made({}, [event])
+        given, made = messages.inputs_of({}, [event]), messages.outputs_of({}, [event])
         self._overhear(span, given, made)
         if self.summary_only:
             return
-        text = messages.preview_of(made)[:PREVIEW] if span.operation is _CHAT else ""
+        text = made.preview[:PREVIEW] if span.operation is _CHAT else ""
         shown = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
         self.known[span.id] = shown
         if span.id in self.chats:
@@ -242,14 +242,14 @@ class Trace(Rows):
             shown = _wrapping(shown, name) if self.callers.get(span.id) else shown
         self.spans[span.id] = shown
 
-    def _overhear(self, span: Span, given: Side, made: Side) -> None:
+    def _overhear(self, span: Span, given: Messages, made: Messages) -> None:
         start = None if span.started_at is None else round(span.started_at * 1e9)
-        asked = messages.prompt_of(given)
+        asked = given.prompt
         if asked is not None and (self.prompt.may_be(start) or start == self.prompt.at):
             self.prompt = Earliest(asked, inf if start is None else start)  # of several it is the latest question
         if self.summary_only:
             return
-        self.system = self.system.or_this(start, messages.system_of(given))
+        self.system = self.system.or_this(start, given.system)
         if span.operation is _CHAT and start is not None:
             self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), made.text)
 
@@ -332,7 +332,7 @@ class Trace(Rows):
         self.root = self.root.or_this(data.start, span)
         self.tags = tags_of(data.attrs)
         given = find_value(data.attrs, INPUTS)
-        asked = messages.question_of(data.given) if given is None else given[1]
+        asked = data.inputs.question if given is None else given[1]
         self.task = None if asked is None else task_key(span.name, rendered(asked))
         self.root_body = (None, None) if self.summary_only else (_asked(data), _answered(data))
 
@@ -350,16 +350,16 @@ class Trace(Rows):
     def _hear(self, data: SpanData) -> None:
         """The prompt, the instructions and the last answer."""
         if self.prompt.may_be(data.start):
-            prompt = messages.prompt_of(data.given) if data.has_messages else None
+            prompt = data.inputs.prompt if data.has_messages else None
             if prompt is None and data.operation in CONTAINERS:
                 prompt = _plain(find_value(data.attrs, INPUTS))
             self.prompt = self.prompt.or_this(data.start, prompt)
         if self.summary_only:
             return
-        if data.has_messages and self.system.may_be(data.start) and messages.may_instruct(data.attrs, data.events):
-            self.system = self.system.or_this(data.start, messages.system_of(data.given))
+        if data.has_messages and self.system.may_be(data.start) and messages.may_have_system(data.attrs, data.events):
+            self.system = self.system.or_this(data.start, data.inputs.system)
         if data.operation is _CHAT and data.end is not None and self.answer.may_be(-data.end):
-            self.answer = self.answer.or_this(-data.end, data.made.text)
+            self.answer = self.answer.or_this(-data.end, data.outputs.text)
 
     def _fail(self, span: Span, end: int | None) -> None:
         error = span.error
@@ -490,13 +490,13 @@ def _wrapping(span: Span, name: str) -> Span:
 def _asked(data: SpanData) -> Any:
     """What went into a span, by its values or its messages."""
     asked = find_value(data.attrs, INPUTS)
-    return asked[1] if asked else messages.prompt_of(data.given)
+    return asked[1] if asked else data.inputs.prompt
 
 
 def _answered(data: SpanData) -> Any:
     """What came of it."""
     answered = find_value(data.attrs, OUTPUTS)
-    return answered[1] if answered else data.made.answer if data.made.partial else data.made.text
+    return answered[1] if answered else data.outputs.answer if data.outputs.partial else data.outputs.text
 
 
 def _plain(found: tuple[str, Any] | None) -> str | None:
@@ -521,14 +521,14 @@ class SpanData:
         self.has_messages = messages.may_have_messages(self.attrs, self.events)
 
     @cached_property
-    def given(self) -> Side:
+    def inputs(self) -> Messages:
         """The messages that went into it."""
-        return messages.given(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
+        return messages.inputs_of(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
     @cached_property
-    def made(self) -> Side:
+    def outputs(self) -> Messages:
         """The messages that came of it."""
-        return messages.made(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
+        return messages.outputs_of(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
 
 def span_of(data: SpanData, line: Line, *, preview: bool) -> Span:
@@ -610,12 +610,12 @@ def last_exception(events: Sequence[Event]) -> int | None:
 
 def _preview(data: SpanData) -> str:
     if data.operation is _CHAT:
-        return (messages.preview_of(data.made) or _text(find_value(data.attrs, OUTPUTS)))[:PREVIEW]
+        return (data.outputs.preview or _text(find_value(data.attrs, OUTPUTS)))[:PREVIEW]
     value = find_value(data.attrs, INPUTS)
     if value is not None:
         return telling(value[1])
     agent = data.operation in (_AGENT, _WORKFLOW)
-    return (messages.prompt_of(data.given) or "")[:PREVIEW] if agent else ""
+    return (data.inputs.prompt or "")[:PREVIEW] if agent else ""
 
 
 def _text(value: tuple[str, Any] | None) -> str:
