@@ -18,6 +18,7 @@ from tracetui.formats.inspect_ai.log import (
     Sample,
     SampleRecord,
     attempt_suffix,
+    completion_of,
     error_type,
     field,
     joined,
@@ -222,7 +223,7 @@ class SampleRun:
         conversation = sequence(fields.get("messages"))
         return RunBody(
             input=given,
-            output=_completion(fields.get("output")),
+            output=completion_of(fields.get("output")),
             error=error_of(fields.get("error")),
             metrics=metrics_of(scores_of(fields.get("scores"), fields.get("score"))),
             limits=tuple(_limits(self._task.config, fields.get("limit"))),
@@ -247,15 +248,6 @@ def error_of(said: Any) -> Error | None:
         return None
     cause = first_error(said)
     return Error(cause.message, cause.type)
-
-
-def _completion(output: Any) -> Any:
-    """What the sample came to: the text of its last answer."""
-    said = mapping(output).get("completion")
-    if isinstance(said, str) and said:
-        return said
-    choice = mapping(next(iter(sequence(mapping(output).get("choices"))), None))
-    return text_in(mapping(choice.get("message")).get("content")) or None
 
 
 def _last(messages: list[Any], role: str) -> str | None:
