@@ -227,18 +227,18 @@ _PLAIN: Final = frozenset({"source", "model"})
 """What says nothing more where it is all that is left of a message."""
 
 
-def message_of(said: Any, finish: str | None = None) -> Converted:
+def message_of(fields: Any, finish: str | None = None) -> Converted:
     """A message, and what of it has no place in one; None where nothing is left."""
-    if not isinstance(said, dict):
-        return Message("message", (Blob("message", said),)), None
-    role = word(said.get("role")) or "message"
-    rest = without(said, "role", "id", "content")
-    if not isinstance(said.get("role"), str) and said.get("role") is not None:
-        rest["role"] = said["role"]
-    ident = word(said.get("id"))
-    if ident is None and said.get("id") is not None:
-        rest["id"] = said["id"]
-    parts = _answer(said, rest) if role == "tool" else [*_parts(said.get("content")), *_calls(rest)]
+    if not isinstance(fields, dict):
+        return Message("message", (Blob("message", fields),)), None
+    role = word(fields.get("role")) or "message"
+    rest = without(fields, "role", "id", "content")
+    if not isinstance(fields.get("role"), str) and fields.get("role") is not None:
+        rest["role"] = fields["role"]
+    ident = word(fields.get("id"))
+    if ident is None and fields.get("id") is not None:
+        rest["id"] = fields["id"]
+    parts = _answer(fields, rest) if role == "tool" else [*_parts(fields.get("content")), *_calls(rest)]
     rest = {name: value for name, value in rest.items() if value not in (None, [], {})}
     return Message(role, tuple(parts), ident, finish), rest if rest.keys() - _PLAIN else None
 
@@ -260,11 +260,11 @@ def _parts(content: Any) -> list[Part]:
 
 
 def _part(item: Any) -> Part:
-    said = mapping(item)
-    kind, text, thought = said.get("type"), said.get("text"), said.get("reasoning")
-    if kind == "text" and isinstance(text, str) and said.keys() <= {"type", "text"}:
+    fields = mapping(item)
+    kind, text, thought = fields.get("type"), fields.get("text"), fields.get("reasoning")
+    if kind == "text" and isinstance(text, str) and fields.keys() <= {"type", "text"}:
         return Text(text)
-    if kind == "reasoning" and isinstance(thought, str) and said.keys() <= {"type", "reasoning", "redacted"}:
+    if kind == "reasoning" and isinstance(thought, str) and fields.keys() <= {"type", "reasoning", "redacted"}:
         return Reasoning(thought)
     return Blob(word(kind) or "part", item)
 
@@ -277,29 +277,29 @@ def _calls(rest: dict[str, Any]) -> list[Part]:
     found: list[Part] = []
     left = []
     for call in calls:
-        said = mapping(call)
-        name = word(said.get("function"))
+        fields = mapping(call)
+        name = word(fields.get("function"))
         if name is None:
             left.append(call)
             continue
-        found.append(ToolCall(word(said.get("id")), name, said.get("arguments")))
-        ident = () if said.get("id") is None or word(said.get("id")) else ("id",)
-        more = {key: value for key, value in said.items() if key in ident or key not in ("id", "function", "arguments")}
+        found.append(ToolCall(word(fields.get("id")), name, fields.get("arguments")))
+        ident = () if fields.get("id") is None or word(fields.get("id")) else ("id",)
+        more = {key: value for key, value in fields.items() if key in ident or key not in ("id", "function", "arguments")}
         if more.pop("type", "function") != "function":
-            more["type"] = said["type"]
+            more["type"] = fields["type"]
         if more := {key: value for key, value in more.items() if value not in (None, [], {})}:
             left.append({"function": name, **more})
     rest["tool_calls"] = left
     return found
 
 
-def _answer(said: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
+def _answer(fields: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
     """What a tool answered."""
-    ident, name, error = word(said.get("tool_call_id")), word(said.get("function")), said.get("error")
+    ident, name, error = word(fields.get("tool_call_id")), word(fields.get("function")), fields.get("error")
     for key, value in (("tool_call_id", ident), ("function", name)):
         if value is not None:
             del rest[key]
-    content = said.get("content")
+    content = fields.get("content")
     plain = text_in(content) if isinstance(content, list) and all(_is_text(part) for part in content) else content
     if plain in ("", None, []):
         plain = mapping(error).get("message", plain)  # in its place a call that failed has why
