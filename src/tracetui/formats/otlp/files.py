@@ -12,7 +12,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.agent_log import Rows
 from tracetui.formats.base import Chunk
-from tracetui.formats.decode import decode
+from tracetui.formats.decode import decode, skippable
 from tracetui.formats.document import Whole, unchanged, whole
 from tracetui.formats.jsonl import Line, LogReader, decode_line
 from tracetui.formats.kept import once
@@ -70,6 +70,7 @@ class Exports(Schema[Export]):
 
     def decode(self, data: bytes, unknown: Unknown) -> tuple[Export, Any, str | None]:
         try:
+            skippable(data)
             return self.strict(data), None, None
         except (ValueError, RecursionError):
             value, note = decode(data)

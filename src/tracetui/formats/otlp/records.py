@@ -18,7 +18,7 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.bodies import add_field, rendered
-from tracetui.formats.decode import skippable, strict
+from tracetui.formats.decode import strict
 from tracetui.formats.fields import Fields
 from tracetui.formats.lines import parse
 from tracetui.formats.places import changed
@@ -171,9 +171,9 @@ def spans_on(
 ) -> list[SpanRecord]:
     """The spans of a request of spans and nothing else that is as the protocol has it, in camel case.
 
-    Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request.
+    Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request. Does not see what
+    `tracetui.formats.decode.skippable` checks.
     """
-    skippable(data)
     found = []
     for i, resource in enumerate(_decode_request(data).resource_spans):
         above = _decode_once(surroundings, "resource", resource.resource, resource.schema_url)
