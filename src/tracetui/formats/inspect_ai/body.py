@@ -284,7 +284,9 @@ def _calls(rest: dict[str, Any]) -> list[Part]:
             continue
         found.append(ToolCall(word(fields.get("id")), name, fields.get("arguments")))
         ident = () if fields.get("id") is None or word(fields.get("id")) else ("id",)
-        more = {key: value for key, value in fields.items() if key in ident or key not in ("id", "function", "arguments")}
+        more = {
+            key: value for key, value in fields.items() if key in ident or key not in ("id", "function", "arguments")
+        }
         if more.pop("type", "function") != "function":
             more["type"] = fields["type"]
         if more := {key: value for key, value in more.items() if value not in (None, [], {})}:

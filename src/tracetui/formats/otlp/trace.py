@@ -29,7 +29,6 @@ from tracetui.formats.otlp.records import (
     Export,
     LogRecord,
     RecordRef,
-    SpanFields,
     SpanRecord,
     event_of,
     events_of,
@@ -51,8 +50,8 @@ from tracetui.formats.otlp.vocabulary import (
     first,
     name_of,
     operation_of,
+    preview_of,
     tags_of,
-    telling,
     usage_of,
 )
 from tracetui.formats.scalars import version, without, word
@@ -190,18 +189,18 @@ class Trace(Rows):
         if record.names:
             FIELDS.count(self.unknown, "span", record.names)
         data = SpanData(record)
-        span = span_of(data, line, preview=not self.summary_only)
+        span = data.span(line, preview=not self.summary_only)
         before = self.seen.get(span.id)
         self.seen[span.id] = record.check
         if before is not None and before != record.check:  # exporters that try again write the same one twice
             reason = f"span {span.id[:PREVIEW]} is there twice with different content: the last one is shown"
             self.conflicts.append(Problem(self.path, f"line {line.number}", reason))
-        self._learn(data, span)
+        self._take_facts(data, span)
         self._take_surroundings(data, request)
         if before is not None and (logs := self.known[span.id].at.logs):
             span = replace(span, at=replace(span.at, logs=logs))
         self.known[span.id] = span
-        self._put(span, data.name[:PREVIEW] or span.name)
+        self._emit(span, data.name[:PREVIEW] or span.name)
         for event, at in self.early.pop(span.id, ()) if self.early else ():
             self._attach(self.known[span.id], event, at)
 
@@ -228,12 +227,18 @@ class Trace(Rows):
     # ---- spans
 
     def _attach(self, span: Span, event: Event, at: RecordRef) -> None:
-        """Show an event with its span, and learn from it what the span itself does not say."""
-        given, made = messages.inputs_of({}, [event]), messages.outputs_of({}, [event])
-        self._overhear(span, given, made)
+        """Show an event with its span, and take the messages in it."""
+        given, outputs = messages.inputs_of({}, [event]), messages.outputs_of({}, [event])
+        start = None if span.started_at is None else round(span.started_at * 1e9)
+        prompt = given.prompt
+        if prompt is not None and (self.prompt.may_be(start) or start == self.prompt.at):
+            self.prompt = Earliest(prompt, inf if start is None else start)  # of several it is the latest question
         if self.summary_only:
             return
-        text = made.preview[:PREVIEW] if span.operation is _CHAT else ""
+        self.system = self.system.or_this(start, given.system)
+        if span.operation is _CHAT and start is not None:
+            self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), outputs.text)
+        text = outputs.preview[:PREVIEW] if span.operation is _CHAT else ""
         shown = replace(span, at=replace(span.at, logs=(*span.at.logs, at)), preview=text or span.preview)
         self.known[span.id] = shown
         if span.id in self.chats:
@@ -242,19 +247,8 @@ class Trace(Rows):
             shown = _wrapping(shown, name) if self.callers.get(span.id) else shown
         self.spans[span.id] = shown
 
-    def _overhear(self, span: Span, given: Messages, made: Messages) -> None:
-        start = None if span.started_at is None else round(span.started_at * 1e9)
-        asked = given.prompt
-        if asked is not None and (self.prompt.may_be(start) or start == self.prompt.at):
-            self.prompt = Earliest(asked, inf if start is None else start)  # of several it is the latest question
-        if self.summary_only:
-            return
-        self.system = self.system.or_this(start, given.system)
-        if span.operation is _CHAT and start is not None:
-            self.answer = self.answer.or_this(-round(start + (span.duration_ms or 0) * 1e6), made.text)
-
-    def _put(self, span: Span, name: str) -> None:
-        """Hand out a span. A call of a model that only wraps another one contains it, and counts nothing itself."""
+    def _emit(self, span: Span, name: str) -> None:
+        """Give out a span. A call of a model that only wraps another one contains it, and has no usage of its own."""
         called, wraps = span.operation is _CHAT, self.callers.get(span.id)
         if called:
             self.chats[span.id] = span, name
@@ -262,10 +256,10 @@ class Trace(Rows):
         if called or span.operation in _WRAPPERS:
             self.above[span.id] = span.parent_id
             if wraps or (called and span.usage is not None):
-                self._call(span.parent_id if span.parent_id != span.id else None)
+                self._mark_callers(span.parent_id if span.parent_id != span.id else None)
 
-    def _call(self, above: str | None) -> None:
-        """Tell all spans around a call of a model that they are."""
+    def _mark_callers(self, above: str | None) -> None:
+        """Mark all spans around a call of a model."""
         while above is not None and not self.callers.get(above):
             self.callers[above] = True
             if above in self.chats:
@@ -274,25 +268,28 @@ class Trace(Rows):
 
     # ---- the whole
 
-    def _learn(self, data: SpanData, span: Span) -> None:
+    def _take_facts(self, data: SpanData, span: Span) -> None:
         attrs, start = data.attrs, data.start
         if self.agent.may_be(start):
             self.agent = self.agent.or_this(start, first(attrs, AGENTS))
         if self.workflow.may_be(start):
             self.workflow = self.workflow.or_this(start, first(attrs, WORKFLOWS))
         self.model = self.model.or_this(start, span.model)
-        self._hear(data)
-        self._use(span)
-        self._finish(data, span)
+        self._take_messages(data)
+        self._take_usage(span)
+        self._take_end(data, span)
         if span.parent_id is None:
-            self._forget(span.id)
+            if self.root.value is not None and self.root.value.id == span.id:  # only the latest version counts
+                self.root = _NOTHING
+            if self.final.value is not None and self.final.value.id == span.id:
+                self.final = _NOTHING
             self.final = self.final.or_this(None if data.end is None else -data.end, span)
             if self.root.may_be(start):
-                self._begin(data, span)
+                self._take_root(data, span)
         if span.status is _ERROR:
-            self._fail(span, data.end)
+            self._take_failure(span, data.end)
 
-    def _finish(self, data: SpanData, span: Span) -> None:
+    def _take_end(self, data: SpanData, span: Span) -> None:
         """Note how a span ended, for `failed`."""
         if span.operation in _OUTER and span.status is not _ERROR and messages.has_output(data.attrs):
             self.answered.add(span.id)
@@ -303,7 +300,7 @@ class Trace(Rows):
             self.last[span.parent_id] = *when, span
 
     def failed(self) -> Span | None:
-        """The failed agent, workflow or turn with which the run ended although the span at the top says no error.
+        """The failed agent, workflow or turn that ended the run although the root has no error.
 
         Instrumentation of openai-agents sets the top span OK whatever happened below it. Of each span, from the top
         one down, the child that ended last decides: a failure that something came after was recovered from. A span
@@ -322,22 +319,18 @@ class Trace(Rows):
             span = last[2] if last is not None else None
         return None
 
-    def _forget(self, told_again: str) -> None:
-        """Of a span at the top only the latest version counts."""
-        self.root = _NOTHING if self.root.value is not None and self.root.value.id == told_again else self.root
-        self.final = _NOTHING if self.final.value is not None and self.final.value.id == told_again else self.final
-
-    def _begin(self, data: SpanData, span: Span) -> None:
-        """Take it for the span at the top."""
+    def _take_root(self, data: SpanData, span: Span) -> None:
         self.root = self.root.or_this(data.start, span)
         self.tags = tags_of(data.attrs)
-        given = find_value(data.attrs, INPUTS)
-        asked = data.inputs.question if given is None else given[1]
-        self.task = None if asked is None else task_key(span.name, rendered(asked))
-        self.root_body = (None, None) if self.summary_only else (_asked(data), _answered(data))
+        given = data.inputs.question if data.input is None else data.input
+        self.task = None if given is None else task_key(span.name, rendered(given))
+        if not self.summary_only:
+            outputs, found = data.outputs, data.output
+            found = (outputs.answer if outputs.partial else outputs.text) if found is None else found
+            self.root_body = data.inputs.prompt if data.input is None else data.input, found
 
-    def _use(self, span: Span) -> None:
-        """What was used, as those say that contain calls of models: these may not say it themselves."""
+    def _take_usage(self, span: Span) -> None:
+        """The usage of spans around calls of models: these may have none themselves."""
         if self.counted:
             return
         if span.operation is _CHAT and span.usage is not None:
@@ -347,12 +340,12 @@ class Trace(Rows):
         if span.operation in CONTAINERS and span.usage is not None:
             self.stated[span.id] = span.usage
 
-    def _hear(self, data: SpanData) -> None:
+    def _take_messages(self, data: SpanData) -> None:
         """The prompt, the instructions and the last answer."""
         if self.prompt.may_be(data.start):
             prompt = data.inputs.prompt if data.has_messages else None
-            if prompt is None and data.operation in CONTAINERS:
-                prompt = _plain(find_value(data.attrs, INPUTS))
+            if prompt is None and data.operation in CONTAINERS and isinstance(data.input, str):
+                prompt = data.input.strip() or None
             self.prompt = self.prompt.or_this(data.start, prompt)
         if self.summary_only:
             return
@@ -361,7 +354,7 @@ class Trace(Rows):
         if data.operation is _CHAT and data.end is not None and self.answer.may_be(-data.end):
             self.answer = self.answer.or_this(-data.end, data.outputs.text)
 
-    def _fail(self, span: Span, end: int | None) -> None:
+    def _take_failure(self, span: Span, end: int | None) -> None:
         error = span.error
         key = "" if error is None else error.words[:PREVIEW]
         if key in self.failures or len(self.failures) < MOST:
@@ -487,33 +480,16 @@ def _wrapping(span: Span, name: str) -> Span:
     return replace(span, name=name, operation=_WORKFLOW, is_step=False, model=None)
 
 
-def _asked(data: SpanData) -> Any:
-    """What went into a span, by its values or its messages."""
-    asked = find_value(data.attrs, INPUTS)
-    return asked[1] if asked else data.inputs.prompt
-
-
-def _answered(data: SpanData) -> Any:
-    """What came of it."""
-    answered = find_value(data.attrs, OUTPUTS)
-    return answered[1] if answered else data.outputs.answer if data.outputs.partial else data.outputs.text
-
-
-def _plain(found: tuple[str, Any] | None) -> str | None:
-    """What went into a span, if it is no more than a text."""
-    return (found[1].strip() or None) if found is not None and isinstance(found[1], str) else None
-
-
 # ---- the header of a span
 
 
 class SpanData:
-    """What a record says: each part once, the messages when they are asked for. Times are in nanoseconds."""
+    """The contents of a record: each decoded once, messages where they are used. Times are in nanoseconds."""
 
     def __init__(self, record: SpanRecord, logged: Sequence[Event] = ()) -> None:
         """`logged`: events of it in exports of logs."""
         span = record.span
-        self.record, self.attrs, self.id = record, record.attrs, identifier(span.id)
+        self.record, self.attrs = record, record.attrs
         self.events = [*events_of(span.events), *logged] if span.events or logged else []
         self.name = span.name if isinstance(span.name, str) else ""
         self.operation = operation_of(self.attrs, self.name)
@@ -522,113 +498,108 @@ class SpanData:
 
     @cached_property
     def inputs(self) -> Messages:
-        """The messages that went into it."""
+        """The input messages."""
         return messages.inputs_of(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
     @cached_property
     def outputs(self) -> Messages:
-        """The messages that came of it."""
+        """The output messages."""
         return messages.outputs_of(self.attrs, self.events) if self.has_messages else messages.NO_MESSAGES
 
+    @cached_property
+    def input(self) -> Any:
+        """The input in an attribute, None if there is none."""
+        found = find_value(self.attrs, INPUTS)
+        return None if found is None else found[1]
 
-def span_of(data: SpanData, line: Line, *, preview: bool) -> Span:
-    """The span of a record on a line or in a document."""
-    record, attrs, events, operation = data.record, data.attrs, data.events, data.operation
-    start, end, span = data.start, data.end, record.span
-    status, text, source = _status(span, attrs, events, ended=end is not None)
-    return Span(
-        id=data.id or "l{}.{}.{}.{}".format(line.number, *record.place),
-        name=name_of(attrs, operation, data.name),
-        operation=operation,
-        parent_id=parent_id(span),
-        is_step=operation is _CHAT,
-        status=status,
-        status_word=text,
-        status_source=source,
-        started_at=None if start is None else start / 1e9,
-        duration_ms=None if start is None or end is None or end < start else (end - start) / 1e6,
-        usage=usage_of(attrs, operation),
-        error=error_of(span, attrs, events, status),
-        model=first(attrs, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
-        preview=_preview(data) if preview else "",
-        note=_note(attrs, events) if operation is _CHAT else "",
-        at=RecordRef(line.offset, len(line.data), record.check, *record.place),
-    )
+    @cached_property
+    def output(self) -> Any:
+        """The same of the output."""
+        found = find_value(self.attrs, OUTPUTS)
+        return None if found is None else found[1]
 
+    def span(self, line: Line, *, preview: bool) -> Span:
+        """The span, on that line or in that document."""
+        record, attrs, operation, start, end = self.record, self.attrs, self.operation, self.start, self.end
+        status, text, source = self._status()
+        return Span(
+            id=identifier(record.span.id) or "l{}.{}.{}.{}".format(line.number, *record.place),
+            name=name_of(attrs, operation, self.name),
+            operation=operation,
+            parent_id=parent_id(record.span),
+            is_step=operation is _CHAT,
+            status=status,
+            status_word=text,
+            status_source=source,
+            started_at=None if start is None else start / 1e9,
+            duration_ms=None if start is None or end is None or end < start else (end - start) / 1e6,
+            usage=usage_of(attrs, operation),
+            error=None if status is _FINE else self._error(status),
+            model=first(attrs, MODELS) if operation in (_CHAT, _EMBEDDINGS) else None,
+            preview=self._preview() if preview else "",
+            note=self._finish_reason() if operation is _CHAT else "",
+            at=RecordRef(line.offset, len(line.data), record.check, *record.place),
+        )
 
-def _status(
-    span: SpanFields, attrs: Attributes, events: Sequence[Event], *, ended: bool
-) -> tuple[Status, str | None, StatusSource | None]:
-    """(status, its word, where it is from). Unset says nothing: then the end counts, and what was noted until then."""
-    code = named(span.status, "code")
-    if code is not None and not isinstance(code, bool | list | dict):
-        if code in _FAILED:
-            return _ERROR, "ERROR", _EXPLICIT
-        if code in _OK:
-            return _FINE, "OK", _EXPLICIT
-    if word(attrs.get("error.type")) is not None:
-        return _ERROR, None, _EXPLICIT
-    thrown = [event.attrs.get("exception.escaped") for event in events if event.name == EXCEPTION]
-    if thrown and any(escaped in (True, "true", "True") for escaped in thrown):
-        return _ERROR, None, _EXPLICIT
-    if thrown or not ended:
-        return Status.UNKNOWN, None, None
-    return _FINE, None, _DERIVED
+    def _status(self) -> tuple[Status, str | None, StatusSource | None]:
+        """Status, word and source. With an unset status, errors and exceptions count, then whether the span ended."""
+        code = named(self.record.span.status, "code")
+        if code is not None and not isinstance(code, bool | list | dict):
+            if code in _FAILED:
+                return _ERROR, "ERROR", _EXPLICIT
+            if code in _OK:
+                return _FINE, "OK", _EXPLICIT
+        if word(self.attrs.get("error.type")) is not None:
+            return _ERROR, None, _EXPLICIT
+        thrown = [event.attrs.get("exception.escaped") for event in self.events if event.name == EXCEPTION]
+        if any(escaped in (True, "true", "True") for escaped in thrown):
+            return _ERROR, None, _EXPLICIT
+        if thrown or self.end is None:
+            return Status.UNKNOWN, None, None
+        return _FINE, None, _DERIVED
 
+    def _error(self, status: Status) -> Error | None:
+        """The error of a span: its last exception, the message of its status, or the type alone."""
+        message, kind = word(named(self.record.span.status, "message")), word(self.attrs.get("error.type"))
+        place = last_exception(self.events)
+        if place is not None:
+            exception = self.events[place].attrs
+            message = word(exception.get("exception.message")) or message
+            kind = word(exception.get("exception.type")) or kind
+        elif status is _ERROR and message is None:
+            message = word(self.attrs.get("error.message")) or _logfire_error(self.attrs)
+        if message is not None and kind is not None and message == f"{kind.rpartition('.')[2]}: ":
+            message = None  # the SDK's status of an exception without a text
+        return None if message is None and kind is None else Error(message or "", kind)
 
-def error_of(span: SpanFields, attrs: Attributes, events: Sequence[Event], status: Status) -> Error | None:
-    """Why a span failed: its last exception, what its status says, or the type alone."""
-    if status is _FINE:
-        return None
-    message, kind = word(named(span.status, "message")), word(attrs.get("error.type"))
-    place = last_exception(events)
-    if place is not None:
-        told = events[place].attrs
-        message = word(told.get("exception.message")) or message
-        kind = word(told.get("exception.type")) or kind
-    if status is _ERROR and message is None and place is None:
-        message = word(attrs.get("error.message")) or _logfire_error(attrs)
-    if message is not None and kind is not None and message == f"{kind.rpartition('.')[2]}: ":
-        message = None  # as the SDK writes the status of an exception without a text
-    return None if message is None and kind is None else Error(message or "", kind)
+    def _preview(self) -> str:
+        if self.operation is _CHAT:
+            output = self.output
+            text = output.strip() if isinstance(output, str) else "" if output is None else as_json(output)
+            return (self.outputs.preview or text)[:PREVIEW]
+        if self.input is not None:
+            return preview_of(self.input)
+        return (self.inputs.prompt or "")[:PREVIEW] if self.operation in (_AGENT, _WORKFLOW) else ""
+
+    def _finish_reason(self) -> str:
+        """The first unusual reason for which the model stopped."""
+        reasons = next((found for name in _REASONS if (found := self.attrs.get(name)) is not None), None)
+        if reasons is None and any(event.name == "gen_ai.choice" for event in self.events):
+            reasons = [event.attrs.get("finish_reason") for event in self.events]
+        found = reasons if isinstance(reasons, list) else [reasons]
+        unusual = (one for one in found if isinstance(one, str) and one and one.lower() not in _USUAL)
+        return next(unusual, "")[:PREVIEW]
 
 
 def _logfire_error(attrs: Attributes) -> str | None:
-    """The error of openai-agents as Logfire has it: a message and data."""
-    told = decoded(attrs.get("error"))
-    message = word(told.get("message")) if isinstance(told, dict) else None
+    """The error of openai-agents in Logfire: a message and data."""
+    error = decoded(attrs.get("error"))
+    message = word(error.get("message")) if isinstance(error, dict) else None
     if message is None:
         return None
-    data = told.get("data")
-    return f"{message}: {as_json(data)}" if data else message
+    return f"{message}: {as_json(error['data'])}" if error.get("data") else message
 
 
 def last_exception(events: Sequence[Event]) -> int | None:
-    """Which event is the last exception."""
+    """Index of the last event that is an exception."""
     return next((i for i in reversed(range(len(events))) if events[i].name == EXCEPTION), None)
-
-
-def _preview(data: SpanData) -> str:
-    if data.operation is _CHAT:
-        return (data.outputs.preview or _text(find_value(data.attrs, OUTPUTS)))[:PREVIEW]
-    value = find_value(data.attrs, INPUTS)
-    if value is not None:
-        return telling(value[1])
-    agent = data.operation in (_AGENT, _WORKFLOW)
-    return (data.inputs.prompt or "")[:PREVIEW] if agent else ""
-
-
-def _text(value: tuple[str, Any] | None) -> str:
-    if value is None:
-        return ""
-    return value[1].strip() if isinstance(value[1], str) else as_json(value[1])
-
-
-def _note(attrs: Attributes, events: Sequence[Event]) -> str:
-    """Why a model stopped, where that is worth a word."""
-    reasons = next((told for name in _REASONS if (told := attrs.get(name)) is not None), None)
-    if reasons is None and any(event.name == "gen_ai.choice" for event in events):
-        reasons = [event.attrs.get("finish_reason") for event in events]
-    found = reasons if isinstance(reasons, list) else [reasons]
-    unusual = (one for one in found if isinstance(one, str) and one and one.lower() not in _USUAL)
-    return next(unusual, "")[:PREVIEW]
