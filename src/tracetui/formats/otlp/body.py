@@ -12,6 +12,7 @@ from tracetui.formats.kept import once
 from tracetui.formats.lines import parse
 from tracetui.formats.otlp.messages import Messages
 from tracetui.formats.otlp.records import (
+    FIELD_NAMES,
     Place,
     RecordRef,
     attributes_of,
@@ -29,10 +30,7 @@ from tracetui.formats.scalars import sequence, without
 from tracetui.model import Body, Link, Operation, Span
 from tracetui.sources.base import File
 
-_SHOWN: Final = (
-    *("traceId", "trace_id", "spanId", "span_id", "parentSpanId", "parent_span_id", "name"),
-    *("startTimeUnixNano", "start_time_unix_nano", "endTimeUnixNano", "end_time_unix_nano"),
-)
+_SHOWN: Final = {name for key in ("trace", "id", "parent", "name", "start", "end") for name in FIELD_NAMES[key]}
 """Fields that the header of a span shows."""
 
 

@@ -16,7 +16,7 @@ from tracetui.formats.decode import decode, skippable
 from tracetui.formats.document import Whole, unchanged, whole
 from tracetui.formats.jsonl import Line, LogReader, decode_line
 from tracetui.formats.kept import once
-from tracetui.formats.lines import BLOCK, MAX_LINE, lines, parse
+from tracetui.formats.lines import BLOCK, MAX_LINE, lines, parse, record_on
 from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.otlp.records import (
     NO_TRACE,
@@ -176,14 +176,14 @@ def traces_on(data: bytes | msgspec.Raw) -> Iterator[str | None]:
 
 
 class Places(NamedTuple):
-    """The lines of each trace, as a file was; None where that cannot be told without decoding them."""
+    """The lines of each trace in a version of a file; None if they must be decoded to find out."""
 
     stat: Stat
     lines: dict[str, list[Finished]] | None
 
 
 def places_of(file: File, key: str) -> list[Finished] | None:
-    """The lines of one trace, where somebody reads many of them; None where all lines must be looked at."""
+    """The lines of one trace, while many traces are read; None if all lines must be read."""
     kept = file.memo.get(KEPT)
     if kept is None or key == NO_TRACE:
         return None
@@ -213,7 +213,7 @@ def _places(file: File) -> dict[str, list[Finished]] | None:
 def is_document(file: File) -> bool:
     """Whether a file is JSON over several lines: its first line is only the beginning of a value."""
     first, newline, rest = file.head.removeprefix(_BOM).lstrip().partition(b"\n")
-    return bool(newline) and _begins(first) and not _is_object(rest.lstrip().partition(b"\n")[0])
+    return bool(newline) and _begins(first) and record_on(rest.lstrip().partition(b"\n")[0]) is None
 
 
 def _begins(data: bytes) -> bool:
@@ -224,15 +224,8 @@ def _begins(data: bytes) -> bool:
     return False
 
 
-def _is_object(data: bytes) -> bool:
-    try:
-        return isinstance(parse(data)[0], dict)
-    except FormatError:
-        return False
-
-
 def documents(file: File) -> Iterator[RawLine]:
-    """The documents of a file, each as a `Line`. Several are told apart where they are indented.
+    """The documents of a file, each as a `Line`. Several can be separated if they are indented.
 
     A last one that does not end comes as a line without its newline, but not where it is the only one.
     """

@@ -44,17 +44,6 @@ _PLAIN: Final = frozenset(
     f"{kind}{end}" for kind in ("string", "bool", "double", "bytes") for end in ("Value", "_value")
 )
 """Kinds of values that are what they hold."""
-FIELDS: Final = Fields(
-    {
-        "span": (
-            "attributes droppedAttributesCount droppedEventsCount droppedLinksCount dropped_attributes_count "
-            "dropped_events_count dropped_links_count endTimeUnixNano end_time_unix_nano events flags kind links name "
-            "parentSpanId parent_span_id spanId span_id startTimeUnixNano start_time_unix_nano status traceId "
-            "traceState trace_id trace_state"
-        )
-    }
-)
-"""Fields of a span in the protocol. Attributes may have any name."""
 _LIMIT: Final = 1 << 63
 _DEPTH: Final = 48
 """Depth to which values within values are decoded."""
@@ -122,6 +111,15 @@ class SpanFields(msgspec.Struct, gc=False, rename=_NAMES, forbid_unknown_fields=
     dropped_attributes: Any = None
     dropped_events: Any = None
     dropped_links: Any = None
+
+
+FIELD_NAMES: Final = {
+    one.name: (one.encode_name, re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", one.encode_name))
+    for one in msgspec.structs.fields(SpanFields)
+}
+"""Names of the fields of a span in both spellings."""
+FIELDS: Final = Fields({"span": " ".join(name for names in FIELD_NAMES.values() for name in names)})
+"""Known fields of a span. Attributes may have any name."""
 
 
 class SpanRecord(NamedTuple):
@@ -227,16 +225,7 @@ def loose_record(
     place: Place, value: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any], check: int
 ) -> SpanRecord:
     """The record of a span whose fields may have any names and types."""
-    span = SpanFields(
-        trace=named(value, "traceId", "trace_id"),
-        id=named(value, "spanId", "span_id"),
-        parent=named(value, "parentSpanId", "parent_span_id"),
-        name=value.get("name"),
-        start=named(value, "startTimeUnixNano", "start_time_unix_nano"),
-        end=named(value, "endTimeUnixNano", "end_time_unix_nano"),
-        status=named(value, "status"),
-        events=named(value, "events"),
-    )
+    span = SpanFields(**{key: named(value, *names) for key, names in FIELD_NAMES.items() if key != "attributes"})
     return SpanRecord(place, trace_id(value), span, attributes_of(value), scope, resource, check, tuple(value))
 
 
@@ -291,7 +280,7 @@ def by_trace(export: Export) -> dict[str, Export]:
 
 
 def damage_in(request: Any) -> Iterator[str]:
-    """What of a request is no span, no list of spans or no object with one."""
+    """Problems of a request: what is no list of spans, no object with one or no span."""
     for name, below in ((REQUEST, SCOPES), (SCOPES, ("spans",))):
         requests = [request] if name is REQUEST else sequence(named(request, *REQUEST))
         for one in requests:

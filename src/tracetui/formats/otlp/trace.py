@@ -79,15 +79,15 @@ _OK: Final = (1, "1", "STATUS_CODE_OK", "OK", "Ok")
 _FAILED: Final = (2, "2", "STATUS_CODE_ERROR", "ERROR", "Error")
 _REASONS: Final = ("gen_ai.response.finish_reasons", "llm.finish_reason", "ai.response.finishReason")
 _USUAL: Final = frozenset({"stop", "end_turn", "tool_calls", "tool_call", "tool_use", "tool-calls", "completed"})
-"""Reasons to stop that need not be told."""
+"""Finish reasons that are not shown."""
 MOST: Final = 256
 """So many different resources, scopes and errors of a trace are attrs."""
 _WRAPPERS: Final = frozenset({Operation.INVOKE_WORKFLOW, Operation.NODE, Operation.OTHER})
-"""What may stand between a call of a model and another one that it wraps; a tool or an agent calls for itself."""
+"""Spans that may be between a call of a model and another one that it wraps; a tool or an agent makes its own calls."""
 _NO_WORK: Final = frozenset({Operation.POLICY, Operation.META})
 """Spans that check or note something: that one of them succeeds does not make up for a failure before it."""
 _OUTER: Final = CONTAINERS | {Operation.NODE, Operation.OTHER}
-"""Spans whose failure, or success, may be that of the span around them; a tool's is an answer to the model."""
+"""Spans that may pass their failure or success on to their parent; that of a tool is an answer to the model."""
 _CHAT: Final = Operation.CHAT
 _EMBEDDINGS: Final = Operation.EMBEDDINGS
 _AGENT: Final = Operation.INVOKE_AGENT
@@ -99,7 +99,7 @@ _DERIVED: Final = StatusSource.DERIVED
 
 
 class Earliest(msgspec.Struct, frozen=True):
-    """What the span says that began first, of all that say it."""
+    """A value of the span that began first, of all spans that have one."""
 
     value: Any = None
     at: float = inf
@@ -452,7 +452,7 @@ class Trace(Rows):
         return first_error
 
     def run_body(self) -> RunBody:
-        """Resources and scopes, and what the trace says as a whole."""
+        """Resources and scopes, and input and output of the whole trace."""
         final: Span | None = self.final.value
         failed = self.failed()
         findings: tuple[str, ...] = ()
