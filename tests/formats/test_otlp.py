@@ -385,7 +385,7 @@ def test_links_lead_to_spans_and_to_other_traces() -> None:
 def test_logs_and_metrics_between_are_told_once(tmp_path: Path) -> None:
     path = tmp_path / "x.jsonl"
     lines = [{"resourceLogs": []}, request(span(1, None, 0, 5)), {"resourceMetrics": [1]}, {"other": 1}, [2]]
-    path.write_text("\n".join(json.dumps(line) for line in lines))
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
     found, problems = listed(path)
     assert [one.name for one in found] == ["span 1"]
     assert [(one.where, one.reason) for one in problems] == [
@@ -401,7 +401,7 @@ def test_a_span_that_is_written_again_is_there_once_and_told_if_it_differs(tmp_p
     run = told(tmp_path, request(one), request(other))
     assert [one.duration_ms for one in run.spans] == [7]
     assert [one.reason for one in run.problems] == [
-        "span 0000000000000001 is told again in other words: the last ones are shown"
+        "span 0000000000000001 is there twice with different content: the last one is shown"
     ]
 
 

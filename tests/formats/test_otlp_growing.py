@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 from tests.formats.test_otlp import CHAT, FORMAT, request, span, used
 from tests.formats.test_otlp_logs import EVENTS, log, logs
 from tracetui.errors import FormatError
-from tracetui.formats.lines import Line
+from tracetui.formats.jsonl import Line
 from tracetui.formats.otlp import files as counting
 from tracetui.formats.otlp.files import Places, places_of
 from tracetui.live.load import Reader, read_run
 from tracetui.model import RunRef
-from tracetui.sources.base import KEPT, File
+from tracetui.sources.base import KEPT
 from tracetui.sources.local import LocalSource
 
 Record = dict[str, Any]
@@ -88,21 +88,21 @@ def test_only_what_came_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     kept: dict[str, Any] = {}
     found(path, kept)
     read: list[int] = []
-    take = counting._take_line
+    take = counting.Count.take
 
-    def noted(file: File, count: counting.Count, line: Line) -> bool:
+    def noted(count: counting.Count, export: Any, line: Line) -> None:
         read.append(line.number)
-        return take(file, count, line)
+        take(count, export, line)
 
-    monkeypatch.setattr(counting, "_take_line", noted)
+    monkeypatch.setattr(counting.Count, "take", noted)
     for number, trace in ((10, 4), (11, 5)):
         grow(path, json.dumps(request(of(trace, span(1, None, 0, 90)))).encode() + b"\n")
         read.clear()
         went_on = found(path, kept)
         assert read == [number]
         assert went_on == found(path, None)
-    (count,) = kept.values()
-    assert [trace for trace in count.traces.values() if trace is not None and trace.key < f"{4:032x}"] == []
+    (reader,) = kept.values()
+    assert [trace for trace in reader.session.traces.values() if trace is not None and trace.key < f"{4:032x}"] == []
     late = of(1, span(9, 1, 3, 4, attributes=used(50, 5)))
     grow(path, json.dumps(request(late)).encode() + b"\n")
     assert found(path, kept) == found(path, None)

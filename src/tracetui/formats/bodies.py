@@ -20,13 +20,13 @@ _T = TypeVar("_T")
 
 
 def convert_each(
-    name: str, items: Iterable[Any], convert: Callable[[Any], tuple[_T, Any]], rests: dict[str, Any]
+    name: str, items: Iterable[tuple[int, Any]], convert: Callable[[Any], tuple[_T, Any]], rests: dict[str, Any]
 ) -> list[_T]:
-    """Convert `items` to messages or parts. `convert` returns one and the rest, fields without a place in it; each rest
-    is added to `rests` as ``NAME[INDEX]``.
+    """Convert `items`, each after its index, to messages or parts. `convert` returns one and the rest, fields without a
+    place in it; each rest is added to `rests` as ``NAME[INDEX]``.
     """
     found = []
-    for index, item in enumerate(items):
+    for index, item in items:
         one, rest = convert(item)
         found.append(one)
         if rest:

@@ -77,6 +77,11 @@ def skippable(line: bytes) -> None:
     """Raise `ValueError` if strict decoding refuses something in `line` that typed decoding may pass over."""
     if not line.isascii():
         _check_text(line)
+    check_numbers(line)
+
+
+def check_numbers(line: bytes) -> None:
+    """The same for a line that is known to be UTF-8: only numbers of thousands of digits are left."""
     if len(line) > 2 * _DIGITS and _has_digits(line):
         strict(line)
 

@@ -18,7 +18,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.calls import as_json
-from tracetui.formats.decode import skippable
+from tracetui.formats.decode import check_numbers, skippable
 from tracetui.formats.lines import BLANK, MAX_LINE, Position, continues, edges_of, hash_of, lines, without_marks
 from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
@@ -292,8 +292,10 @@ class LogReader(Generic[S]):
             if not taken and data and not data.isspace():
                 line.offset, line.number, line.data = offset + begin, number, data
                 try:
-                    if not is_text or len(data) > _LONG:
+                    if not is_text:
                         skippable(data)
+                    elif len(data) > _LONG:
+                        check_numbers(data)
                     record = strict(data)
                 except (ValueError, RecursionError):
                     record = decode_line(session, self._schema, line)

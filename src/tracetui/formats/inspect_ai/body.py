@@ -1,4 +1,4 @@
-"""Everything that the events of a span say, and what they refer to, read again from its sample."""
+"""The events of a span in full, and what they refer to, read again from its sample."""
 
 from __future__ import annotations
 
@@ -6,12 +6,21 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import msgspec
-import orjson
 
 from tracetui.errors import FormatError
+from tracetui.formats.bodies import rendered
 from tracetui.formats.inspect_ai.events import EventRef
-from tracetui.formats.inspect_ai.log import Sample, items_of, open_log, record_of, resolved, text_in, value_of
-from tracetui.formats.scalars import mapping, sequence, without, word
+from tracetui.formats.inspect_ai.log import (
+    Sample,
+    completion_of,
+    items_of,
+    open_log,
+    record_of,
+    resolved,
+    text_in,
+    value_of,
+)
+from tracetui.formats.scalars import mapping, without, word
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
 from tracetui.sources.base import KEPT, File, Stat
 
@@ -19,18 +28,18 @@ _LATEST: Final = "inspect"
 _INNER: Final = ("tool", "subtask")
 
 Converted = tuple[Message, Any]
-"""A message, and what of it has no place in one."""
+"""A message and its other fields; None for no others."""
 
 
 class OpenSample(NamedTuple):
-    """The sample of the run whose bodies were asked for last."""
+    """The sample of the run that was looked at last."""
 
     version: tuple[Stat, str | None]
     attempt: int | None
     sample: Sample
     events: list[Any]
     messages: dict[int, Converted]
-    """Messages that events share, by index: all calls of a conversation are given the same ones."""
+    """Messages that events share, by index: all calls of a conversation have the same ones."""
 
 
 def body_of(file: File, key: str | None, span: Span) -> Body:
@@ -41,7 +50,7 @@ def body_of(file: File, key: str | None, span: Span) -> Body:
     opened = _open_sample(file, key)
     sample = opened.sample
     if sample.check != at.check:
-        raise FormatError("the file changed: the sample was written anew", key or "")
+        raise FormatError("the file changed: another version of the sample is there now", key or "")
     if at.event is None and at.begin is None:
         record = sample.attempt(opened.attempt or 0)
         return _plain({"error": {name: value_of(value) for name, value in record.items() if name != "events"}}, sample)
@@ -53,9 +62,9 @@ def body_of(file: File, key: str | None, span: Span) -> Body:
     if at.event is None:
         begin = around.pop("span_begin", None)
         attributes = {**(begin if isinstance(begin, dict) else {}), **around}
-        return Body(attributes=attributes, raw=_raw(_event(opened.events, at.begin or ())))
+        return Body(attributes=attributes, raw=_bytes_of(_event(opened.events, at.begin or ())))
     item = _event(opened.events, at.event)
-    raw, event = _raw(item), _fields(item)
+    raw, event = _bytes_of(item), _fields(item)
     if not isinstance(event, dict):
         return Body(output=event, raw=raw)
     body = _model(event, opened) if event.get("event") == "model" else _plain(event, sample)
@@ -100,90 +109,75 @@ def _fields(item: Any) -> Any:
     return {name: value_of(value) for name, value in record.items() if not (inner and name == "events")}
 
 
-def _raw(item: Any) -> bytes:
-    if isinstance(item, msgspec.Raw):
-        return bytes(memoryview(item))
-    try:
-        return orjson.dumps(item)
-    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, depth, integers over 64 bits
-        return b""
+def _bytes_of(item: Any) -> bytes:
+    return bytes(memoryview(item)) if isinstance(item, msgspec.Raw) else rendered(item)
 
 
-def _plain(said: dict[str, Any], sample: Sample) -> Body:
-    """Any event but a call of the model."""
-    said = resolved(said, sample.resolve)
-    kind = said.get("event")
-    given, made_ = _SIDES.get(kind, (None, None)) if isinstance(kind, str) else (None, None)
-    error = mapping(said.get("error"))
-    traceback = word(error.get("traceback"))
-    attributes = without(said, *(name for name in (given, made_) if name is not None))
-    if traceback is not None:
-        attributes["error"] = without(error, "traceback")
-    if kind == "sample_init":
-        return _begun(said)
-    return Body(
-        input=said.get(given) if given else None,
-        output=said.get(made_) if made_ else None,
-        attributes=attributes,
-        traceback=traceback,
-    )
-
-
-def _begun(said: dict[str, Any]) -> Body:
-    """What a sample was given."""
-    told = said.get("sample")
-    given = mapping(told).get("input")
-    if not isinstance(given, list):
-        return Body(input=given, attributes={**said, "sample": without(told, "input")} if told and given else said)
-    messages, rest = messages_of(given)
-    return Body(input_messages=messages, attributes={**said, "sample": {**mapping(told), "input": rest}})
-
-
-_SIDES: Final[dict[str, tuple[str | None, str | None]]] = {
+_SIDES: Final[dict[str, tuple[str, str]]] = {
     "tool": ("arguments", "result"),
     "subtask": ("input", "result"),
     "sandbox": ("cmd", "output"),
-    "info": (None, "data"),
-    "input": (None, "input"),
+    "info": ("", "data"),
+    "input": ("", "input"),
     "score": ("target", "score"),
 }
 """By kind of event: what goes in, and what comes out."""
 
 
-def _model(said: dict[str, Any], opened: OpenSample) -> Body:
-    """A call of the model, with all that it was given."""
-    sample = opened.sample
-    attributes = without(said, "input", "input_refs", "output", "traceback")
-    call = said.get("call")
-    if isinstance(call, dict):
-        attributes["call"] = _call(call, sample)
-    resolved(attributes, sample.resolve)
-    refs = said.get("input_refs")
-    given = said.get("input")
+def _plain(event: dict[str, Any], sample: Sample) -> Body:
+    """The body of any event but a call of the model."""
+    event = resolved(event, sample.resolve)
+    kind = event.get("event")
+    if kind == "sample_init":
+        return _sample_init(event)
+    names = _SIDES.get(kind, ("", "")) if isinstance(kind, str) else ("", "")
+    attributes, error = without(event, *filter(None, names)), mapping(event.get("error"))
+    traceback = word(error.get("traceback"))
+    if traceback is not None:
+        attributes["error"] = without(error, "traceback")
+    return Body(input=event.get(names[0]), output=event.get(names[1]), attributes=attributes, traceback=traceback)
+
+
+def _sample_init(event: dict[str, Any]) -> Body:
+    sample = mapping(event.get("sample"))
+    given = sample.get("input")
+    if isinstance(given, list):
+        messages, rest = together(map(message_of, given))
+        return Body(input_messages=messages, attributes={**event, "sample": {**sample, "input": rest}})
+    return Body(input=given, attributes={**event, "sample": without(sample, "input")} if given else event)
+
+
+def _model(event: dict[str, Any], opened: OpenSample) -> Body:
+    """A call of the model, with its whole input."""
+    resolve = opened.sample.resolve
+    attributes = without(event, "input", "input_refs", "output", "traceback")
+    if isinstance(event.get("call"), dict):
+        attributes["call"] = _call(event["call"], opened.sample)
+    resolved(attributes, resolve)
+    refs, given = event.get("input_refs"), resolved(event.get("input"), resolve)
+    messages: tuple[Message, ...] = ()
     if isinstance(given, list):
         shared = _shared_messages(opened, refs) if isinstance(refs, list) and not given else ()
-        messages, rest = together((*map(message_of, resolved(given, sample.resolve)), *shared))
-    else:
-        messages, rest = (), {}
-        if given is not None:
-            attributes["input"] = resolved(given, sample.resolve)
+        messages, rest = together((*map(message_of, given), *shared))
+        if rest:
+            attributes["input"] = rest
+    elif given is not None:
+        attributes["input"] = given
     if refs is not None and (given or not isinstance(refs, list)):
         attributes["input_refs"] = refs
-    if rest:
-        attributes["input"] = {**mapping(attributes.get("input")), **rest}
-    output = resolved(said.get("output"), sample.resolve)
+    output = resolved(event.get("output"), resolve)
     answers, left = _answers(output)
     if left not in (None, {}):
         attributes["output"] = left
-    traceback = said.get("traceback")
+    traceback = event.get("traceback")
     if traceback is not None and not isinstance(traceback, str):
         attributes["traceback"] = traceback
     return Body(
-        output=_text(output, answers),
+        output=completion_of(output) or (None if answers else output),
         input_messages=messages,
         output_messages=answers,
         attributes=attributes,
-        traceback=sample.resolve(traceback) if isinstance(traceback, str) and traceback else None,
+        traceback=resolve(traceback) if isinstance(traceback, str) and traceback else None,
     )
 
 
@@ -194,38 +188,25 @@ def _shared_messages(opened: OpenSample, refs: list[Any]) -> Iterator[Converted]
         yield opened.messages[index]
 
 
-def _text(output: Any, answers: tuple[Message, ...]) -> Any:
-    """What the model said."""
-    completion = mapping(output).get("completion")
-    if isinstance(completion, str) and completion:
-        return completion
-    choice = mapping(next(iter(sequence(mapping(output).get("choices"))), None))
-    return text_in(mapping(choice.get("message")).get("content")) or (None if answers else output)
-
-
 def _answers(output: Any) -> tuple[tuple[Message, ...], Any]:
-    """What the model answered, as messages, and what of the output has no place in them."""
+    """The output of the model as messages, and its other fields."""
     if not isinstance(output, dict):
         return (), output
     rest = without(output, "completion") if isinstance(output.get("completion"), str) else dict(output)
-    choices = output.get("choices")
-    if not isinstance(choices, list):
+    if not isinstance(output.get("choices"), list):
         return (), rest
     found, left = [], []
-    for choice in choices:
-        said = mapping(choice)
-        if not isinstance(said.get("message"), dict):
+    for choice in rest.pop("choices"):
+        if not isinstance(mapping(choice).get("message"), dict):
             left.append(choice)
             continue
-        stop = word(said.get("stop_reason"))
-        message, more = message_of(said["message"], stop)
+        stop = word(choice.get("stop_reason"))
+        message, more = message_of(choice["message"], stop)
         found.append(message)
-        others = without(said, "message", *(("stop_reason",) if stop else ()))
-        if more is not None:
-            others["message"] = more
+        others = without(choice, "message", *(("stop_reason",) if stop else ())) | {"message": more}
         if others := {key: value for key, value in others.items() if value is not None}:
             left.append(others)
-    rest = {**without(rest, "choices"), **({"choices": left} if left else {})}
+    rest |= {"choices": left or None}
     return tuple(found), {key: value for key, value in rest.items() if value is not None}
 
 
@@ -246,29 +227,24 @@ _PLAIN: Final = frozenset({"source", "model"})
 """What says nothing more where it is all that is left of a message."""
 
 
-def message_of(said: Any, finish: str | None = None) -> Converted:
+def message_of(fields: Any, finish: str | None = None) -> Converted:
     """A message, and what of it has no place in one; None where nothing is left."""
-    if not isinstance(said, dict):
-        return Message("message", (Blob("message", said),)), None
-    role = word(said.get("role")) or "message"
-    rest = without(said, "role", "id", "content")
-    if not isinstance(said.get("role"), str) and said.get("role") is not None:
-        rest["role"] = said["role"]
-    ident = word(said.get("id"))
-    if ident is None and said.get("id") is not None:
-        rest["id"] = said["id"]
-    parts = _answer(said, rest) if role == "tool" else [*_parts(said.get("content")), *_calls(rest)]
+    if not isinstance(fields, dict):
+        return Message("message", (Blob("message", fields),)), None
+    role = word(fields.get("role")) or "message"
+    rest = without(fields, "role", "id", "content")
+    if not isinstance(fields.get("role"), str) and fields.get("role") is not None:
+        rest["role"] = fields["role"]
+    ident = word(fields.get("id"))
+    if ident is None and fields.get("id") is not None:
+        rest["id"] = fields["id"]
+    parts = _answer(fields, rest) if role == "tool" else [*_parts(fields.get("content")), *_calls(rest)]
     rest = {name: value for name, value in rest.items() if value not in (None, [], {})}
     return Message(role, tuple(parts), ident, finish), rest if rest.keys() - _PLAIN else None
 
 
-def messages_of(said: list[Any]) -> tuple[tuple[Message, ...], dict[str, Any]]:
-    """Messages, and by their number (from 1) what of them has no place in one."""
-    return together(map(message_of, said))
-
-
 def together(converted: Iterable[Converted]) -> tuple[tuple[Message, ...], dict[str, Any]]:
-    """The same of what was told of each."""
+    """The messages, and by their number (from 1) the other fields of each."""
     pairs = list(converted)
     return tuple(message for message, _ in pairs), {
         str(number): rest for number, (_, rest) in enumerate(pairs, 1) if rest is not None
@@ -284,11 +260,11 @@ def _parts(content: Any) -> list[Part]:
 
 
 def _part(item: Any) -> Part:
-    said = mapping(item)
-    kind, text, thought = said.get("type"), said.get("text"), said.get("reasoning")
-    if kind == "text" and isinstance(text, str) and said.keys() <= {"type", "text"}:
+    fields = mapping(item)
+    kind, text, thought = fields.get("type"), fields.get("text"), fields.get("reasoning")
+    if kind == "text" and isinstance(text, str) and fields.keys() <= {"type", "text"}:
         return Text(text)
-    if kind == "reasoning" and isinstance(thought, str) and said.keys() <= {"type", "reasoning", "redacted"}:
+    if kind == "reasoning" and isinstance(thought, str) and fields.keys() <= {"type", "reasoning", "redacted"}:
         return Reasoning(thought)
     return Blob(word(kind) or "part", item)
 
@@ -301,29 +277,31 @@ def _calls(rest: dict[str, Any]) -> list[Part]:
     found: list[Part] = []
     left = []
     for call in calls:
-        said = mapping(call)
-        name = word(said.get("function"))
+        fields = mapping(call)
+        name = word(fields.get("function"))
         if name is None:
             left.append(call)
             continue
-        found.append(ToolCall(word(said.get("id")), name, said.get("arguments")))
-        ident = () if said.get("id") is None or word(said.get("id")) else ("id",)
-        more = {key: value for key, value in said.items() if key in ident or key not in ("id", "function", "arguments")}
+        found.append(ToolCall(word(fields.get("id")), name, fields.get("arguments")))
+        ident = () if fields.get("id") is None or word(fields.get("id")) else ("id",)
+        more = {
+            key: value for key, value in fields.items() if key in ident or key not in ("id", "function", "arguments")
+        }
         if more.pop("type", "function") != "function":
-            more["type"] = said["type"]
+            more["type"] = fields["type"]
         if more := {key: value for key, value in more.items() if value not in (None, [], {})}:
             left.append({"function": name, **more})
     rest["tool_calls"] = left
     return found
 
 
-def _answer(said: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
+def _answer(fields: dict[str, Any], rest: dict[str, Any]) -> list[Part]:
     """What a tool answered."""
-    ident, name, error = word(said.get("tool_call_id")), word(said.get("function")), said.get("error")
+    ident, name, error = word(fields.get("tool_call_id")), word(fields.get("function")), fields.get("error")
     for key, value in (("tool_call_id", ident), ("function", name)):
         if value is not None:
             del rest[key]
-    content = said.get("content")
+    content = fields.get("content")
     plain = text_in(content) if isinstance(content, list) and all(_is_text(part) for part in content) else content
     if plain in ("", None, []):
         plain = mapping(error).get("message", plain)  # in its place a call that failed has why

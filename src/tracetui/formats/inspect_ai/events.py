@@ -46,17 +46,6 @@ _FIELDS: Final = (
 """Fields of events in logs of 0.3.41 to 0.3.285, and those that Inspect declares; kinds of events share one list."""
 
 
-class Event(msgspec.Struct, tag_field="event", gc=False):
-    """Fields that events of several kinds have."""
-
-    known: ClassVar[str | None] = _FIELDS
-    span_id: str | None = None
-    timestamp: str | None = None
-    completed: str | None = None
-    working_time: Finite | None = None
-    pending: bool | None = None
-
-
 class Failure(msgspec.Struct, gc=False):
     """The error of a call: a type and a message."""
 
@@ -105,176 +94,57 @@ class Output(msgspec.Struct, gc=False):
     error: Failure | Loose = None
 
 
-class Model(Event, tag="model", gc=False):
-    """A call of the model. An answer from Inspect's own cache (``cache: "read"``) costs nothing."""
-
-    model: str | None = None
-    role: str | None = None
-    output: Output | Loose = None
-    error: Failure | Loose = None
-    cache: str | None = None
-    retries: Whole | None = None
-
-
-class Tool(Event, tag="tool", gc=False):
-    """A call of a tool."""
-
-    function: str | None = None
-    arguments: Any = None
-    error: Failure | Loose = None
-    failed: bool | None = None
-    agent: str | None = None
-    events: msgspec.Raw = NULL
-
-
-class Subtask(Event, tag="subtask", gc=False):
-    """A sub-task of earlier logs."""
-
-    name: str | None = None
-    input: Any = None
-    error: Failure | Loose = None
-    events: msgspec.Raw = NULL
-
-
-class SpanBegin(Event, tag="span_begin", gc=False):
-    """The beginning of a span."""
-
-    id: str | None = None
-    parent_id: str | None = None
-    type: str | None = None
-    name: str | None = None
-
-
-class SpanEnd(Event, tag="span_end", gc=False):
-    """The end of a span."""
-
-    id: str | None = None
-    name: str | None = None
-    source: str | None = None
-
-
-class Step(Event, tag="step", gc=False):
-    """The beginning or end of a step of earlier logs; steps have no ids, they nest."""
-
-    action: str | None = None
-    type: str | None = None
-    name: str | None = None
-    source: str | None = None
-
-
 class Change(msgspec.Struct, gc=False):
-    """One change of the state; its value stays in the body."""
+    """One change of the state, as in a JSON patch; its value stays in the body."""
 
     path: str | None = None
 
 
-class State(Event, tag="state", gc=False):
-    """Changes of the sample's state, as a JSON patch."""
+class Event(msgspec.Struct, tag_field="event", gc=False):
+    """An event of any known kind, with the fields that are used. The kinds share their fields."""
 
-    changes: list[Change] | None = None
-
-
-class Store(State, tag="store", gc=False):
-    """Changes of the sample's store."""
-
-
-class SampleInit(Event, tag="sample_init", gc=False):
-    """The beginning of a sample."""
-
+    known: ClassVar[str | None] = _FIELDS
+    id: str | None = None
+    """Of a span, as are `parent_id` and `type`."""
+    span_id: str | None = None
+    parent_id: str | None = None
+    timestamp: str | None = None
+    completed: str | None = None
+    working_time: Finite | None = None
+    pending: bool | None = None
+    name: str | None = None
+    type: str | None = None
+    action: str | None = None
+    source: str | None = None
+    function: str | None = None
+    arguments: Any = None
+    agent: str | None = None
+    error: Failure | Loose = None
+    failed: bool | None = None
+    events: msgspec.Raw = NULL
+    """Events of a call of a tool or a sub-task, in earlier logs."""
+    model: str | None = None
+    role: str | None = None
+    output: Output | Loose = None
+    cache: str | None = None
+    """``read``: an answer from Inspect's own cache, which costs nothing."""
+    retries: Whole | None = None
+    input: Any = None
     sample: Any = None
-
-
-class Score(Event, tag="score", gc=False):
-    """A score that a scorer gives."""
-
+    changes: list[Change] | None = None
     score: Any = None
     scorer: str | None = None
     intermediate: bool | None = None
-
-
-class Fault(Event, tag="error", gc=False):
-    """The error that ended a sample."""
-
-    error: Failure | Loose = None
-
-
-class LogRecord(Event, tag="logger", gc=False):
-    """A message of Python's ``logging``."""
-
     message: Any = None
-
-
-class Info(Event, tag="info", gc=False):
-    """Anything that a program wants to note."""
-
     data: Any = None
-    source: str | None = None
-
-
-class Input(Event, tag="input", gc=False):
-    """What a person typed."""
-
-    input: Any = None
-
-
-class Sandbox(Event, tag="sandbox", gc=False):
-    """A command run in a sandbox, or a file read or written there."""
-
-    action: str | None = None
     cmd: str | None = None
     file: str | None = None
     result: Any = None
-
-
-class Approval(Event, tag="approval", gc=False):
-    """The decision whether a call of a tool may run."""
-
     decision: str | None = None
     approver: str | None = None
     explanation: str | None = None
-    message: str | None = None
-
-
-class SampleLimit(Event, tag="sample_limit", gc=False):
-    """A limit that cut the sample off."""
-
-    type: str | None = None
-    message: str | None = None
-
-
-class Compaction(Event, tag="compaction", gc=False):
-    """The conversation made shorter."""
-
-    type: str | None = None
     tokens_before: Whole | None = None
     tokens_after: Whole | None = None
-
-
-class Interrupt(Event, tag="interrupt", gc=False):
-    """A person stopped the agent."""
-
-    source: str | None = None
-
-
-class ScoreEdit(Event, tag="score_edit", gc=False):
-    """A later change of a score."""
-
-    name: str | None = None
-    source: str | None = None
-
-
-class Branch(ScoreEdit, tag="branch", gc=False):
-    """A branch of the conversation; not among the kinds of which all fields are known."""
-
-    known: ClassVar[str | None] = None
-
-
-class Anchor(Branch, tag="anchor", gc=False):
-    """A place to which branches go back."""
-
-
-class Checkpoint(Branch, tag="checkpoint", gc=False):
-    """A saved state."""
 
 
 class Other(msgspec.Struct, gc=False):
@@ -287,11 +157,23 @@ class Other(msgspec.Struct, gc=False):
     """Bytes of the event; no field of it."""
 
 
+def _kind(tag: str, known: str | None = _FIELDS) -> Any:
+    return msgspec.defstruct(tag, [], bases=(Event,), namespace={"known": known}, tag=tag, tag_field="event", gc=False)
+
+
 _KINDS: Final[Any] = tagged(
-    *(Model, Tool, Subtask, SpanBegin, SpanEnd, Step, State, Store, SampleInit, Score, Fault, LogRecord, Info, Input),
-    *(Sandbox, Approval, SampleLimit, Compaction, Interrupt, ScoreEdit, Branch, Anchor, Checkpoint),
+    *map(
+        _kind,
+        (
+            *("model", "tool", "subtask", "span_begin", "span_end", "step", "state", "store", "sample_init", "score"),
+            *("error", "logger", "info", "input", "sandbox", "approval", "sample_limit", "compaction", "interrupt"),
+            "score_edit",
+        ),
+    ),
+    *(_kind(tag, None) for tag in ("branch", "anchor", "checkpoint")),
     other=Other,
 )
+"""All known kinds; of the last three, unknown fields are not counted."""
 
 
 _EVENT: Final[Schema[Any]] = Schema(_KINDS, Other)
@@ -409,7 +291,7 @@ class SpanWriter:
             if len(memoryview(event.events)) > 4:
                 self._add_inner(event.events, slot)
         else:
-            self.spans.append(_MAKERS[tag](event, slot, self.resolve))
+            self.spans.append((_other if tag else _unknown)(event, slot, self.resolve))
 
     def add_failure(self, error: Error | None) -> None:
         """Add a span for what ended an attempt, where no event says it."""
@@ -493,7 +375,7 @@ class EventTree:
             event = events[index]
             if tag == "span_begin" and event.type == "tool":
                 after = events[index + 1] if index + 1 < len(events) else None
-                if isinstance(after, Tool) and after.function == event.name:
+                if after is not None and tag_of(after) == "tool" and after.function == event.name:
                     self._calls[index] = index + 1
                 elif event.name is not None:
                     waiting[event.parent_id, event.name].append(index)
@@ -549,41 +431,67 @@ class EventTree:
         return f"{self._prefix}{index + 1}"
 
 
-# ---- calls
+# ---- the span of one event
 
 
-def _model(event: Model, slot: Slot, resolve: Resolve, version: Version, step: int) -> Span:
+def _span(
+    event: Event,
+    slot: Slot,
+    *,
+    name: str | None = None,
+    operation: Operation = _META,
+    outcome: Outcome = _FINE,
+    preview: str = "",
+    note: str | None = "",
+    duration_ms: float | None = None,
+    **facts: Any,
+) -> Span:
+    status, source, error = outcome
+    if duration_ms is None and event.completed is not None:
+        duration_ms = between(slot.started_at, moment(event.completed))
+    return Span(
+        id=slot.id,
+        name=(name or tag_of(event))[:PREVIEW],
+        operation=operation,
+        parent_id=slot.parent_id,
+        status=_RUNNING if event.pending else status,
+        status_source=source,
+        started_at=slot.started_at,
+        duration_ms=duration_ms,
+        error=error,
+        preview=preview.strip()[:PREVIEW],
+        note=(note or "")[:PREVIEW],
+        at=slot.at,
+        **facts,
+    )
+
+
+def _model(event: Event, slot: Slot, resolve: Resolve, version: Version, step: int) -> Span:
+    """A call of the model."""
     output = event.output if isinstance(event.output, Output) else _NO_OUTPUT
     choice = output.choices[0] if output.choices else _NO_CHOICE
     stop, failure = choice.stop_reason or None, event.error if event.error is not None else output.error
-    status, source, error = _FINE if failure is None else _failure(failure, resolve)
-    cached, retries = event.cache == "read", event.retries
+    cached, retries, name, usage = event.cache == "read", event.retries, word(event.model or output.model), output.usage
     notes = (
         "cached" if cached else "",
         stop if stop in _CUT else "",
         f"{retries} {'retry' if retries == 1 else 'retries'}" if retries else "",
         event.role or "",
     )
-    name = word(event.model or output.model)
-    usage = output.usage
-    return Span(
-        id=slot.id,
-        name=(name or "model")[:PREVIEW],
+    return _span(
+        event,
+        slot,
+        name=name or "model",
         operation=_CHAT,
-        parent_id=slot.parent_id,
         step=step,
         is_step=True,
-        status=_RUNNING if event.pending else status,
+        outcome=_FINE if failure is None else _failure(failure, resolve),
         status_word=stop[:PREVIEW] if stop else None,
-        status_source=source,
-        started_at=slot.started_at,
         duration_ms=_duration(event, slot),
         usage=None if cached or not isinstance(usage, TokenUsage) else convert_usage(usage, version),
-        error=error,
         model=name[:PREVIEW] if name else None,
-        preview=_said(choice.message, resolve) if isinstance(choice.message, Answer) else "",
+        preview=_answer_text(choice.message, resolve) if isinstance(choice.message, Answer) else "",
         note=joined(notes) if any(notes) else "",
-        at=slot.at,
     )
 
 
@@ -591,7 +499,7 @@ _NO_OUTPUT: Final = Output()
 _NO_CHOICE: Final = Choice()
 
 
-def _said(message: Answer, resolve: Resolve) -> str:
+def _answer_text(message: Answer, resolve: Resolve) -> str:
     """The text of the model, else the calls that it asks for."""
     content = message.content
     if isinstance(content, str):
@@ -604,29 +512,21 @@ def _said(message: Answer, resolve: Resolve) -> str:
     return joined((f"{call.function}()" for call in message.tool_calls or () if call.function), " ")
 
 
-def _call(event: Tool | Subtask, slot: Slot, resolve: Resolve) -> Span:
-    if isinstance(event, Tool):
-        operation, name, given = Operation.EXECUTE_TOOL, word(event.function) or "tool", event.arguments
-        failed, note = event.failed, f"→ {event.agent}" if event.agent else ""
-    else:
-        operation, name, given = Operation.INVOKE_WORKFLOW, word(event.name) or "subtask", event.input
-        failed, note = None, ""
-    status, source, error = _FINE if event.error is None else _failure(event.error, resolve)
-    if failed and error is None:
-        status, source = _ERROR, _EXPLICIT
-    return Span(
-        id=slot.id,
-        name=name[:PREVIEW],
-        operation=operation,
-        parent_id=slot.parent_id,
-        status=_RUNNING if event.pending else status,
-        status_source=source,
-        started_at=slot.started_at,
+def _call(event: Event, slot: Slot, resolve: Resolve) -> Span:
+    """A call of a tool, or a sub-task of earlier logs."""
+    is_tool = tag_of(event) == "tool"
+    outcome = _FINE if event.error is None else _failure(event.error, resolve)
+    if event.failed and outcome[2] is None and is_tool:
+        outcome = _ERROR, _EXPLICIT, None
+    return _span(
+        event,
+        slot,
+        name=event.function or "tool" if is_tool else event.name or "subtask",
+        operation=Operation.EXECUTE_TOOL if is_tool else Operation.INVOKE_WORKFLOW,
+        outcome=outcome,
         duration_ms=_duration(event, slot),
-        error=error,
-        preview=_arguments(given, resolve),
-        note=note[:PREVIEW],
-        at=slot.at,
+        preview=_arguments(event.arguments if is_tool else event.input, resolve),
+        note=f"→ {event.agent}" if event.agent and is_tool else "",
     )
 
 
@@ -691,39 +591,6 @@ def sum_usage(table: Any, version: Version) -> Usage | None:
     return sum(found[1:], found[0]) if found else None
 
 
-# ---- all other events
-
-
-def _plain(
-    event: Any,
-    slot: Slot,
-    preview: str = "",
-    *,
-    operation: Operation = _META,
-    name: str | None = None,
-    outcome: Outcome = _FINE,
-    note: str | None = "",
-    status_word: str | None = None,
-) -> Span:
-    """An event that is neither a call of a model nor of a tool."""
-    status, source, error = outcome
-    return Span(
-        id=slot.id,
-        name=(name or tag_of(event))[:PREVIEW],
-        operation=operation,
-        parent_id=slot.parent_id,
-        status=status,
-        status_word=status_word[:PREVIEW] if status_word else None,
-        status_source=source,
-        started_at=slot.started_at,
-        duration_ms=_duration(event, slot) if event.completed is not None else None,
-        error=error,
-        preview=preview.strip()[:PREVIEW],
-        note=(note or "")[:PREVIEW],
-        at=slot.at,
-    )
-
-
 def _unknown(event: Other, slot: Slot, resolve: Resolve) -> Span:
     name = word(event.event) or "?"
     return Span(
@@ -738,101 +605,66 @@ def _unknown(event: Other, slot: Slot, resolve: Resolve) -> Span:
     )
 
 
-def _sample_init(event: SampleInit, slot: Slot, resolve: Resolve) -> Span:
-    given = mapping(event.sample).get("input")
-    prompt = prompt_in(resolve(given) if isinstance(given, str) else given)
-    return _plain(event, slot, resolve(prompt), operation=Operation.MESSAGE)
+def _other(event: Event, slot: Slot, resolve: Resolve) -> Span:
+    """Any event of a known kind that is no call."""
+    return _span(event, slot, **_facts(event, resolve))
 
 
-def _state(event: State, slot: Slot, resolve: Resolve) -> Span:
-    paths = [change.path for change in event.changes or () if change.path is not None]
-    note = f"{len(paths)}" if len(paths) > 1 else ""
-    return _plain(event, slot, joined((path[:PREVIEW] for path in paths[:8]), " "), note=note)
+def _facts(event: Event, resolve: Resolve) -> dict[str, Any]:
+    """The fields of the span of such an event."""
 
+    def text(value: Any) -> str:
+        return resolve(value) if isinstance(value, str) else ""
 
-def _score(event: Score, slot: Slot, resolve: Resolve) -> Span:
-    value = score_text(mapping(event.score).get("value"))
-    name = f"score {event.scorer}" if event.scorer else "score"
-    note = "intermediate" if event.intermediate else ""
-    return _plain(event, slot, value, operation=_OTHER, name=name, note=note)
-
-
-def _fault(event: Fault, slot: Slot, resolve: Resolve) -> Span:
-    outcome = _FINE if event.error is None else _failure(event.error, resolve)
-    return _plain(event, slot, operation=_OTHER, outcome=outcome)
-
-
-def _log_record(event: LogRecord, slot: Slot, resolve: Resolve) -> Span:
-    record = mapping(event.message)
-    text = record.get("message")
-    return _plain(event, slot, resolve(text) if isinstance(text, str) else "", note=word(record.get("level")))
-
-
-def _info(event: Info, slot: Slot, resolve: Resolve) -> Span:
-    data = event.data
-    return _plain(event, slot, resolve(data) if isinstance(data, str) else argument(data), note=event.source)
-
-
-def _input(event: Input, slot: Slot, resolve: Resolve) -> Span:
-    text = resolve(event.input) if isinstance(event.input, str) else ""
-    return _plain(event, slot, text, operation=Operation.MESSAGE)
-
-
-def _sandbox(event: Sandbox, slot: Slot, resolve: Resolve) -> Span:
-    """The exit code of a command says how it went."""
-    code = whole(event.result)
-    outcome: Outcome = _FINE
-    if code is not None:
-        failed = (_ERROR, StatusSource.EXIT, Error("", f"exit {code}"))
-        outcome = failed if code else (_OK, StatusSource.EXIT, None)
-    text = resolve(event.cmd or event.file or "")
-    return _plain(event, slot, text, operation=_OTHER, name=event.action, outcome=outcome, note="sandbox")
-
-
-def _approval(event: Approval, slot: Slot, resolve: Resolve) -> Span:
-    decision, reason = event.decision, resolve(event.explanation or event.message or "")
-    outcome: Outcome = (_OK, _EXPLICIT, None)
-    if decision in ("reject", "terminate"):
-        outcome = _ERROR, StatusSource.POLICY, Error(reason[:MESSAGE_LIMIT], f"approval: {decision}")
-    policy = Operation.POLICY
-    return _plain(event, slot, reason, operation=policy, outcome=outcome, note=event.approver, status_word=decision)
-
-
-def _sample_limit(event: SampleLimit, slot: Slot, resolve: Resolve) -> Span:
-    message, kind = resolve(event.message or ""), event.type or None
-    name, outcome = f"{kind or 'sample'} limit", limit_outcome(kind, message)
-    return _plain(event, slot, message, operation=Operation.POLICY, name=name, outcome=outcome)
-
-
-def _compaction(event: Compaction, slot: Slot, resolve: Resolve) -> Span:
-    before, after = event.tokens_before, event.tokens_after
-    counts = f"{before} → {after} tokens" if before is not None and after is not None else ""
-    return _plain(event, slot, counts, note=event.type)
-
-
-def _interrupt(event: Interrupt, slot: Slot, resolve: Resolve) -> Span:
-    outcome: Outcome = (Status.CANCELLED, _EXPLICIT, None)
-    return _plain(event, slot, operation=_OTHER, outcome=outcome, note=event.source)
-
-
-def _note(event: Any, slot: Slot, resolve: Resolve) -> Span:
-    return _plain(event, slot, event.name or event.source or "")
-
-
-_MAKERS: Final[dict[str, Callable[[Any, Slot, Resolve], Span]]] = {
-    "": _unknown,
-    "sample_init": _sample_init,
-    "state": _state,
-    "store": _state,
-    "score": _score,
-    "error": _fault,
-    "logger": _log_record,
-    "info": _info,
-    "input": _input,
-    "sandbox": _sandbox,
-    "approval": _approval,
-    "sample_limit": _sample_limit,
-    "compaction": _compaction,
-    "interrupt": _interrupt,
-    **dict.fromkeys(("score_edit", "branch", "anchor", "checkpoint", "span_end", "step"), _note),
-}
+    match tag_of(event):
+        case "sample_init":
+            given = mapping(event.sample).get("input")
+            prompt = prompt_in(resolve(given) if isinstance(given, str) else given)
+            return {"operation": Operation.MESSAGE, "preview": resolve(prompt)}
+        case "state" | "store":
+            paths = [change.path for change in event.changes or () if change.path is not None]
+            preview = joined((path[:PREVIEW] for path in paths[:8]), " ")
+            return {"preview": preview, "note": f"{len(paths)}" if len(paths) > 1 else ""}
+        case "score":
+            value, name = (
+                score_text(mapping(event.score).get("value")),
+                f"score {event.scorer}" if event.scorer else None,
+            )
+            note = "intermediate" if event.intermediate else ""
+            return {"operation": _OTHER, "name": name, "preview": value, "note": note}
+        case "error":
+            return {"operation": _OTHER, "outcome": _FINE if event.error is None else _failure(event.error, resolve)}
+        case "logger":
+            record = mapping(event.message)
+            return {"preview": text(record.get("message")), "note": word(record.get("level"))}
+        case "info":
+            preview = resolve(event.data) if isinstance(event.data, str) else argument(event.data)
+            return {"preview": preview, "note": event.source}
+        case "input":
+            return {"operation": Operation.MESSAGE, "preview": text(event.input)}
+        case "sandbox":  # a command, or a file that is read or written
+            code = whole(event.result)
+            outcome = _FINE
+            if code is not None:
+                outcome = _ERROR if code else _OK, StatusSource.EXIT, Error("", f"exit {code}") if code else None
+            preview = resolve(event.cmd or event.file or "")
+            facts = {"operation": _OTHER, "name": event.action, "outcome": outcome}
+            return {**facts, "preview": preview, "note": "sandbox"}
+        case "approval":
+            decision, reason = event.decision, text(event.explanation or event.message)
+            outcome = _OK, _EXPLICIT, None
+            if decision in ("reject", "terminate"):
+                outcome = _ERROR, StatusSource.POLICY, Error(reason[:MESSAGE_LIMIT], f"approval: {decision}")
+            facts = {"operation": Operation.POLICY, "outcome": outcome, "preview": reason, "note": event.approver}
+            return {**facts, "status_word": decision[:PREVIEW] if decision else None}
+        case "sample_limit":
+            message, kind = text(event.message), event.type or None
+            facts = {"operation": Operation.POLICY, "name": f"{kind or 'sample'} limit", "preview": message}
+            return {**facts, "outcome": limit_outcome(kind, message)}
+        case "compaction":
+            before, after = event.tokens_before, event.tokens_after
+            counts = f"{before} → {after} tokens" if before is not None and after is not None else ""
+            return {"preview": counts, "note": event.type}
+        case "interrupt":  # a person stopped the agent
+            return {"operation": _OTHER, "outcome": (Status.CANCELLED, _EXPLICIT, None), "note": event.source}
+    return {"preview": event.name or event.source or ""}

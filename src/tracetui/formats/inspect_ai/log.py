@@ -113,6 +113,15 @@ def text_in(content: Any) -> str:
     return "\n".join(texts)
 
 
+def completion_of(output: Any) -> str | None:
+    """The text of the output of a model: its completion, else the text of its first choice."""
+    completion = mapping(output).get("completion")
+    if isinstance(completion, str) and completion:
+        return completion
+    choice = mapping(next(iter(sequence(mapping(output).get("choices"))), None))
+    return text_in(mapping(choice.get("message")).get("content")) or None
+
+
 def prompt_in(given: Any) -> str:
     """The task of a sample: its input, or the first message of the user in a conversation."""
     if isinstance(given, str):

@@ -18,6 +18,7 @@ from tracetui.formats.inspect_ai.log import (
     Sample,
     SampleRecord,
     attempt_suffix,
+    completion_of,
     error_type,
     field,
     joined,
@@ -157,8 +158,8 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
 
 def first_error(error: Any) -> FirstError:
     """The cause that a sample or an eval states: a text, or a message with a traceback."""
-    said = error if isinstance(error, str) else mapping(error).get("message")
-    message = said if isinstance(said, str) else ""
+    fields = error if isinstance(error, str) else mapping(error).get("message")
+    message = fields if isinstance(fields, str) else ""
     return FirstError(message[:MESSAGE_LIMIT], error_type(message))
 
 
@@ -222,7 +223,7 @@ class SampleRun:
         conversation = sequence(fields.get("messages"))
         return RunBody(
             input=given,
-            output=_completion(fields.get("output")),
+            output=completion_of(fields.get("output")),
             error=error_of(fields.get("error")),
             metrics=metrics_of(scores_of(fields.get("scores"), fields.get("score"))),
             limits=tuple(_limits(self._task.config, fields.get("limit"))),
@@ -242,35 +243,26 @@ def _is_cause(error: Error | None, stated: FirstError | None) -> bool:
     return error.message == stated.message
 
 
-def error_of(said: Any) -> Error | None:
-    if said in (None, "", {}):
+def error_of(fields: Any) -> Error | None:
+    if fields in (None, "", {}):
         return None
-    cause = first_error(said)
+    cause = first_error(fields)
     return Error(cause.message, cause.type)
 
 
-def _completion(output: Any) -> Any:
-    """What the sample came to: the text of its last answer."""
-    said = mapping(output).get("completion")
-    if isinstance(said, str) and said:
-        return said
-    choice = mapping(next(iter(sequence(mapping(output).get("choices"))), None))
-    return text_in(mapping(choice.get("message")).get("content")) or None
-
-
 def _last(messages: list[Any], role: str) -> str | None:
-    said = (text_in(mapping(one).get("content")) for one in reversed(messages) if mapping(one).get("role") == role)
-    return next((text for text in said if text), None)
+    fields = (text_in(mapping(one).get("content")) for one in reversed(messages) if mapping(one).get("role") == role)
+    return next((text for text in fields if text), None)
 
 
 def _limits(config: dict[str, Any], cut: Any) -> list[Limit]:
     """The limits of a sample, and which of them cut it off."""
-    said = mapping(cut)
-    kind = word(said.get("type")) or word(cut)
+    fields = mapping(cut)
+    kind = word(fields.get("type")) or word(cut)
     names = [name for name in config if name.endswith("_limit") and number(config[name]) is not None]
     found = [Limit(name, number(config[name]), violated=name == f"{kind}_limit") for name in names]
     if kind is not None and not any(limit.violated for limit in found):
-        found.append(Limit(f"{kind} limit"[:PREVIEW], number(said.get("limit")), violated=True))
+        found.append(Limit(f"{kind} limit"[:PREVIEW], number(fields.get("limit")), violated=True))
     return found
 
 
@@ -301,9 +293,9 @@ def is_shown(log: Log) -> bool:
 def eval_header(log: Log, task: Task) -> Header:
     """The header of the eval itself. What its samples used is theirs, where the log has them."""
     stats, results = mapping(field(log.header, "stats")), mapping(field(log.header, "results"))
-    said, error = word(field(log.header, "status")), field(log.header, "error")
+    stated, error = word(field(log.header, "status")), field(log.header, "error")
     started = moment(stats.get("started_at")) or task.created
-    status = status_of(said or "")
+    status = status_of(stated or "")
     known = log.ended and status is not Status.UNKNOWN
     wanted = _wanted(task)
     done = f"{len(log.samples)}/{wanted} samples" if wanted else f"{len(log.samples)} samples"
@@ -315,7 +307,7 @@ def eval_header(log: Log, task: Task) -> Header:
         **task.common,
         label=EVAL,
         status=status if known else None,
-        status_word=said[:PREVIEW] if said else None,
+        status_word=stated[:PREVIEW] if stated else None,
         status_source=StatusSource.EXPLICIT if known else None,
         ended=log.ended,
         started_at=started,
@@ -364,12 +356,12 @@ def metrics_of(scores: dict[str, Any]) -> tuple[Metric, ...]:
 
 
 def _metrics(name: str, score: Any) -> Iterator[Metric]:
-    said = mapping(score)
-    if not said:
+    fields = mapping(score)
+    if not fields:
         yield Metric(name, details=score)
         return
-    value, reason = said.get("value"), word(said.get("explanation")) or ""
-    details = without(said, "explanation") if reason else said
+    value, reason = fields.get("value"), word(fields.get("explanation")) or ""
+    details = without(fields, "explanation") if reason else fields
     if isinstance(value, dict) and value:
         for number_, (key, item) in enumerate(value.items()):
             found, passed = _graded(item)

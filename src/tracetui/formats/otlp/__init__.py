@@ -1,8 +1,8 @@
 """OTLP JSON: traces of OpenTelemetry, of any framework that is instrumented, one run a trace.
 
 Facts: the OpenTelemetry protocol 1.x, and files of its Python exporter and collector. A span is written when it has
-ended, so that the spans of a trace come after those below them, over many lines, among those of other traces. Nothing
-says that a trace is complete: it has come to an end when the span at its top is there.
+ended, so that the spans of a trace come after their children, over many lines, among those of other traces. No record
+marks a trace as complete: it has ended when its root span is there.
 """
 
 from __future__ import annotations
@@ -10,19 +10,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO
 from tracetui.formats.decode import top_names
-from tracetui.formats.lines import parse
+from tracetui.formats.lines import record_on
 from tracetui.formats.otlp.body import body_of
 from tracetui.formats.otlp.files import Count, TraceReader, counted
-from tracetui.formats.otlp.header import header_of
 from tracetui.formats.otlp.records import NO_TRACE, OTHERS, REQUEST
-from tracetui.formats.otlp.trace import Trace
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.sources.base import HEAD_SIZE, File
@@ -46,13 +44,12 @@ class Otlp:
             return POSSIBLE if len(head) == HEAD_SIZE and _begins_with(head, OTHERS) else NO
         if _begins_with(head, REQUEST):
             return CERTAIN
-        claimed = any(_SPANS.search(data) and _is_request(data) for data in head.split(b"\n", _LOOK)[:_LOOK])
-        return CERTAIN if claimed else NO
+        found = (record_on(data) or {} for data in head.split(b"\n", _LOOK)[:_LOOK] if _SPANS.search(data))
+        return CERTAIN if any(not record.keys().isdisjoint(REQUEST) for record in found) else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         """Both stages read all: any line may begin a trace, end one or name it."""
-        count = counted(file)
-        problems = count.all_problems(moving=file.moving)
+        count, problems = counted(file)
         listed = [key for key, trace in count.traces.items() if trace is None or trace.spans]
         if not listed and (problems or not file.moving):
             first = problems[0] if problems else Problem(file.path, "line 1", "there is no span in it")
@@ -69,33 +66,22 @@ class Otlp:
         return body_of(file, span)
 
     def _listed(self, file: File, count: Count, key: str) -> RunSummary:
-        """The summary of a trace, made once for as long as nothing comes to it."""
+        """The summary of a trace, made once until new spans of it come."""
         known, trace = count.summaries.get(key), count.traces[key]
         if known is not None:
             summary = msgspec.structs.replace(known, modified_at=file.stat.mtime)
         else:
             assert trace is not None
-            summary = self._summary(file, trace)
+            builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())
+            builder.add(trace.spans.values(), header=trace.header(), problems=trace.conflicts)
+            summary = builder.summary(modified_at=file.stat.mtime, moving=file.moving)
             if trace.final.at == inf:
-                return summary  # how it stands is another thing once the file is still
+                return summary  # its status depends on whether the file is still being written
         count.keep(key, summary)
         return summary
-
-    def _summary(self, file: File, trace: Trace) -> RunSummary:
-        builder = RunBuilder(RunRef(self.name, file.path, trace.key), lambda span: Body())
-        builder.add(trace.spans.values(), header=header_of(trace), problems=trace.problems)
-        return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
 def _begins_with(head: bytes, names: tuple[str, ...]) -> bool:
     """Whether one of these names is at the top level of what a file begins with."""
     wanted = {name.encode() for name in names}
     return any(name in wanted for name in top_names(head))
-
-
-def _is_request(data: bytes) -> bool:
-    try:
-        value: Any = parse(data)[0]
-    except FormatError:
-        return False
-    return isinstance(value, dict) and any(name in value for name in REQUEST)

@@ -1,4 +1,4 @@
-"""Messages in all the ways in which spans tell them: as JSON in an attribute, flattened into many, or as events."""
+"""Messages of spans, in all their layouts: JSON in an attribute, flattened into many attributes, or events."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
-from tracetui.formats.otlp.records import Event, keep, whole, without
+from tracetui.formats.bodies import add_field, convert_each
+from tracetui.formats.otlp.records import Event, parse_int
 from tracetui.formats.otlp.vocabulary import OUTPUTS, Attributes, decoded
-from tracetui.formats.scalars import word
+from tracetui.formats.scalars import without, word
 from tracetui.model import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
 
 Fields = dict[str, Any]
@@ -27,17 +29,17 @@ _BLOCKS: Final = {
     "toolResult": "tool_result",
     "reasoningContent": "reasoning",
 }
-"""Parts as Bedrock has them: an object of one field, which is their kind."""
+"""Parts in Bedrock: an object of one field, which is their kind."""
 _WRAPPERS: Final = ("message_content", "tool_call")
 SYSTEM: Final = "gen_ai.system_instructions"
-_GIVEN: Final = ("gen_ai.input.messages", "ai.prompt.messages")
-_MADE: Final = ("gen_ai.output.messages",)
+_INPUTS: Final = ("gen_ai.input.messages", "ai.prompt.messages")
+_OUTPUTS: Final = ("gen_ai.output.messages",)
 _CONVERSATIONS: Final = ("pydantic_ai.all_messages", "all_messages_events")
-_OUTPUTS: Final = (*OUTPUTS, *_MADE)
+_ALL_OUTPUTS: Final = (*OUTPUTS, *_OUTPUTS)
 _EVENTS: Final = ("events",)
-"""Events of a span as JSON in an attribute of it."""
-_GIVEN_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
-_MADE_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
+"""Events as JSON in an attribute of the span."""
+_INPUTS_FLAT: Final = ("llm.input_messages.", "gen_ai.prompt.", "llm.prompts.")
+_OUTPUTS_FLAT: Final = ("llm.output_messages.", "gen_ai.completion.", "llm.completions.")
 _ROLES: Final = {
     "gen_ai.system.message": "system",
     "gen_ai.user.message": "user",
@@ -46,33 +48,32 @@ _ROLES: Final = {
 }
 _SYSTEMS: Final = ("system", "developer")
 _USERS: Final = ("user", "human")
-_ASKING: Final = (*_SYSTEMS, *_USERS)
 _NEW: Final = "pydantic_ai.new_message_index"
 _CHOICE: Final = "gen_ai.choice"
 _TEXTS: Final = {"gen_ai.content.prompt": "gen_ai.prompt", "gen_ai.content.completion": "gen_ai.completion"}
 _RETRY: Final = "Fix the errors and try again."
-"""How Pydantic AI ends what it says to a model in the user's place."""
+"""The end of Pydantic AI's own messages in the user's role."""
 _MOST: Final = 100_000
-"""Messages of a span."""
+"""Messages of a span that are read."""
 
 
-class Side(msgspec.Struct, frozen=True):
-    """The messages that went into a span, or those that came of it."""
+class Messages(msgspec.Struct, frozen=True):
+    """The input messages of a span, or its output messages."""
 
     messages: tuple[Message, ...] = ()
     taken: tuple[str, ...] = ()
     """The attributes that hold them."""
-    rest: dict[str, Any] = {}
-    """What of these has no place in a message."""
+    rest: Fields = {}
+    """Their fields without a place in a message."""
     events: tuple[int, ...] = ()
     """The events that hold them."""
     since: int | None = None
-    """Where the new ones begin; None where that is not in the trace."""
+    """Index of the first new one; None if that is not in the trace."""
     partial: bool = False
-    """It is a part of a conversation, which may end in the middle of the work."""
+    """A part of a conversation, which may end in the middle of the work."""
 
     def __bool__(self) -> bool:
-        """Whether any message has content: one of a role alone must not hide the same side in other attributes."""
+        """Whether any message has content: one of a role alone must not hide messages in other attributes."""
         return any(not isinstance(part, Text | Reasoning) or part.text for one in self.messages for part in one.parts)
 
     @property
@@ -81,247 +82,225 @@ class Side(msgspec.Struct, frozen=True):
         return next((found for one in reversed(self.messages) if (found := text_of(one).strip())), None)
 
     @property
+    def preview(self) -> str:
+        """The text, else the tools that are called."""
+        calls = [part.name for one in self.messages for part in one.parts if isinstance(part, ToolCall)]
+        return self.text or ("→ " + ", ".join(calls) if calls else "")
+
+    @property
     def answer(self) -> str | None:
         """The text that is the output as a whole; None for a conversation that ends in a question or a tool call."""
         if not self.partial:
             return "\n".join(text for one in self.messages if (text := text_of(one))) or None
         last = self.messages[-1] if self.messages else None
-        if last is None or last.role in _ASKING or any(isinstance(part, ToolCall | ToolResult) for part in last.parts):
+        if last is None or last.role in (*_SYSTEMS, *_USERS):
             return None
-        return self.text
+        return None if any(isinstance(part, ToolCall | ToolResult) for part in last.parts) else self.text
+
+    @property
+    def prompt(self) -> str | None:
+        """The user's prompt: in a conversation with several turns, the latest one."""
+        place = self._prompt_index()
+        return None if place is None else text_of(self.messages[place]).strip()
+
+    @property
+    def question(self) -> list[tuple[str, str]] | None:
+        """Roles and texts up to the prompt, which tell two turns of a conversation apart; without system messages."""
+        place = self._prompt_index()
+        if place is None:
+            return None
+        return [(one.role, text_of(one)) for one in self.messages[: place + 1] if one.role not in _SYSTEMS]
+
+    @property
+    def system(self) -> str | None:
+        """The first text of the system."""
+        found = (text_of(one).strip() for one in self.messages if one.role in _SYSTEMS)
+        return next(filter(None, found), None)
+
+    def _prompt_index(self) -> int | None:
+        """The first new message of the user; where no index is known, the first of the last ones in a row."""
+        new = range(self.since or 0, len(self.messages))
+        if self.since is not None:
+            return next((i for i in new if _is_prompt(self.messages[i])), None)
+        found = None
+        for place in reversed(new):
+            if _is_prompt(self.messages[place]):
+                found = place
+            elif found is not None and self.messages[place].role not in _SYSTEMS:
+                break
+        return found
 
 
-NO_MESSAGES: Final = Side()
-_HOLDERS: Final = frozenset(
-    (*_GIVEN, *_MADE, *_EVENTS, *_CONVERSATIONS, SYSTEM, "ai.response.text", "ai.response.toolCalls")
-)
-_FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_GIVEN_FLAT, *_MADE_FLAT)))})", re.MULTILINE)
-
-
-def may_have_messages(kept: Attributes, events: Sequence[Event]) -> bool:
-    """Whether a span may have messages: most have none."""
-    return bool(events) or not kept.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(kept)) is not None
-
-
-def given(kept: Attributes, events: Sequence[Event]) -> Side:
-    """What the model, agent or tool was told."""
-    side = (
-        _listed(kept, _GIVEN, "user")
-        or _flat(kept, _GIVEN_FLAT, "user")
-        or _detailed(events, _GIVEN, "user")
-        or _heard(events)
-        or _exchange(kept)[0]
-        or _conversation(kept)[0]
-        or NO_MESSAGES
-    )
-    return _with_system(side, kept)
-
-
-def made(kept: Attributes, events: Sequence[Event]) -> Side:
-    """What the model or agent said."""
-    return (
-        _listed(kept, _MADE, "assistant")
-        or _flat(kept, _MADE_FLAT, "assistant")
-        or _detailed(events, _MADE, "assistant")
-        or _chosen(events)
-        or _exchange(kept)[1]
-        or _conversation(kept)[1]
-        or _answered(kept)
-        or NO_MESSAGES
-    )
-
-
-def has_output(kept: Attributes) -> bool:
-    """Whether an attribute holds what came of a span, found out without decoding it."""
-    return not kept.keys().isdisjoint(_OUTPUTS)
-
-
-def prompt_of(side: Side) -> str | None:
-    """What the user asked: in a conversation that goes on, the latest question."""
-    place = _prompt_in(side)
-    return None if place is None else text_of(side.messages[place]).strip()
-
-
-def question_of(side: Side) -> list[tuple[str, str]] | None:
-    """The conversation up to that, so that two turns of one can be told apart; without what the system says."""
-    place = _prompt_in(side)
-    if place is None:
-        return None
-    return [(one.role, text_of(one)) for one in side.messages[: place + 1] if one.role not in _SYSTEMS]
-
-
-def _prompt_in(side: Side) -> int | None:
-    """Where the text of a user is: the first of those that stand together at the end, else the first new one."""
-    new = range(side.since or 0, len(side.messages))
-    if side.since is not None:
-        return next((i for i in new if _is_asked(side.messages[i])), None)
-    found = None
-    for place in reversed(new):
-        if _is_asked(side.messages[place]):
-            found = place
-        elif found is not None and side.messages[place].role not in _SYSTEMS:
-            break
-    return found
-
-
-def _is_asked(message: Message) -> bool:
+def _is_prompt(message: Message) -> bool:
     text = text_of(message).strip() if message.role in _USERS else ""
     return bool(text) and not text.endswith(_RETRY)
 
 
-def system_of(side: Side) -> str | None:
-    """The first text of the system."""
-    told = (one for one in side.messages if one.role in _SYSTEMS)
-    return next((text for one in told if (text := text_of(one).strip())), None)
+NO_MESSAGES: Final = Messages()
+_HOLDERS: Final = frozenset(
+    (*_INPUTS, *_OUTPUTS, *_EVENTS, *_CONVERSATIONS, SYSTEM, "ai.response.text", "ai.response.toolCalls")
+)
+_FLAT: Final = re.compile(f"^(?:{'|'.join(map(re.escape, (*_INPUTS_FLAT, *_OUTPUTS_FLAT)))})", re.MULTILINE)
 
 
-def may_instruct(kept: Attributes, events: Sequence[Event]) -> bool:
-    """Whether the system may be among what a span was given: found out without decoding that."""
-    if SYSTEM in kept or any(event.name not in ("exception", _CHOICE) for event in events):
+def may_have_messages(attrs: Attributes, events: Sequence[Event]) -> bool:
+    """Whether a span may have messages: most have none."""
+    return bool(events) or not attrs.keys().isdisjoint(_HOLDERS) or _FLAT.search("\n".join(attrs)) is not None
+
+
+def inputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
+    """The input messages of a model, agent or tool."""
+    found = (
+        _from_json(attrs, _INPUTS, "user")
+        or _from_flat(attrs, _INPUTS_FLAT, "user")
+        or _from_details(events, _INPUTS, "user")
+        or _from_events(events, _ROLES, "gen_ai.content.prompt")
+        or _exchange(attrs)[0]
+        or _conversation(attrs)[0]
+        or NO_MESSAGES
+    )
+    return _with_system(found, attrs)
+
+
+def outputs_of(attrs: Attributes, events: Sequence[Event]) -> Messages:
+    """The output messages of a model or agent."""
+    return (
+        _from_json(attrs, _OUTPUTS, "assistant")
+        or _from_flat(attrs, _OUTPUTS_FLAT, "assistant")
+        or _from_details(events, _OUTPUTS, "assistant")
+        or _from_events(events, {_CHOICE: "assistant"}, "gen_ai.content.completion")
+        or _exchange(attrs)[1]
+        or _conversation(attrs)[1]
+        or _from_ai_sdk(attrs)
+        or NO_MESSAGES
+    )
+
+
+def has_output(attrs: Attributes) -> bool:
+    """Whether an attribute holds an output, found out without decoding it."""
+    return not attrs.keys().isdisjoint(_ALL_OUTPUTS)
+
+
+def may_have_system(attrs: Attributes, events: Sequence[Event]) -> bool:
+    """Whether there may be a system message, found out without decoding the messages."""
+    if SYSTEM in attrs or any(event.name not in ("exception", _CHOICE) for event in events):
         return True
-    if any(kept.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
+    if any(attrs.get(name) in _SYSTEMS for name in ("llm.input_messages.0.message.role", "gen_ai.prompt.0.role")):
         return True
-    told = [value for name in (*_GIVEN, *_EVENTS, *_CONVERSATIONS) if (value := kept.get(name)) is not None]
-    return any(not isinstance(one, str) or any(f'"{role}"' in one for role in _SYSTEMS) for one in told)
-
-
-def said(side: Side) -> str:
-    """What tells these messages from others: their text, else the tools that are asked for."""
-    calls = [part.name for one in side.messages for part in one.parts if isinstance(part, ToolCall)]
-    return side.text or ("→ " + ", ".join(calls) if calls else "")
+    found = [value for name in (*_INPUTS, *_EVENTS, *_CONVERSATIONS) if (value := attrs.get(name)) is not None]
+    return any(not isinstance(one, str) or any(f'"{role}"' in one for role in _SYSTEMS) for one in found)
 
 
 # ---- as JSON in an attribute
 
 
-def _listed(kept: Attributes, names: Iterable[str], role: str, *, chosen: bool | None = None) -> Side | None:
-    """The messages of the first of these attributes; `chosen`: only those that are answers, or only the others."""
+def _from_json(attrs: Attributes, names: Iterable[str], role: str, *, choices: bool | None = None) -> Messages | None:
+    """The messages of the first of these attributes; `choices`: only those that are choices, or only the others."""
     for name in names:
-        found = decoded(kept.get(name))
+        found = decoded(attrs.get(name))
         if isinstance(found, dict):
             found = [found]
         if isinstance(found, list) and found:
-            if chosen is not None and not any(_is_choice(one) is chosen for one in found):
-                return None
-            messages, rest = _messages(
-                ((i, one) for i, one in enumerate(found[:_MOST]) if chosen is None or _is_choice(one) is chosen),
-                role,
-                name,
-            )
-            if len(found) > _MOST:
-                rest[name] = found[_MOST:]
-            if side := Side(messages, (name,), rest):
-                return side
+            items = list(enumerate(found[:_MOST]))
+            if choices is not None:
+                items = [(i, one) for i, one in items if (_event_name(one) == _CHOICE) is choices]
+                if not items:
+                    return None
+            rest: Fields = {name: found[_MOST:]} if len(found) > _MOST else {}
+            if messages := Messages(_messages(name, items, role, rest), (name,), rest):
+                return messages
     return None
 
 
-def _exchange(kept: Attributes) -> tuple[Side, Side]:
-    """Both sides of a call as events in an attribute. Without a choice among them the last messages are the answer."""
-    given = _listed(kept, _EVENTS, "user", chosen=False) or NO_MESSAGES
-    made = _listed(kept, _EVENTS, "assistant", chosen=True)
-    if made is not None or not given:
-        return given, made or NO_MESSAGES
-    asked = (place for place, one in enumerate(given.messages) if one.role != "assistant")
-    cut = max(asked, default=-1) + 1
-    return msgspec.structs.replace(given, messages=given.messages[:cut]), Side(given.messages[cut:], given.taken)
+def _messages(name: str, items: Iterable[tuple[int, Any]], role: str, rest: Fields) -> tuple[Message, ...]:
+    return tuple(convert_each(name, items, lambda one: message_of(one, _role(one, role)), rest))
 
 
-def _conversation(kept: Attributes) -> tuple[Side, Side]:
-    """Both sides of a whole conversation: all up to the new question, and what the agent made of it.
+def _event_name(value: Any) -> Any:
+    return value.get("event.name") if isinstance(value, dict) else None
+
+
+def _role(value: Any, role: str) -> str:
+    """The role of a message that has an event's name and no role."""
+    name = _event_name(value)
+    return "assistant" if name == _CHOICE else _ROLES.get(name, role) if isinstance(name, str) else role
+
+
+def _exchange(attrs: Attributes) -> tuple[Messages, Messages]:
+    """Input and output as events in an attribute. Without a choice among them the last messages are the output."""
+    given = _from_json(attrs, _EVENTS, "user", choices=False) or NO_MESSAGES
+    answer = _from_json(attrs, _EVENTS, "assistant", choices=True)
+    if answer is not None or not given:
+        return given, answer or NO_MESSAGES
+    cut = max((i for i, one in enumerate(given.messages) if one.role != "assistant"), default=-1) + 1
+    return replace(given, messages=given.messages[:cut]), Messages(given.messages[cut:], given.taken)
+
+
+def _conversation(attrs: Attributes) -> tuple[Messages, Messages]:
+    """Input and output of a whole conversation: all up to the new question, and the agent's answer to it.
 
     The index of the first new message counts messages of the library, of which each may become several here: the
     question is there or later. Versions that write the index leave it out where it is 0; they also write
     ``gen_ai.agent.name``. Before them the latest question is the new one.
     """
-    side = _listed(kept, _CONVERSATIONS, "user")
-    if side is None:
+    found = _from_json(attrs, _CONVERSATIONS, "user")
+    if found is None:
         return NO_MESSAGES, NO_MESSAGES
-    since = whole(kept.get(_NEW))
-    if since is not None or "gen_ai.agent.name" in kept:
-        side = msgspec.structs.replace(side, since=max(0, since or 0))
-    asked = _prompt_in(side)
-    begin = asked if asked is not None else side.since or 0
-    cut = next((i for i, one in enumerate(side.messages) if i >= begin and one.role == "assistant"), len(side.messages))
-    made = Side(side.messages[cut:], side.taken, partial=True)
-    return msgspec.structs.replace(side, messages=side.messages[:cut]), made
+    since = parse_int(attrs.get(_NEW))
+    if since is not None or "gen_ai.agent.name" in attrs:
+        found = replace(found, since=max(0, since or 0))
+    begin = found._prompt_index()
+    begin = begin if begin is not None else found.since or 0
+    places = range(begin, len(found.messages))
+    cut = next((i for i in places if found.messages[i].role == "assistant"), len(found.messages))
+    answer = Messages(found.messages[cut:], found.taken, partial=True)
+    return replace(found, messages=found.messages[:cut]), answer
 
 
-def _messages(found: Iterable[tuple[int, Any]], role: str, name: str) -> tuple[tuple[Message, ...], dict[str, Any]]:
-    messages, rests = [], {}
-    for place, value in found:
-        message, rest = message_of(value, _role(value, role))
-        messages.append(message)
-        if rest:
-            rests[f"{name}[{place}]"] = rest
-    return tuple(messages), rests
+def _with_system(found: Messages, attrs: Attributes) -> Messages:
+    """The messages after the system instructions, where these have an attribute of their own."""
+    system = decoded(attrs.get(SYSTEM))
+    if not system or not isinstance(system, str | list):
+        return found
+    rest = dict(found.rest)
+    parts = convert_each(SYSTEM, enumerate([system] if isinstance(system, str) else system), part_of, rest)
+    since = None if found.since is None else found.since + 1
+    messages = (Message("system", tuple(parts)), *found.messages)
+    return Messages(messages, (SYSTEM, *found.taken), rest, found.events, since)
 
 
-def _is_choice(value: Any) -> bool:
-    return isinstance(value, dict) and value.get("event.name") == _CHOICE
-
-
-def _role(value: Any, role: str) -> str:
-    """Who says it, where a message has an event's name and no role."""
-    told = value.get("event.name") if isinstance(value, dict) else None
-    return "assistant" if told == _CHOICE else _ROLES.get(told, role) if isinstance(told, str) else role
-
-
-def _with_system(side: Side, kept: Attributes) -> Side:
-    """With the instructions of the system before all else."""
-    found = decoded(kept.get(SYSTEM))
-    if not found or not isinstance(found, str | list):
-        return side
-    parts: list[Part] = []
-    rests = dict(side.rest)
-    for place, value in enumerate([found] if isinstance(found, str) else found):
-        part, rest = part_of(value)
-        parts.append(part)
-        if rest:
-            rests[f"{SYSTEM}[{place}]"] = rest
-    message = Message("system", tuple(parts))
-    since = None if side.since is None else side.since + 1
-    return Side((message, *side.messages), (SYSTEM, *side.taken), rests, side.events, since)
-
-
-def _answered(kept: Attributes) -> Side | None:
-    """The answer as the AI SDK tells it: a text, and calls as JSON."""
-    text, calls = kept.get("ai.response.text"), decoded(kept.get("ai.response.toolCalls"))
+def _from_ai_sdk(attrs: Attributes) -> Messages | None:
+    """The output in the AI SDK: a text, and calls as JSON."""
+    text, calls = attrs.get("ai.response.text"), decoded(attrs.get("ai.response.toolCalls"))
     parts: list[Part] = [Text(text)] if isinstance(text, str) and text else []
     taken = ["ai.response.text"] if parts else []
-    rests: dict[str, Any] = {}
+    rest: Fields = {}
     if isinstance(calls, list) and calls:
         taken.append("ai.response.toolCalls")
-        for place, value in enumerate(calls):
-            part, rest = part_of({"type": "tool-call", **value} if isinstance(value, dict) else value)
-            parts.append(part)
-            if rest:
-                rests[f"ai.response.toolCalls[{place}]"] = rest
-    return Side((Message("assistant", tuple(parts)),), tuple(taken), rests) if parts else None
+        parts += convert_each("ai.response.toolCalls", enumerate(calls), _call_part, rest)
+    return Messages((Message("assistant", tuple(parts)),), tuple(taken), rest) if parts else None
 
 
 # ---- flattened: ``llm.input_messages.0.message.role``
 
 
-def _flat(kept: Attributes, prefixes: Iterable[str], role: str) -> Side | None:
+def _from_flat(attrs: Attributes, prefixes: Iterable[str], role: str) -> Messages | None:
     for prefix in prefixes:
-        names = [name for name in kept if name.startswith(prefix)]
-        if names and (found := _numbered(kept, prefix, names)):
-            messages, rest = _messages(sorted(found.items()), role, prefix.removesuffix("."))
-            used = tuple(name for name in names if name[len(prefix) :].partition(".")[0].isdecimal())
-            if side := Side(messages, used, rest):
-                return side
+        taken, trees = [], dict[int, _Tree]()
+        for name in attrs:
+            place, _, path = name[len(prefix) :].partition(".")
+            if name.startswith(prefix) and place.isdecimal() and len(place) < 8:
+                taken.append(name)
+                _put(trees.setdefault(int(place), _Tree()), path or "content", attrs[name])
+        items = [(place, _nested(trees[place])) for place in sorted(trees)]
+        rest: Fields = {}
+        if found := Messages(_messages(prefix.removesuffix("."), items, role, rest), tuple(taken), rest):
+            return found
     return None
 
 
-def _numbered(kept: Attributes, prefix: str, names: list[str]) -> dict[int, Any]:
-    """The messages by their numbers, nested again."""
-    found: dict[int, dict[str, Any]] = {}
-    for name in names:
-        place, _, path = name[len(prefix) :].partition(".")
-        if len(place) < 8 and place.isdecimal():
-            tree = found.setdefault(int(place), {})
-            _put(tree, path or "content", kept[name])
-    return {place: _nested(tree) for place, tree in found.items()}
+class _Tree(dict[str, Any]):
+    """A branch; a dict that is a value is none."""
 
 
 def _put(tree: dict[str, Any], path: str, value: Any) -> None:
@@ -329,159 +308,127 @@ def _put(tree: dict[str, Any], path: str, value: Any) -> None:
     for step in above:
         below = tree.get(step)
         if below is not None and not isinstance(below, _Tree):
-            keep(tree, path, value)  # a value and a branch under one name
+            add_field(tree, path, value)  # a value and a branch under one name
             return
         tree = tree.setdefault(step, _Tree())
-    keep(tree, last, value)
-
-
-class _Tree(dict[str, Any]):
-    """A branch; a dict that is a value is none."""
+    add_field(tree, last, value)
 
 
 def _nested(tree: dict[str, Any]) -> Any:
     """Branches under numbers as lists."""
-    made = {key: _nested(value) if isinstance(value, _Tree) else value for key, value in tree.items()}
-    if made and all(key.isdecimal() and len(key) < 8 for key in made):
-        return [made[key] for key in sorted(made, key=int)]
-    return made
+    found = {key: _nested(value) if isinstance(value, _Tree) else value for key, value in tree.items()}
+    if found and all(key.isdecimal() and len(key) < 8 for key in found):
+        return [found[key] for key in sorted(found, key=int)]
+    return found
 
 
 # ---- as events
 
 
-def _detailed(events: Sequence[Event], names: Sequence[str], role: str) -> Side | None:
+def _from_details(events: Sequence[Event], names: Sequence[str], role: str) -> Messages | None:
     """Messages in an attribute of an event (``gen_ai.client.inference.operation.details``)."""
     for place, event in enumerate(events):
-        side = _listed(event.kept, names, role)
-        if side is not None:
-            side = _with_system(side, event.kept) if names is _GIVEN else side
-            others = {key: value for key, value in event.kept.items() if key not in side.taken}
-            return (
-                Side(side.messages, (), side.rest)
-                if others or event.rest
-                else Side(side.messages, (), side.rest, (place,))
-            )
+        found = _from_json(event.attrs, names, role)
+        if found is not None:
+            found = _with_system(found, event.attrs) if names is _INPUTS else found
+            all_taken = not event.rest and event.attrs.keys() <= set(found.taken)
+            return Messages(found.messages, (), found.rest, (place,) if all_taken else ())
     return None
 
 
-def _heard(events: Sequence[Event]) -> Side | None:
-    return _told(events, _ROLES, "gen_ai.content.prompt")
-
-
-def _chosen(events: Sequence[Event]) -> Side | None:
-    return _told(events, {_CHOICE: "assistant"}, "gen_ai.content.completion")
-
-
-def _told(events: Sequence[Event], roles: dict[str, str], plain: str) -> Side | None:
+def _from_events(events: Sequence[Event], roles: dict[str, str], plain: str) -> Messages | None:
+    """Messages that are an event each; `plain` is the name of an event with messages as a text or as JSON."""
     messages: list[Message] = []
-    rests: dict[str, Any] = {}
+    rests: Fields = {}
     taken = []
     for place, event in enumerate(events):
         if event.name not in roles and event.name != plain:
             continue
-        for message, rest in _of_event(event, roles):
+        for message, rest in _messages_in(event, roles):
             messages.append(message)
             if rest:
-                keep(rests, event.name, rest)
+                add_field(rests, event.name, rest)
         if fields := without(event.rest, "timeUnixNano", "time_unix_nano"):
-            keep(rests, event.name, fields)
+            add_field(rests, event.name, fields)
         taken.append(place)
-    return Side(tuple(messages), (), rests, tuple(taken)) or None
+    return Messages(tuple(messages), (), rests, tuple(taken)) or None
 
 
-def _of_event(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message, dict[str, Any]]]:
+def _messages_in(event: Event, roles: dict[str, str]) -> Iterator[tuple[Message, Fields]]:
     if event.name in roles:
-        yield message_of(event.kept, roles[event.name])
+        yield message_of(event.attrs, roles[event.name])
         return
     name = _TEXTS[event.name]
-    role = "user" if name == "gen_ai.prompt" else "assistant"
-    found = decoded(event.kept.get(name))
-    others = without(event.kept, name)
-    for place, value in enumerate(found if isinstance(found, list) and found else [found]):
-        message, rest = message_of("" if value is None else value, role)
-        yield message, rest | (others if place == 0 else {})
+    found = decoded(event.attrs.get(name))
+    others = without(event.attrs, name)
+    for value in found if isinstance(found, list) and found else [found]:
+        message, rest = message_of("" if value is None else value, "user" if name == "gen_ai.prompt" else "assistant")
+        yield message, rest | others
+        others = {}
 
 
-# ---- messages and their parts, in the words of each convention; what has no place in them is handed back
+# ---- messages and their parts, in the words of each convention; fields without a place in them are returned
 
 
 def message_of(value: Any, role: str) -> tuple[Message, Fields]:
-    """A message, and what of it has no place there. `role` is whose it is if it does not say."""
+    """A message and its other fields; `role` is for one without a role."""
     if isinstance(value, str):
         return Message(role, (Text(value),)), {}
     if not isinstance(value, dict):
         return Message(role, (Blob("message", value),)), {}
-    rest = _opened(value)
-    role = _text(rest, "role") or role
+    rest = _unwrapped(value)
+    role = _take_text(rest, "role") or role
     if role == "tool" or isinstance(rest.get("tool_call_id"), str):
-        found = _answer(rest)
+        found = _tool_result(rest)
         if found is not None:
-            return Message(role, (found,), id=_text(rest, "id"), name=found.name), rest
-    parts = [*_contents(rest), *_calls(rest)]
-    reason = _text(rest, "finish_reason")
-    return Message(role, tuple(parts), id=_text(rest, "id"), finish_reason=reason, name=_text(rest, "name")), rest
+            return Message(role, (found,), id=_take_text(rest, "id"), name=found.name), rest
+    parts = (*_contents(rest), *_calls(rest))
+    ident, reason, name = (_take_text(rest, key) or None for key in ("id", "finish_reason", "name"))
+    return Message(role, parts, id=ident, finish_reason=reason, name=name), rest
 
 
-def _opened(value: Fields) -> Fields:
-    """The fields of a message that may be within another object, beside what that says."""
+def _unwrapped(value: Fields) -> Fields:
+    """The fields of a message, also where it is within another object."""
     inner = decoded(value.get("message"))
-    if not isinstance(inner, dict):
-        if isinstance(inner, list):
-            inner = value["message"]  # parts
-        if isinstance(inner, str | list) and "content" not in value:
-            return {"content": inner, **{key: item for key, item in value.items() if key != "message"}}
-        return dict(value)
-    fields = dict(inner)
-    for key, item in value.items():
-        if key != "message":
-            keep(fields, key, item)
-    return fields
+    if isinstance(inner, dict):
+        fields = dict(inner)
+        for key, item in value.items():
+            if key != "message":
+                add_field(fields, key, item)
+        return fields
+    if isinstance(inner, str | list) and "content" not in value:
+        return {"content": value["message"], **without(value, "message")}
+    return dict(value)
 
 
-def _answer(rest: Fields) -> ToolResult | None:
-    """What a message of a tool answers; None where its parts say so themselves."""
-    if "content" not in rest and "contents" not in rest:
-        return None
+def _tool_result(rest: Fields) -> ToolResult | None:
+    """The result that a message of a tool is; None if it has parts that are results."""
     name = "content" if "content" in rest else "contents"
-    content = rest[name]
-    if isinstance(content, list) and any(_kind(part) in _RESULT for part in content if isinstance(part, dict)):
+    content = rest.get(name)
+    if name not in rest or (isinstance(content, list) and any(_kind(part) in _RESULT for part in content)):
         return None
     del rest[name]
-    ident = _text(rest, "tool_call_id") or _text(rest, "id")
-    return ToolResult(ident, decoded(content), name=_text(rest, "name"))
+    ident = _take_text(rest, "tool_call_id", "id")
+    return ToolResult(ident, decoded(content), name=_take_text(rest, "name"))
 
 
 def _contents(rest: Fields) -> list[Part]:
     parts: list[Part] = []
     for name in ("parts", "contents", "content"):
-        value = decoded(rest[name]) if name in rest and name != "content" else rest.get(name)
-        if name == "content" and isinstance(value, str) and value.lstrip()[:1] == "[":
-            value = _parts_in(value)
+        value = rest.get(name)
+        if name != "content" or (isinstance(value, str) and value.lstrip()[:1] == "["):
+            found = decoded(value)
+            # content that only looks like JSON of parts is a text
+            value = found if name != "content" or (found and all(map(_is_part, found))) else value
         if isinstance(value, str):
-            if value and value not in [part.text for part in parts if isinstance(part, Text)]:
+            if value and Text(value) not in parts:
                 parts.append(Text(value))
-        elif isinstance(value, list):
-            for place, one in enumerate(value):
-                part, left = part_of(one)
-                parts.append(part)
-                if left:
-                    rest[f"{name}[{place}]"] = left
-        elif isinstance(value, dict):
-            part, left = part_of(value)
-            parts.append(part)
-            if left:
-                rest[f"{name}[0]"] = left
+        elif isinstance(value, list | dict):
+            parts += convert_each(name, enumerate([value] if isinstance(value, dict) else value), part_of, rest)
         elif value is not None:
             continue
         rest.pop(name, None)
     return parts
-
-
-def _parts_in(text: str) -> Any:
-    """Parts that are written as JSON; a text that only looks like it stays one."""
-    found = decoded(text)
-    return found if isinstance(found, list) and found and all(_is_part(one) for one in found) else text
 
 
 def _is_part(value: Any) -> bool:
@@ -493,11 +440,7 @@ def _calls(rest: Fields) -> list[Part]:
     found = decoded(rest.get("tool_calls"))
     if isinstance(found, list):
         del rest["tool_calls"]
-        for place, value in enumerate(found):
-            part, left = part_of({"type": "tool_call", **value} if isinstance(value, dict) else value)
-            calls.append(part)
-            if left:
-                rest[f"tool_calls[{place}]"] = left
+        calls += convert_each("tool_calls", enumerate(found), _call_part, rest)
     single = rest.get("function_call")
     if isinstance(single, dict) and isinstance(single.get("name"), str):
         call, left = _call(dict(rest.pop("function_call")))
@@ -510,30 +453,34 @@ def _calls(rest: Fields) -> list[Part]:
     return calls
 
 
+def _call_part(value: Any) -> tuple[Part, Fields]:
+    """An item of a list of calls, which may have no kind."""
+    return part_of({"type": "tool_call", **value} if isinstance(value, dict) else value)
+
+
 def part_of(value: Any) -> tuple[Part, Fields]:
-    """A part of a message, and what of it has no place there."""
+    """A part of a message and its other fields."""
     if isinstance(value, str):
         return Text(value), {}
     if not isinstance(value, dict):
         return Blob("part", value), {}
     rest = dict(value)
     for name in _WRAPPERS:
-        inner = rest.get(name)
-        if isinstance(inner, dict):
-            del rest[name]
-            outer, rest = rest, dict(inner)
+        if isinstance(rest.get(name), dict):
+            outer, rest = rest, dict(rest[name])
             for key, item in outer.items():
-                if key != "type" or "type" not in rest:
-                    keep(rest, key, item)
+                if key != name and (key != "type" or "type" not in rest):
+                    add_field(rest, key, item)
     kind = _kind(rest)
     if len(rest) == 1 and (block := next(iter(rest))) in _BLOCKS:
-        kind, rest = _BLOCKS[block], _unblocked(rest, block)
-    if kind in _TEXT_KINDS or (not kind and isinstance(rest.get("text"), str)):
-        text = _one(rest, "content", "text", "refusal")
-        return (Text(text), _typeless(rest)) if text is not None else (Blob(kind or "text", value), {})
-    if kind in _THOUGHT:
-        text = _one(rest, "content", "text", "thinking", "reasoning")
-        return (Reasoning(text), _typeless(rest)) if text is not None else (Blob(kind, value), {})
+        kind, rest = _BLOCKS[block], _unwrapped_block(rest, block)
+    for kinds, make, names in (
+        (_TEXT_KINDS, Text, ("content", "text", "refusal")),
+        (_THOUGHT, Reasoning, ("content", "text", "thinking", "reasoning")),
+    ):
+        if kind in kinds or (make is Text and not kind and isinstance(rest.get("text"), str)):
+            text = _take_string(rest, *names)
+            return (make(text), _typeless(rest)) if text is not None else (Blob(kind or "text", value), {})
     if kind in _CALL:
         return _call(_typeless(rest))
     if kind in _RESULT:
@@ -541,33 +488,28 @@ def part_of(value: Any) -> tuple[Part, Fields]:
     return Blob(kind or "part", value), {}
 
 
-def _unblocked(rest: Fields, block: str) -> Fields:
-    """The fields of such a part: those of the one object in it, if it is one."""
+def _unwrapped_block(rest: Fields, block: str) -> Fields:
+    """The fields of a part of Bedrock: those of the object in it, if it is one."""
     inner = rest[block]
-    thought = inner.get("reasoningText") if block == "reasoningContent" and isinstance(inner, dict) else None
-    if isinstance(thought, dict):
-        return {**{key: value for key, value in inner.items() if key != "reasoningText"}, **thought}
-    return dict(inner) if isinstance(inner, dict) else rest
+    if not isinstance(inner, dict):
+        return rest
+    thought = inner.get("reasoningText") if block == "reasoningContent" else None
+    return without(inner, "reasoningText") | thought if isinstance(thought, dict) else dict(inner)
 
 
 def _call(rest: Fields) -> tuple[Part, Fields]:
-    inner = rest.get("function")
-    if isinstance(inner, dict):
-        del rest["function"]
-        for key, item in inner.items():
-            keep(rest, key, item)
-    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "toolUseId")
-    name = _one(rest, "name", "toolName") or "call"
-    found = next((key for key in ("arguments", "args", "input") if key in rest), None)
-    given = decoded(rest.pop(found)) if found is not None else None
-    return ToolCall(ident, name, given), rest
+    if isinstance(rest.get("function"), dict):
+        for key, item in rest.pop("function").items():
+            add_field(rest, key, item)
+    ident = _take_string(rest, "id", "call_id", "toolCallId", "tool_call_id", "toolUseId")
+    name = _take_string(rest, "name", "toolName") or "call"
+    return ToolCall(ident, name, _take_value(rest, "arguments", "args", "input")), rest
 
 
 def _result(rest: Fields) -> tuple[Part, Fields]:
-    ident = _one(rest, "id", "call_id", "toolCallId", "tool_call_id", "tool_use_id", "toolUseId")
-    name = _one(rest, "name", "toolName")
-    found = next((key for key in ("response", "result", "output", "content") if key in rest), None)
-    content = decoded(rest.pop(found)) if found is not None else None
+    ident = _take_string(rest, "id", "call_id", "toolCallId", "tool_call_id", "tool_use_id", "toolUseId")
+    name = _take_string(rest, "name", "toolName")
+    content = _take_value(rest, "response", "result", "output", "content")
     failed = next((rest.pop(key) for key in ("is_error", "isError") if isinstance(rest.get(key), bool)), None)
     return ToolResult(ident, content, failed, name), rest
 
@@ -581,11 +523,16 @@ def _typeless(rest: Fields) -> Fields:
     return {key: value for key, value in rest.items() if key != "type" or not isinstance(value, str)}
 
 
-def _text(rest: Fields, name: str) -> str | None:
-    """Take a field that is text."""
-    return word(rest.pop(name)) if isinstance(rest.get(name), str) else None
+def _take_text(rest: Fields, *names: str) -> str | None:
+    """Take these fields up to the first that is a text with something in it."""
+    return next((found for name in names if isinstance(rest.get(name), str) and (found := word(rest.pop(name)))), None)
 
 
-def _one(rest: Fields, *names: str) -> str | None:
-    """Take the first of these fields that is text."""
+def _take_string(rest: Fields, *names: str) -> str | None:
+    """Take the first of these fields that is a text, even an empty one."""
     return next((rest.pop(name) for name in names if isinstance(rest.get(name), str)), None)
+
+
+def _take_value(rest: Fields, *names: str) -> Any:
+    """Take the first of these fields, decoded."""
+    return next((decoded(rest.pop(name)) for name in names if name in rest), None)

@@ -15,47 +15,38 @@ from typing import Any, Final, NamedTuple
 from zlib import crc32
 
 import msgspec
-import orjson
 
 from tracetui.errors import FormatError
-from tracetui.formats.decode import skippable, strict
+from tracetui.formats.bodies import add_field, rendered
+from tracetui.formats.decode import strict
 from tracetui.formats.fields import Fields
 from tracetui.formats.lines import parse
-from tracetui.formats.scalars import sequence
+from tracetui.formats.places import changed
+from tracetui.formats.scalars import sequence, without
 from tracetui.sources.base import File
 
 NO_TRACE: Final = "no trace id"
-"""Key of the run of spans that name no trace."""
+"""Key of the run of all spans without a trace id."""
 REQUEST: Final = ("resourceSpans", "resource_spans")
-"""Names under which a request has its spans."""
+"""Names of the list of spans in a request."""
 OTHERS: Final = ("resourceLogs", "resource_logs", "resourceMetrics", "resource_metrics")
-"""Names of what else is exported, which is no trace."""
+"""Names of the lists of other exports."""
 _LOGS: Final = (("resourceLogs", "resource_logs"), ("scopeLogs", "scope_logs"), ("logRecords", "log_records"))
 """Names of the three lists in which log records are."""
-_SCOPES: Final = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
-LISTS: Final = (*_SCOPES, "spans")
-"""Names of lists that hold spans, in the end."""
-_SCOPE: Final = ("scope", "instrumentationLibrary")
+SCOPES: Final = ("scopeSpans", "scope_spans", "instrumentationLibrarySpans")
+_SPANS: Final = (REQUEST, SCOPES, ("spans",))
+LISTS: Final = (*SCOPES, "spans")
+"""Names of lists around spans."""
+_ABOUT: Final = ("resource", "scope", "instrumentationLibrary")
 _HEX: Final = re.compile(r"(?:0x)?((?:[0-9a-fA-F]{16}){1,2})")
 _DIGITS: Final = re.compile(r"-?\d{1,19}")
 _PLAIN: Final = frozenset(
     f"{kind}{end}" for kind in ("string", "bool", "double", "bytes") for end in ("Value", "_value")
 )
 """Kinds of values that are what they hold."""
-FIELDS: Final = Fields(
-    {
-        "span": (
-            "attributes droppedAttributesCount droppedEventsCount droppedLinksCount dropped_attributes_count "
-            "dropped_events_count dropped_links_count endTimeUnixNano end_time_unix_nano events flags kind links name "
-            "parentSpanId parent_span_id spanId span_id startTimeUnixNano start_time_unix_nano status traceId "
-            "traceState trace_id trace_state"
-        )
-    }
-)
-"""What the protocol knows of a span. Attributes may be called as anybody likes."""
 _LIMIT: Final = 1 << 63
 _DEPTH: Final = 48
-"""Values within values are read so far; what is deeper stays as it is written."""
+"""Depth to which values within values are decoded."""
 
 
 _NAMES: Final = {
@@ -73,27 +64,36 @@ _NONE: Final = msgspec.Raw()
 
 
 class Attribute(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """An attribute as most are."""
+    """An attribute with a key and a value, as the protocol has it."""
 
     key: str
     value: dict[str, Any]
 
 
+Place = tuple[int, int, int]
+"""Index of a record in each of the three lists of its request."""
+
+
 class RecordRef(msgspec.Struct, frozen=True, gc=False):
-    """Where a span is: offset, size and checksum of its line or document, and its place in the three lists of that."""
+    """A span or log record: offset and size of its line or document, its checksum and its place in that."""
 
     offset: int
     size: int
     check: int
     resource: int
     scope: int
-    span: int
+    index: int
     logs: tuple[RecordRef, ...] = ()
-    """Where log records are that tell events of it."""
+    """Log records that are events of it."""
+
+    @property
+    def place(self) -> Place:
+        """Its index in the three lists."""
+        return self.resource, self.scope, self.index
 
 
 class SpanFields(msgspec.Struct, gc=False, rename=_NAMES, forbid_unknown_fields=True):
-    """All that the protocol knows of a span. Whatever is in one is decoded, so that damage in it is found."""
+    """Fields of a span in the protocol. All are decoded, so that damage in them is found."""
 
     trace: Any = None
     id: Any = None
@@ -113,16 +113,23 @@ class SpanFields(msgspec.Struct, gc=False, rename=_NAMES, forbid_unknown_fields=
     dropped_links: Any = None
 
 
-class SpanRecord(NamedTuple):
-    """A span, and what surrounds it."""
+FIELD_NAMES: Final = {
+    one.name: (one.encode_name, re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", one.encode_name))
+    for one in msgspec.structs.fields(SpanFields)
+}
+"""Names of the fields of a span in both spellings."""
+FIELDS: Final = Fields({"span": " ".join(name for names in FIELD_NAMES.values() for name in names)})
+"""Known fields of a span. Attributes may have any name."""
 
-    place: tuple[int, int, int]
-    """Its index in the three lists of its request."""
+
+class SpanRecord(NamedTuple):
+    """A span with its scope and resource."""
+
+    place: Place
     trace: str
-    """The trace that it is of: its id in lower hex, or `NO_TRACE`."""
+    """The id of its trace in lower hex, or `NO_TRACE`."""
     span: SpanFields
-    kept: dict[str, Any]
-    """Its attributes."""
+    attrs: dict[str, Any]
     scope: dict[str, Any]
     """The object with the list that the span is in."""
     resource: dict[str, Any]
@@ -162,9 +169,9 @@ def spans_on(
 ) -> list[SpanRecord]:
     """The spans of a request of spans and nothing else that is as the protocol has it, in camel case.
 
-    Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request.
+    Only those that are `wanted`. Raises `ValueError` or `RecursionError` for any other request. Does not see what
+    `tracetui.formats.decode.skippable` checks.
     """
-    skippable(data)
     found = []
     for i, resource in enumerate(_decode_request(data).resource_spans):
         above = _decode_once(surroundings, "resource", resource.resource, resource.schema_url)
@@ -179,30 +186,30 @@ def spans_on(
 def spans_in(request: Any) -> Iterator[SpanRecord]:
     """All spans of any request, decoded."""
     for place, span, scope, resource in objects_in(request):
-        yield _loose_record(place, span, scope, resource, crc32(encode(span)))
+        yield loose_record(place, span, scope, resource, crc32(rendered(span)))
 
 
-def objects_in(request: Any) -> Iterator[tuple[tuple[int, int, int], dict[str, Any], dict[str, Any], dict[str, Any]]]:
-    """All spans of any request as objects: place, span, scope, resource."""
-    for i, resource in enumerate(sequence(named(request, *REQUEST))):
-        for j, scope in enumerate(sequence(named(resource, *_SCOPES))):
-            for k, span in enumerate(sequence(named(scope, "spans"))):
-                if isinstance(span, dict):
-                    yield (i, j, k), span, scope, resource
+def objects_in(
+    request: Any, lists: tuple[tuple[str, ...], ...] = _SPANS
+) -> Iterator[tuple[Place, dict[str, Any], dict[str, Any], dict[str, Any]]]:
+    """All spans, or log records, of any request as objects: place, record, scope, resource."""
+    for i, resource in enumerate(sequence(named(request, *lists[0]))):
+        for j, scope in enumerate(sequence(named(resource, *lists[1]))):
+            for k, record in enumerate(sequence(named(scope, *lists[2]))):
+                if isinstance(record, dict):
+                    yield (i, j, k), record, scope, resource
 
 
-def _strict_record(
-    place: tuple[int, int, int], raw: msgspec.Raw, scope: dict[str, Any], resource: dict[str, Any]
-) -> SpanRecord:
+def _strict_record(place: Place, raw: msgspec.Raw, scope: dict[str, Any], resource: dict[str, Any]) -> SpanRecord:
     try:
         span = _decode_span(raw)
-        kept: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
         for one in span.attributes:
             value = one.value
             plain = len(value) == 1 and "stringValue" in value
-            kept[intern(one.key)] = value["stringValue"] if plain else value_of(value)
-        if len(kept) == len(span.attributes):
-            return SpanRecord(place, identifier(span.trace) or NO_TRACE, span, kept, scope, resource, crc32(raw))
+            attrs[intern(one.key)] = value["stringValue"] if plain else value_of(value)
+        if len(attrs) == len(span.attributes):
+            return SpanRecord(place, identifier(span.trace) or NO_TRACE, span, attrs, scope, resource, crc32(raw))
     except (ValueError, RecursionError):
         pass
     try:
@@ -211,58 +218,70 @@ def _strict_record(
         raise ValueError(error.reason) from error
     if not isinstance(value, dict):
         raise ValueError("not an object")
-    return _loose_record(place, value, scope, resource, crc32(raw))
+    return loose_record(place, value, scope, resource, crc32(raw))
 
 
-def _loose_record(
-    place: tuple[int, int, int], value: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any], check: int
+def loose_record(
+    place: Place, value: dict[str, Any], scope: dict[str, Any], resource: dict[str, Any], check: int
 ) -> SpanRecord:
     """The record of a span whose fields may have any names and types."""
-    span = SpanFields(
-        trace=named(value, "traceId", "trace_id"),
-        id=named(value, "spanId", "span_id"),
-        parent=named(value, "parentSpanId", "parent_span_id"),
-        name=value.get("name"),
-        start=named(value, "startTimeUnixNano", "start_time_unix_nano"),
-        end=named(value, "endTimeUnixNano", "end_time_unix_nano"),
-        status=named(value, "status"),
-        events=named(value, "events"),
-    )
-    return SpanRecord(place, trace_id(value), span, attributes(value), scope, resource, check, tuple(value))
+    span = SpanFields(**{key: named(value, *names) for key, names in FIELD_NAMES.items() if key != "attributes"})
+    return SpanRecord(place, trace_id(value), span, attributes_of(value), scope, resource, check, tuple(value))
 
 
 def _decode_once(surroundings: Surroundings, kind: str, raw: msgspec.Raw, schema: msgspec.Raw) -> dict[str, Any]:
     key = kind, bytes(raw), bytes(schema)
-    found = surroundings.get(key)
-    if found is None:
-        fields = (kind, key[1]), ("schemaUrl", key[2])
-        found = surroundings[key] = {name: strict(data) for name, data in fields if data}
-    return found
+    if key not in surroundings:
+        surroundings[key] = {name: strict(data) for name, data in ((kind, key[1]), ("schemaUrl", key[2])) if data}
+    return surroundings[key]
 
 
-def encode(value: Any) -> bytes:
-    """The value as JSON, or something else that is the same for the same value."""
-    try:
-        return orjson.dumps(value)
-    except (TypeError, orjson.JSONEncodeError):  # lone surrogates, depth, integers over 64 bits
-        try:
-            return repr(value).encode("utf-8", "replace")
-        except RecursionError:
-            return b"too deep"
+class LogRecord(NamedTuple):
+    """A record in an export of logs."""
+
+    place: Place
+    fields: dict[str, Any]
+    trace: str | None = None
+    """The trace and the span that it is an event of; None for any other record."""
+    span: str | None = None
 
 
-def logs_in(request: Any) -> Iterator[tuple[tuple[int, int, int], dict[str, Any]]]:
-    """All log records of a request, with their places."""
-    for i, resource in enumerate(sequence(named(request, *_LOGS[0]))):
-        for j, scope in enumerate(sequence(named(resource, *_LOGS[1]))):
-            for k, record in enumerate(sequence(named(scope, *_LOGS[2]))):
-                if isinstance(record, dict):
-                    yield (i, j, k), record
+def logs_in(request: Any) -> Iterator[LogRecord]:
+    """All log records of a request. The GenAI conventions have messages there, by trace and span."""
+    for place, fields, _, _ in objects_in(request, _LOGS):
+        trace, span = trace_id(fields), span_id(fields)
+        is_event = span is not None and trace != NO_TRACE and _name(fields).startswith("gen_ai.")
+        yield LogRecord(place, fields, trace, span) if is_event else LogRecord(place, fields)
+
+
+class Export(NamedTuple):
+    """The records on one line, or in one document."""
+
+    spans: Sequence[SpanRecord] = ()
+    logs: Sequence[LogRecord] = ()
+    value: Any = msgspec.UNSET
+    """The decoded JSON; unset for a request of spans and nothing else, as the protocol has it."""
+
+
+def export_of(value: Any) -> Export:
+    """The records of decoded JSON."""
+    return Export(list(spans_in(value)), list(logs_in(value)), value)
+
+
+def by_trace(export: Export) -> dict[str, Export]:
+    """The export divided by trace."""
+    spans, logs = dict[str, list[SpanRecord]](), dict[str, list[LogRecord]]()
+    for log in export.logs:
+        if log.trace is not None:
+            logs.setdefault(log.trace, []).append(log)
+    for span in export.spans:
+        spans.setdefault(span.trace, []).append(span)
+    return {key: Export(spans.get(key, ()), logs.get(key, ()), export.value) for key in {**logs, **spans}}
 
 
 def damage_in(request: Any) -> Iterator[str]:
-    """What of a request is no span, no list of spans or no object with one."""
-    for name, below in ((REQUEST, _SCOPES), (_SCOPES, ("spans",))):
+    """Problems of a request: what is no list of spans, no object with one or no span."""
+    for name, below in ((REQUEST, SCOPES), (SCOPES, ("spans",))):
         requests = [request] if name is REQUEST else sequence(named(request, *REQUEST))
         for one in requests:
             found = named(one, *name)
@@ -290,12 +309,7 @@ def named(record: Any, *names: str) -> Any:
     return None
 
 
-def without(record: Any, *names: str) -> dict[str, Any]:
-    """`record` without the fields of those names."""
-    return {key: value for key, value in record.items() if key not in names} if isinstance(record, dict) else {}
-
-
-def whole(value: Any) -> int | None:
+def parse_int(value: Any) -> int | None:
     """`value` as a whole number of at most 64 bits, also where it is written as text."""
     if isinstance(value, str):
         if not (len(value) < 20 and value.isdecimal()) and not _DIGITS.fullmatch(value):
@@ -309,7 +323,7 @@ def whole(value: Any) -> int | None:
 
 def nanoseconds(value: Any) -> int | None:
     """A time in nanoseconds since the epoch; 0 means that it is not known."""
-    found = whole(value)
+    found = parse_int(value)
     return found if found is not None and found > 0 else None
 
 
@@ -350,62 +364,53 @@ def identifier(value: Any) -> str | None:
 # ---- values
 
 
-def attributes(record: Any) -> dict[str, Any]:
-    """The attributes of a record by their keys; whatever is no attribute is there too, under a name of its own."""
+def attributes_of(record: Any) -> dict[str, Any]:
+    """The attributes of a record by key, with anything there that is no attribute under a name of its own."""
     found = named(record, "attributes")
     if isinstance(found, dict):
         return {key: value_of(value) for key, value in found.items()}
-    kept: dict[str, Any] = {}
+    attrs: dict[str, Any] = {}
     if found is not None and not isinstance(found, list):
-        kept["attributes"] = found
+        attrs["attributes"] = found
     for item in sequence(found):
         try:
             ((kind, value),) = item["value"].items()
-            if kind == "stringValue" and len(item) == 2 and item["key"] not in kept:  # most are
-                kept[intern(item["key"])] = value
+            if kind == "stringValue" and len(item) == 2 and item["key"] not in attrs:  # most are
+                attrs[intern(item["key"])] = value
                 continue
         except (AttributeError, KeyError, TypeError, ValueError):
             pass
-        _attribute(item, kept, 0)
-    return kept
+        _attribute(item, attrs, 0)
+    return attrs
 
 
-def _attribute(item: Any, kept: dict[str, Any], depth: int) -> None:
+def _attribute(item: Any, attrs: dict[str, Any], depth: int) -> None:
     if not isinstance(item, dict) or not isinstance(item.get("key"), str):
-        keep(kept, "attribute", item)
+        add_field(attrs, "attribute", item)
         return
     key = intern(item["key"])
-    keep(kept, key, value_of(item.get("value"), depth))
+    add_field(attrs, key, value_of(item.get("value"), depth))
     if len(item) > 2 and (rest := without(item, "key", "value")):
-        keep(kept, f"{key} (also)", rest)
-
-
-def keep(kept: dict[str, Any], name: str, value: Any) -> None:
-    """Put a value under a name, or under ``name 2`` where that is taken."""
-    key, times = name, 1
-    while key in kept:
-        times += 1
-        key = f"{name} {times}"
-    kept[key] = value
+        add_field(attrs, f"{key} (also)", rest)
 
 
 def value_of(value: Any, depth: int = 0) -> Any:
-    """What an ``AnyValue`` holds; one that is of no known kind as it is written."""
+    """The value of an ``AnyValue``; itself if it is of an unknown kind."""
     if not isinstance(value, dict) or len(value) != 1 or depth > _DEPTH:
         return value
     ((kind, held),) = value.items()
     if kind in _PLAIN:
         return held
     if kind in ("intValue", "int_value"):
-        found = whole(held)
+        found = parse_int(held)
         return held if found is None else found
     if kind in ("arrayValue", "array_value") and _lists(held):
         return [value_of(one, depth + 1) for one in sequence(held.get("values"))]
     if kind in ("kvlistValue", "kvlist_value") and _lists(held):
-        kept: dict[str, Any] = {}
+        attrs: dict[str, Any] = {}
         for one in sequence(held.get("values")):
-            _attribute(one, kept, depth + 1)
-        return kept
+            _attribute(one, attrs, depth + 1)
+        return attrs
     return value
 
 
@@ -414,39 +419,30 @@ def _lists(held: Any) -> bool:
     return isinstance(held, dict) and set(held) <= {"values"} and isinstance(held.get("values"), list | None)
 
 
-# ---- what stands around spans
+# ---- resources and scopes
 
 
-def about_scope(scope: dict[str, Any]) -> dict[str, Any]:
-    """What a group of spans says about the library that made them."""
-    return _about(scope, _SCOPE, LISTS)
-
-
-def about_resource(resource: dict[str, Any]) -> dict[str, Any]:
-    """What a group of scopes says about the program that they ran in."""
-    return _about(resource, ("resource",), _SCOPES)
-
-
-def _about(record: dict[str, Any], within: tuple[str, ...], lists: tuple[str, ...]) -> dict[str, Any]:
-    kept: dict[str, Any] = {}
-    for name in within:
+def fields_around(record: dict[str, Any], lists: Sequence[str]) -> dict[str, Any]:
+    """The fields and attributes of a scope (the library that made spans) or a resource (the program it ran in), without
+    its `lists`.
+    """
+    attrs: dict[str, Any] = {}
+    for name in _ABOUT:
         inner = record.get(name)
         if isinstance(inner, dict):
-            fields = {**without(inner, "attributes"), **attributes(inner)}
+            fields = {**without(inner, "attributes"), **attributes_of(inner)}
             for key, value in fields.items():
-                keep(kept, key, value)
+                add_field(attrs, key, value)
         elif inner is not None:
-            keep(kept, name, inner)
+            add_field(attrs, name, inner)
     for key, value in record.items():
-        if key not in within and (key not in lists or not isinstance(value, list)):
-            keep(kept, key, value)
-    return kept
+        if key not in _ABOUT and (key not in lists or not isinstance(value, list)):
+            add_field(attrs, key, value)
+    return attrs
 
 
-# ---- events, of spans and in exports of logs: there the GenAI conventions have messages, by trace and span
+# ---- events, of spans and in exports of logs
 
-_OWN: Final = "gen_ai."
-_PLACED: Final = ("traceId", "trace_id", "spanId", "span_id", "attributes", "body")
 _EVENT_NAMES: Final = ("eventName", "event_name")
 _TIMES: Final = ("timeUnixNano", "time_unix_nano", "observedTimeUnixNano", "observed_time_unix_nano")
 
@@ -457,9 +453,9 @@ class Event(NamedTuple):
     name: str
     time: int | None
     """Nanoseconds since the epoch."""
-    kept: dict[str, Any]
+    attrs: dict[str, Any]
     rest: dict[str, Any]
-    """All else that it says."""
+    """All other fields."""
 
 
 def events_of(events: Any) -> list[Event]:
@@ -468,7 +464,7 @@ def events_of(events: Any) -> list[Event]:
         Event(
             name if isinstance(name := event.get("name"), str) else "",
             nanoseconds(named(event, "timeUnixNano", "time_unix_nano")),
-            attributes(event),
+            attributes_of(event),
             without(event, "attributes", *(("name",) if isinstance(name, str) else ())),
         )
         for event in sequence(events)
@@ -476,40 +472,35 @@ def events_of(events: Any) -> list[Event]:
     ]
 
 
-def target_of(record: dict[str, Any]) -> tuple[str, str] | None:
-    """The trace and the span that a log record tells an event of; None for any other log."""
-    trace, span = trace_id(record), span_id(record)
-    return (trace, span) if span is not None and trace != NO_TRACE and _name(record).startswith(_OWN) else None
-
-
 def event_of(record: dict[str, Any]) -> Event:
     """A log record as the event that it is."""
-    name, kept = _name(record), attributes(record)
-    if kept.get("event.name") == name:
-        del kept["event.name"]
-    said = value_of(record.get("body"))
-    for key, value in (said if isinstance(said, dict) else {} if said is None else {"body": said}).items():
-        keep(kept, key, value)
-    told = _EVENT_NAMES if named(record, *_EVENT_NAMES) == name else ()
-    return Event(name, nanoseconds(named(record, *_TIMES)), kept, without(record, *_PLACED, *told))
+    name, attrs = _name(record), attributes_of(record)
+    if attrs.get("event.name") == name:
+        del attrs["event.name"]
+    body = value_of(record.get("body"))
+    for key, value in (body if isinstance(body, dict) else {} if body is None else {"body": body}).items():
+        add_field(attrs, key, value)
+    shown = ("traceId", "trace_id", "spanId", "span_id", "attributes", "body")
+    names = _EVENT_NAMES if named(record, *_EVENT_NAMES) == name else ()
+    return Event(name, nanoseconds(named(record, *_TIMES)), attrs, without(record, *shown, *names))
 
 
-def events_at(file: File, places: Sequence[RecordRef]) -> list[Event]:
-    """The events at these places. Raises `FormatError` if something else is there now."""
-    lines: dict[int, dict[tuple[int, int, int], dict[str, Any]]] = {}
+def events_at(file: File, refs: Sequence[RecordRef]) -> list[Event]:
+    """The events of these log records. Raises `FormatError` if something else is there now."""
+    lines: dict[int, dict[Place, dict[str, Any]]] = {}
     found = []
-    for at in places:
+    for at in refs:
         if at.offset not in lines:
-            data = file.read(at.offset, at.size)
-            if crc32(data) != at.check:
-                raise FormatError("the file changed: another record is there now", f"byte {at.offset}")
-            lines[at.offset] = dict(logs_in(parse(data)[0]))
-        found.append(event_of(lines[at.offset][at.resource, at.scope, at.span]))
+            lines[at.offset] = {log.place: log.fields for log in logs_in(parse(file.read(at.offset, at.size))[0])}
+        record = lines[at.offset].get(at.place, {})
+        if crc32(rendered(record)) != at.check:
+            raise changed(f"byte {at.offset}")
+        found.append(event_of(record))
     return found
 
 
 def _name(record: dict[str, Any]) -> str:
-    told = named(record, *_EVENT_NAMES)
-    if told is None:
-        told = attributes(record).get("event.name")
-    return told if isinstance(told, str) else ""
+    name = named(record, *_EVENT_NAMES)
+    if name is None:
+        name = attributes_of(record).get("event.name")
+    return name if isinstance(name, str) else ""

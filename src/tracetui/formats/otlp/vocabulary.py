@@ -1,4 +1,4 @@
-"""Which attribute says what.
+"""The meaning of attributes.
 
 By the GenAI conventions of OpenTelemetry, today's and earlier ones, OpenInference, OpenLLMetry (``traceloop.*``),
 Pydantic AI, the AI SDK (``ai.*``) and Claude Code.
@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import orjson
-
+from tracetui.formats.calls import as_json
 from tracetui.formats.decode import decode_value
 from tracetui.formats.labels import LENGTH, tags_in
-from tracetui.formats.otlp.records import whole
+from tracetui.formats.otlp.records import parse_int
 from tracetui.formats.scalars import number, word
 from tracetui.model import PREVIEW, Operation, Usage
 
@@ -54,20 +53,28 @@ _CLAUDE_CODE: Final = {
     "tool": Operation.EXECUTE_TOOL,
     "hook": Operation.HOOK,
 }
-"""What Claude Code calls its own spans (``span.type``); it counts cached input apart."""
+"""Claude Code's own spans (``span.type``); its input tokens leave out cached ones."""
 _NO_CALLS: Final = frozenset({"create_agent", "plan"})
-"""Operations that name a model and don't call it."""
+"""Operations that name a model without a call of it."""
 _LOGFIRE: Final = {
     "OpenAI Agents trace: {name}": Operation.INVOKE_WORKFLOW,
     "Agent run: {name!r}": Operation.INVOKE_AGENT,
     "Function: {name}": Operation.EXECUTE_TOOL,
     "Guardrail {name!r} {triggered=}": Operation.POLICY,
 }
-"""What Logfire calls the spans of openai-agents (``logfire.msg_template``): what fills the gap is in ``name``."""
+"""Logfire's templates of spans of openai-agents (``logfire.msg_template``), which are filled with ``name``."""
 _AGENTS_SDK: Final = {"task": Operation.INVOKE_WORKFLOW, "turn": Operation.TURN}
-"""What openai-agents calls its own spans (``sdk_span_type``)."""
+"""The own spans of openai-agents (``sdk_span_type``)."""
+_KINDS: Final = (
+    ("traceloop.span.kind", _TRACELOOP, True),
+    ("llm.request.type", _REQUESTS, False),
+    ("span.type", _CLAUDE_CODE, True),
+    ("logfire.msg_template", _LOGFIRE, False),
+    ("sdk_span_type", _AGENTS_SDK, False),
+)
+"""Attributes with the kind of a span, and whether a kind that is not in the table is some other work."""
 _PENDING: Final = "pending_span"
-"""What Logfire writes when a span begins, below the span itself, which comes when it has ended."""
+"""Logfire writes such a span when another begins, as its child; that one follows when it has ended."""
 _NAMES: Final = {
     Operation.EXECUTE_TOOL: ("gen_ai.tool.name", "tool.name", "ai.toolCall.name", "tool_name", "traceloop.entity.name"),
     Operation.INVOKE_AGENT: ("gen_ai.agent.name", "agent.name", "agent_name", "traceloop.entity.name"),
@@ -172,137 +179,110 @@ _COUNTED: Final = frozenset(
         Operation.TURN,
     }
 )
-"""What uses tokens, or contains what does; elsewhere their counts repeat those of other spans."""
+"""Operations with a usage; in other spans, token counts repeat those of other spans."""
 _ARGUMENTS: Final = ("command", "cmd", "query", "path", "file_path", "pattern", "url", "question", "message", "prompt")
-"""Arguments that tell one call from the next, the most telling first."""
+"""Arguments that distinguish one call from the next, the most specific first."""
 
 
-def first(kept: Attributes, names: tuple[str, ...]) -> str | None:
+def first(attrs: Attributes, names: tuple[str, ...]) -> str | None:
     """The first of these attributes that is text with something in it."""
     for name in names:
-        if name in kept and (found := word(kept[name])) is not None:
+        if name in attrs and (found := word(attrs[name])) is not None:
             return found
     return None
 
 
-def tags_of(kept: Attributes) -> tuple[str, ...]:
+def tags_of(attrs: Attributes) -> tuple[str, ...]:
     """The tags of a trace, as each convention names them, and the conversation or session that it is of."""
-    lists = ({"tags": decoded(kept.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
-    found, conversation = tags_in(*lists), first(kept, _CONVERSATIONS)
+    lists = ({"tags": decoded(attrs.get(name))} for name in ("tag.tags", "logfire.tags", "tags", "langsmith.tags"))
+    found, conversation = tags_in(*lists), first(attrs, _CONVERSATIONS)
     return found if conversation is None else (*found, conversation[:LENGTH])
 
 
-def operation_of(kept: Attributes, name: str) -> Operation:
-    """What kind of work a span is."""
-    if kept.get("logfire.span_type") == _PENDING:
+def operation_of(attrs: Attributes, name: str) -> Operation:
+    """The operation of a span, by the first convention that it follows."""
+    if attrs.get("logfire.span_type") == _PENDING:
         return Operation.META
-    told = word(kept.get("ai.operationId"))
-    if told is not None and told.startswith("ai."):
-        return _ai_sdk(told)
-    told = word(kept.get("gen_ai.operation.name"))
-    if told in _GEN_AI:
-        return _GEN_AI[told]
-    if told in _NO_CALLS:
-        return Operation.OTHER
-    kind = word(kept.get("openinference.span.kind"))
+    kind = word(attrs.get("ai.operationId"))
+    if kind is not None and kind.startswith("ai."):
+        return _ai_sdk(kind)
+    kind = word(attrs.get("gen_ai.operation.name"))
+    if kind in _GEN_AI or kind in _NO_CALLS:
+        return _GEN_AI.get(kind, Operation.OTHER)
+    kind = word(attrs.get("openinference.span.kind"))
+    if kind is not None and kind.upper() == "CHAIN":
+        workflow = Operation.NODE if "graph.node.id" in attrs else Operation.INVOKE_WORKFLOW
+        return Operation.TURN if name == "turn" else workflow
     if kind is not None:
-        return _open_inference(kind.upper(), kept, name)
-    told = word(kept.get("traceloop.span.kind"))
-    if told is not None:
-        return _TRACELOOP.get(told, Operation.OTHER)
-    told = word(kept.get("llm.request.type"))
-    if told in _REQUESTS:
-        return _REQUESTS[told]
-    if name.startswith("claude_code.") and (told := word(kept.get("span.type"))) is not None:
-        return _CLAUDE_CODE.get(told, Operation.OTHER)
-    if (told := word(kept.get("logfire.msg_template"))) in _LOGFIRE:
-        return _LOGFIRE[told]
-    if (told := word(kept.get("sdk_span_type"))) in _AGENTS_SDK:
-        return _AGENTS_SDK[told]
-    if "gen_ai.tool.name" in kept:
+        return _OPEN_INFERENCE.get(kind.upper(), Operation.OTHER)
+    for key, table, is_closed in _KINDS:
+        kind = word(attrs.get(key))
+        if kind is None or (key == "span.type" and not name.startswith("claude_code.")):
+            continue
+        if kind in table or is_closed:
+            return table.get(kind, Operation.OTHER)
+    if "gen_ai.tool.name" in attrs:
         return Operation.EXECUTE_TOOL
-    if "pydantic_ai.all_messages" in kept or "all_messages_events" in kept or "agent_name" in kept:
+    if "pydantic_ai.all_messages" in attrs or "all_messages_events" in attrs or "agent_name" in attrs:
         return Operation.INVOKE_AGENT
-    called = "gen_ai.request.model" in kept and ("gen_ai.system" in kept or "gen_ai.provider.name" in kept)
-    return Operation.CHAT if called else Operation.OTHER
+    is_call = "gen_ai.request.model" in attrs and ("gen_ai.system" in attrs or "gen_ai.provider.name" in attrs)
+    return Operation.CHAT if is_call else Operation.OTHER
 
 
-def _open_inference(kind: str, kept: Attributes, name: str) -> Operation:
-    if kind == "CHAIN":
-        if name == "turn":
-            return Operation.TURN
-        return Operation.NODE if "graph.node.id" in kept else Operation.INVOKE_WORKFLOW
-    return _OPEN_INFERENCE.get(kind, Operation.OTHER)
-
-
-def _ai_sdk(told: str) -> Operation:
-    if told == "ai.toolCall":
+def _ai_sdk(kind: str) -> Operation:
+    if kind == "ai.toolCall":
         return Operation.EXECUTE_TOOL
-    if told.endswith((".doGenerate", ".doStream")):
+    if kind.endswith((".doGenerate", ".doStream")):
         return Operation.CHAT
-    if told.startswith("ai.embed"):
-        return Operation.EMBEDDINGS if told.endswith(".doEmbed") else Operation.OTHER
+    if kind.startswith("ai.embed"):
+        return Operation.EMBEDDINGS if kind.endswith(".doEmbed") else Operation.OTHER
     return Operation.INVOKE_WORKFLOW
 
 
-def name_of(kept: Attributes, operation: Operation, name: str) -> str:
-    """What a span is called: the tool, agent or model, else as the trace calls it."""
+def name_of(attrs: Attributes, operation: Operation, name: str) -> str:
+    """The tool, agent or model, else the span's own name."""
     names = MODELS if operation is Operation.CHAT else _NAMES.get(operation, ())
-    if kept.get("logfire.msg_template") == name:  # several spans have a template in common
-        names = (*names, "name" if name in _LOGFIRE or "sdk_span_type" in kept else "logfire.msg")
-    return (first(kept, names) or name or str(operation))[:PREVIEW]
+    if attrs.get("logfire.msg_template") == name:  # several spans have a template in common
+        names = (*names, "name" if name in _LOGFIRE or "sdk_span_type" in attrs else "logfire.msg")
+    return (first(attrs, names) or name or str(operation))[:PREVIEW]
 
 
-def usage_of(kept: Attributes, operation: Operation) -> Usage | None:
+def usage_of(attrs: Attributes, operation: Operation) -> Usage | None:
     """The tokens of a span. Input includes what was read from and written to a cache."""
-    if operation not in _COUNTED or kept.keys().isdisjoint(_USED):
+    if operation not in _COUNTED or attrs.keys().isdisjoint(_USED):
         return None
-    counts = [_count(kept, names) for names in _COUNTS]
-    given, made, total, read, written, thought = counts
+    given, made, total, read, written, thought = (_count(attrs, names) for names in _COUNTS)
     cached = (read or 0) + (written or 0)
-    if given is not None and (cached > given or kept.get("span.type") == "llm_request"):  # it is no part of it
+    if given is not None and (cached > given or attrs.get("span.type") == "llm_request"):  # it is no part of it
         total = None if total == given + (made or 0) else total
         given += cached
-    cost = None if kept.keys().isdisjoint(_COSTS) else _cost(kept)
+    cost = next((found for name in _COSTS if (found := number(attrs.get(name))) is not None), None)
     return Usage(given, made, total, read, written, thought, cost) or None
 
 
-def _cost(kept: Attributes) -> float | None:
-    return next((found for name in _COSTS if (found := number(kept.get(name))) is not None), None)
-
-
-def _count(kept: Attributes, names: tuple[str, ...]) -> int | None:
+def _count(attrs: Attributes, names: tuple[str, ...]) -> int | None:
     for name in names:
-        found = whole(kept[name]) if name in kept else None
+        found = parse_int(attrs[name]) if name in attrs else None
         if found is not None and found >= 0:
             return found
     return None
 
 
-def given_to(kept: Attributes) -> tuple[str, Any] | None:
-    """The attribute that says what went into a span, and its value, decoded."""
-    return _value(kept, INPUTS)
-
-
-def made_by(kept: Attributes) -> tuple[str, Any] | None:
-    """The same of what came of it."""
-    return _value(kept, OUTPUTS)
-
-
-def _value(kept: Attributes, names: tuple[str, ...]) -> tuple[str, Any] | None:
+def find_value(attrs: Attributes, names: tuple[str, ...]) -> tuple[str, Any] | None:
+    """The attribute with the input (`INPUTS`) or output (`OUTPUTS`) of a span, and its value, decoded."""
     for name in names:
-        if (value := kept.get(name)) is not None:
+        if (value := attrs.get(name)) is not None:
             return name, decoded(value)
     return None
 
 
 def decoded(value: Any) -> Any:
-    """What a text holds if it is a JSON object or array, else the value itself."""
+    """The value of a text that is a JSON object or array, else the value itself."""
     return decode_value(value) if isinstance(value, str) and value.lstrip()[:1] in ("{", "[") else value
 
 
-def telling(value: Any) -> str:
-    """What tells one call from the next, by what it was given."""
+def preview_of(value: Any) -> str:
+    """The most specific argument of a call."""
     if isinstance(value, str):
         return value.strip()[:PREVIEW]
     if isinstance(value, dict):
@@ -311,12 +291,4 @@ def telling(value: Any) -> str:
             found = word(next(iter(value.values())))
         if found is not None:
             return found.strip()[:PREVIEW]
-    return "" if value is None or value in ({}, []) else short_json(value)
-
-
-def short_json(value: Any) -> str:
-    """The beginning of a value as JSON."""
-    try:
-        return orjson.dumps(value)[: PREVIEW * 4].decode("utf-8", "ignore")[:PREVIEW]
-    except orjson.JSONEncodeError:  # lone surrogates, depth, integers over 64 bits
-        return repr(value)[:PREVIEW] if isinstance(value, int) else "…"
+    return "" if value is None or value in ({}, []) else as_json(value)
