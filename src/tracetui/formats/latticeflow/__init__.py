@@ -71,7 +71,7 @@ class LatticeFlowReader:
 def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
     ref, modified_at = RunRef(LatticeFlow.name, file.path, document.key), file.stat.mtime
     header = None if deep else runs.quick_header(document)
-    chunk = Chunk(header=header) if header is not None else _chunk(file, document)
+    chunk = Chunk(header=header) if header is not None else _chunk(file, document, body=False)
     if not deep and chunk.header is not None:
         return summary_of(ref, chunk.header, None, modified_at=modified_at, moving=file.moving)
     builder = RunBuilder(ref, lambda span: Body())
@@ -79,12 +79,12 @@ def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
     return builder.summary(modified_at=modified_at, moving=file.moving)
 
 
-def _chunk(file: File, document: Document) -> Chunk:
+def _chunk(file: File, document: Document, *, body: bool = True) -> Chunk:
     records = Records(document.trace)
     spans = Spans(document, records, moving=file.moving, ended=runs.has_ended(document))
     return Chunk(
         spans=spans.spans,
         header=runs.header(document, records, spans),
-        body=runs.run_body(document, records, spans),
+        body=runs.run_body(document, records, spans) if body else None,
         problems=document.trace.problems,
     )

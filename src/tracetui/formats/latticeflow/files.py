@@ -321,31 +321,16 @@ def find(file: File, key: str | None) -> Document:
                 return one
         raise FormatError(f"there is no trace {key!r} in it")
     named = _LINE_KEY.fullmatch(key)
-    found = _numbered(file, int(named["number"])) if named else _named(file, key)
-    if found is None:
-        raise FormatError(f"there is no trace {key!r} in it")
-    return msgspec.structs.replace(found, key=key)
-
-
-def _numbered(file: File, number: int) -> Document | None:
-    position, before = 0, 0
-    while block := file.read(position, BLOCK):
-        inside = block.count(b"\n")
-        if before + inside >= number - 1:
-            break
-        before += inside
-        position += len(block)
-    return next((_row(file, line) for line in lines(file, position, before + 1) if line.number == number), None)
-
-
-def _named(file: File, key: str) -> Document | None:
+    number = int(named["number"]) if named else 0
     needle = key.encode() if _PLAIN.fullmatch(key) else b""
     for line in lines(file):
-        if needle in line.data:
+        if line.number == number if number else needle in line.data:
             try:
                 found = _row(file, line)
             except FormatError:
+                if number:
+                    raise
                 continue
-            if found.trace_id == key:
-                return found
-    return None
+            if number or found.trace_id == key:
+                return msgspec.structs.replace(found, key=key)
+    raise FormatError(f"there is no trace {key!r} in it")

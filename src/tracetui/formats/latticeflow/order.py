@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 import msgspec
@@ -252,7 +253,7 @@ class _Shown:
     def __init__(self, events: list[EventEntry]) -> None:
         self._calls: dict[str, EventEntry] = {}
         self._asked: dict[str, EventEntry] = {}
-        self._messages: dict[tuple[bool, str], list[tuple[int, EventEntry]]] = defaultdict(list)
+        self._messages: dict[tuple[bool | None, str], list[tuple[int, EventEntry]]] = defaultdict(list)
         self._used: set[int] = set()
         self._number = 0
         for event in events:
@@ -287,8 +288,8 @@ class _Shown:
         return None, None
 
 
-def _keys(item: Item, role: str) -> list[tuple[bool, str]]:
+def _keys(item: Item, role: str) -> Iterator[tuple[bool | None, str]]:
     """By what a message is recognized: its id where it has one, else the assistant's or another's text."""
-    name = ident(item.id)
-    text = (role == "assistant", "text " + (item.text or str(item.content)[:1000]))
-    return [text] if name is None else [(False, "id " + name), text]
+    if (name := ident(item.id)) is not None:
+        yield None, name
+    yield role == "assistant", item.text or str(item.content)[:1000]

@@ -6,7 +6,7 @@ words that tell records apart (`type`, `role`, `FORMAT`): then the kind follows 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, Final, TypeVar
 
 import msgspec
@@ -14,7 +14,7 @@ import orjson
 from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
-from tracetui.formats.scalars import mapping, string
+from tracetui.formats.scalars import mapping
 from tracetui.formats.schema import NULL, Finite, Loose, Natural, Schema, plain
 from tracetui.model import Usage
 
@@ -22,10 +22,10 @@ ROLE_UNKNOWN: Final = "unknown"
 CUSTOM_TASK: Final = "custom_task_message"
 """An item of a custom task that does not say whether it is its input or its output."""
 ITEM_KINDS: Final = frozenset(
-    {"message", "function_call", "function_call_output", "custom_task_input_message", "custom_task_output_message"}
+    ["message", "function_call", "function_call_output", "custom_task_input_message", "custom_task_output_message"]
 )
 EVENT_KINDS: Final = frozenset(
-    {
+    [
         "message_event",
         "function_call_event",
         "model_call_event",
@@ -34,7 +34,7 @@ EVENT_KINDS: Final = frozenset(
         "compaction",
         "error",
         "custom",
-    }
+    ]
 )
 
 Id = str | int | None
@@ -187,16 +187,19 @@ _arrays: Final = msgspec.json.Decoder(list[Raw]).decode
 
 def fields(piece: Piece) -> dict[str, Piece] | None:
     """The members of an object, undecoded; None if it is none."""
-    try:
-        return _objects(piece) if isinstance(piece, Raw) else piece if isinstance(piece, dict) else None
-    except (ValueError, RecursionError):
-        return None
+    found = _opened(piece, _objects)
+    return found if isinstance(found, dict) else None
 
 
 def elements(piece: Piece) -> list[Piece] | None:
     """The elements of an array, undecoded; None if it is none."""
+    found = _opened(piece, _arrays)
+    return found if isinstance(found, list) else None
+
+
+def _opened(piece: Piece, decode: Callable[[Raw], Any]) -> Any:
     try:
-        return _arrays(piece) if isinstance(piece, Raw) else piece if isinstance(piece, list) else None
+        return decode(piece) if isinstance(piece, Raw) else piece
     except (ValueError, RecursionError):
         return None
 
@@ -274,4 +277,4 @@ def as_text(value: Any) -> str:
 
 def ident(value: Id) -> str | None:
     """An id as text; None where there is none."""
-    return string(value) or None if not isinstance(value, int) else str(value)
+    return value or None if isinstance(value, str) else None if value is None else str(value)

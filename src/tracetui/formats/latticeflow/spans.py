@@ -130,6 +130,7 @@ class Spans:
                 operation=operation,
                 parent_id=parent,
                 step=self._turns or None,
+                is_step=operation is Operation.TURN,
                 status=outcome.status,
                 status_word=outcome.word,
                 status_source=outcome.source,
@@ -270,20 +271,8 @@ class Spans:
         self._turns += 1
         self._turn = own
         self._containers.add(own)
-        self.spans.append(
-            Span(
-                id=own,
-                name=f"turn {self._turns}",
-                operation=Operation.TURN,
-                parent_id=self._root,
-                step=self._turns,
-                is_step=True,
-                started_at=started_at,
-                preview=message.text[:PREVIEW],
-                note=_role_note(message, at.role),
-                at=at,
-            )
-        )
+        name, note = f"turn {self._turns}", _role_note(message, at.role)
+        self._add(own, self._root, at, name, Operation.TURN, started_at=started_at, preview=message.text, note=note)
 
     def _message(
         self,
