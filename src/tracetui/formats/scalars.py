@@ -103,20 +103,19 @@ def natural(value: Any) -> int | None:
 
 def moment(value: Any) -> float | None:
     """An ISO 8601 time in seconds since the epoch; one without a zone is read as UTC."""
-    return zoned(value)[0]
+    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
+        return None
+    try:
+        found = datetime.fromisoformat(value)
+        return (found if found.tzinfo is not None else found.replace(tzinfo=UTC)).timestamp()
+    except (ValueError, OverflowError):
+        return None
 
 
 def zoned(value: Any) -> tuple[float | None, str | None]:
     """The same and its zone: "UTC", for any that has one; None for one that has none."""
-    if not isinstance(value, str) or len(value) > _TIME_LIMIT:
-        return None, None
-    try:
-        found = datetime.fromisoformat(value)
-        if found.tzinfo is None:
-            return found.replace(tzinfo=UTC).timestamp(), None
-        return found.timestamp(), "UTC"
-    except (ValueError, OverflowError):
-        return None, None
+    seconds = moment(value)
+    return seconds, None if seconds is None or datetime.fromisoformat(value).tzinfo is None else "UTC"
 
 
 def between(start: float | None, end: float | None) -> float | None:
