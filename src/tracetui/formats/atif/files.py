@@ -69,7 +69,7 @@ class Folders:
 
 def file_refs(doc: Document) -> Iterator[str]:
     """All references to files in a trajectory and in those within it, but for those of copied steps."""
-    yield from filter(None, (doc.said.continued_trajectory_ref,))
+    yield from filter(None, (doc.about.continued_trajectory_ref,))
     for step, _ in doc.steps():
         for result in step.results if step is not None and not step.is_copied_context else ():
             yield from (ref.trajectory_path for ref in refs_in(result) if ref.trajectory_path)

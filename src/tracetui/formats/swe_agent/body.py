@@ -6,11 +6,12 @@ from typing import Any
 
 from tracetui.errors import FormatError
 from tracetui.formats.document import Record
-from tracetui.formats.scalars import mapping, string, text, without, word
+from tracetui.formats.messages import parts_in
+from tracetui.formats.scalars import mapping, string, text, without
 from tracetui.formats.schema import plain
 from tracetui.formats.swe_agent.records import Call, calls_of, responded
 from tracetui.formats.swe_agent.run import At
-from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall
+from tracetui.model import Body, Message, Reasoning, Text, ToolCall
 
 _OF_COMMAND = ("action", "execution_time", "observation", "state")
 """Fields of a step that its command shows."""
@@ -38,7 +39,7 @@ def _step(at: At) -> Body:
     fields = _fields(at.step)
     said, thought = fields.get("response"), fields.get("thought")
     calls = calls_of(at.said.value if at.said else None, at.step.value if at.step else None)
-    parts, rest = _parts(said)
+    parts, rest = parts_in(said)
     shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == said else [])}
     asked = _conversation(fields.get("query"))
     shown |= {"query"} if asked else set()
@@ -85,7 +86,7 @@ def _message(record: Record) -> Body:
     """A message; everything but its text and what it asked for stays under its own name."""
     fields, message = _fields(record), record.value
     content, thought = fields.get("content"), text(fields.get("reasoning_content"))
-    parts, rest = _parts(content)
+    parts, rest = parts_in(content)
     answered = "" if parts else responded(fields.get("output"))
     parts = [*([Reasoning(thought)] if thought else []), *parts, *([Text(answered)] if answered else [])]
     shown = ["content", *(["role"] if string(fields.get("role")) else []), *(["reasoning_content"] if thought else [])]
@@ -99,16 +100,3 @@ def _message(record: Record) -> Body:
     calls = calls_of(message, None)
     answer = (Message("assistant", (*parts, *(ToolCall(one.id, one.name, one.arguments) for one in calls))),)
     return Body(output=said, output_messages=answer, attributes=attributes, raw=_raw(record))
-
-
-def _parts(content: Any) -> tuple[list[Part], Any]:
-    """A message as parts, and the message itself where these do not show all of it."""
-    if isinstance(content, str):
-        return ([Text(content)] if content else []), None
-    if not isinstance(content, list):
-        return [], content
-    texts = [string(mapping(item).get("text")) for item in content]
-    kinds = [word(mapping(item).get("type")) or "part" for item in content]
-    parts = [Blob(k, item) if t is None else Text(t) for t, k, item in zip(texts, kinds, content, strict=True)]
-    whole = all(t is None or item.keys() <= {"type", "text"} for t, item in zip(texts, content, strict=True))
-    return [*parts], None if whole else content

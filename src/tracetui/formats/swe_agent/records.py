@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline
+from tracetui.formats.messages import text_in
 from tracetui.formats.scalars import child, mapping, string, word
 from tracetui.formats.schema import NULL, Finite, Schema, Whole, plain
 
@@ -190,14 +191,6 @@ def _call(action: str, asked: dict[str, Any]) -> Call:
     shown = action or next((one for one in mapping(arguments).values() if isinstance(one, str)), "")
     name = word(child(asked, "function").get("name")) or next(iter(action.split(maxsplit=1)), "bash")
     return Call(name, action if arguments is None else arguments, shown.strip(), string(asked.get("id")))
-
-
-def text_in(content: Any) -> str:
-    """The text of a message: text itself, or the texts of its parts."""
-    if isinstance(content, str):
-        return content
-    texts = [mapping(part).get("text") for part in content] if isinstance(content, list) else []
-    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def responded(output: Any) -> str:

@@ -11,8 +11,9 @@ from msgspec import Struct
 from tracetui.formats.document import Record
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import task_key
+from tracetui.formats.messages import text_in
 from tracetui.formats.scalars import between, child, layout, mapping, natural, text, version, word
-from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of, text_in
+from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
