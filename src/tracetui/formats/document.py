@@ -14,7 +14,8 @@ from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
 from tracetui.formats.fields import keys_of
 from tracetui.formats.schema import Schema, Unknown, plain, raw_of
-from tracetui.model import Problem
+from tracetui.model import Body, Problem, RunRef, RunSummary
+from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
@@ -160,6 +161,15 @@ def unchanged(file: File, before: Whole | None) -> Whole | None:
         return before
     found = whole(file, data := file.read_all())
     return found if crc32(data) == before.check else None
+
+
+def summary(ref: RunRef, file: File, chunk: Chunk, *, deep: bool) -> RunSummary:
+    """The summary of a run: counted in a chunk that is all of it (`deep`), else what its header alone says."""
+    if not deep and chunk.header is not None:
+        return summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
+    builder = RunBuilder(ref, lambda span: Body())
+    builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
+    return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
 class DocumentReader:

@@ -34,6 +34,7 @@ from tracetui.formats.atif.records import (
     refs_in,
     text_of,
 )
+from tracetui.formats.base import Chunk
 from tracetui.formats.document import Whole, whole
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import source_in, tags_in, task_key
@@ -175,6 +176,11 @@ class Reading:
     def mark(self) -> Mark:
         """All files as they were read."""
         return Mark(self._own, self._parts, self._missing, self._file.moving)
+
+    @property
+    def chunk(self) -> Chunk:
+        """The whole run, but for `body`."""
+        return Chunk(spans=self.spans, header=self.header, problems=self.problems)
 
     @property
     def header(self) -> Header:

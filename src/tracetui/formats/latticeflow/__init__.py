@@ -12,13 +12,13 @@ import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
+from tracetui.formats.document import summary
 from tracetui.formats.latticeflow import files, runs
 from tracetui.formats.latticeflow.body import body_of
 from tracetui.formats.latticeflow.files import Document, Origin
 from tracetui.formats.latticeflow.order import Records
 from tracetui.formats.latticeflow.spans import Spans
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File
 
 
@@ -69,14 +69,9 @@ class LatticeFlowReader:
 
 
 def _summary(file: File, document: Document, *, deep: bool) -> RunSummary:
-    ref, modified_at = RunRef(LatticeFlow.name, file.path, document.key), file.stat.mtime
     header = None if deep else runs.quick_header(document)
     chunk = Chunk(header=header) if header is not None else _chunk(file, document, body=False)
-    if not deep and chunk.header is not None:
-        return summary_of(ref, chunk.header, None, modified_at=modified_at, moving=file.moving)
-    builder = RunBuilder(ref, lambda span: Body())
-    builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-    return builder.summary(modified_at=modified_at, moving=file.moving)
+    return summary(RunRef(LatticeFlow.name, file.path, document.key), file, chunk, deep=deep)
 
 
 def _chunk(file: File, document: Document, *, body: bool = True) -> Chunk:
