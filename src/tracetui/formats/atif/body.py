@@ -1,4 +1,4 @@
-"""Everything that a trajectory says about one span, from its record as it is written."""
+"""The body of one span, from its record as it is written."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def body_of(file: File, span: Span) -> Body:
 
 
 class _Source:
-    """The bytes that tell a span, and what they say."""
+    """The bytes of a record, and its value."""
 
     def __init__(self, raw: bytes, value: Any) -> None:
         self.raw, self.value = raw, value
@@ -98,7 +98,7 @@ def _message(source: _Source) -> Body:
 
 
 def _agent(source: _Source) -> Body:
-    """What the agent thought, said and called; results are shown with their calls, those of no call here."""
+    """The reasoning, message and calls of the agent; results are shown with their calls, those of no call here."""
     step, loose = source.step, source.loose
     parts, rest = parts_in(step.get("message"))
     attributes = without(step, "message", "tool_calls", "observation")
@@ -110,13 +110,13 @@ def _agent(source: _Source) -> Body:
     calls = step.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         attributes["tool_calls"] = calls
-    odd = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
+    others = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
     observed = _observed(step.get("observation"), loose)
-    said = (Message(_role(step), (*thoughts, *parts, *_asked(source))),)
+    answer = (Message(_role(step), (*thoughts, *parts, *_asked(source))),)
     return Body(
         output=text_in(step.get("message")) or _contents(loose),
-        output_messages=(*said, *_answers(loose)),
-        attributes=attributes | odd | observed,
+        output_messages=(*answer, *_answers(loose)),
+        attributes=attributes | others | observed,
         raw=source.raw,
     )
 
@@ -137,7 +137,7 @@ def _call(source: _Source, place: int) -> Body:
 
 
 def _observed(observation: Any, loose: list[Any]) -> dict[str, Any]:
-    """What an observation says but for the results of calls."""
+    """An observation without the results of calls."""
     if not isinstance(observation, dict):
         return {} if observation is None else {"observation": observation}
     rest: dict[str, Any] = {f"observation.{key}": value for key, value in observation.items() if key != "results"}

@@ -90,7 +90,7 @@ class Opening:
 
     @property
     def settled(self) -> bool:
-        """Whether no later step says more."""
+        """Whether no later step adds anything."""
         return bool(self._prompt and self.started_at is not None and self.model)
 
     def take(self, step: Step) -> None:
@@ -184,7 +184,7 @@ class Reading:
 
     @property
     def header(self) -> Header:
-        """The header, with how long it took, and what it used where not every step says."""
+        """The header, with how long it took, and what it used where steps lack usage."""
         first = self._segments[0]
         header = header_of(first.doc, first.opening, self._file, self._result)
         duration = None
@@ -195,7 +195,7 @@ class Reading:
 
     @property
     def body(self) -> RunBody:
-        """Everything that is said about the run as a whole."""
+        """Everything about the run as a whole."""
         return RunBody(
             system_prompt=self._system,
             last_user=self._last_user,
@@ -226,7 +226,7 @@ class Reading:
             segment.model = segment.model or model
 
     def _used(self, segment: Segment, before: Usage, steps: int) -> Usage:
-        """What a trajectory used: the sum of its steps; where they do not say, what it declares.
+        """What a trajectory used: the sum of its steps; where these have none, what it declares.
 
         That may be of all files so far, which used `before` in so many `steps`.
         """
@@ -249,14 +249,14 @@ class Reading:
             if doc.root.get(name) is not None:
                 self._problem(path, name, "not read: not a list, or not of objects, or nested too deeply")
         used: list[Usage] = []
-        odd = False
+        has_other = False
         copies = 0
         for place, (step, at) in enumerate(doc.steps(path)):
             ident = f"{segment.prefix}{place + 1}"
             if step is None:
-                if not odd:
+                if not has_other:
                     self._problem(path, f"steps[{place}]", "not an object, shown as it is")
-                odd, step = True, Step()
+                has_other, step = True, Step()
             if step.is_copied_context:
                 if not segment.copied:
                     copies = len(self.spans)
@@ -378,7 +378,7 @@ class Reading:
 
 
 def _row(ident: str, name: str, parent: str | None, at: At, *, preview: str = "", note: str = "") -> Span:
-    """A row that stands for no step."""
+    """A row that is no step."""
     return Span(
         id=ident,
         name=name,
@@ -439,7 +439,7 @@ def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
 
 
 def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any) -> Span:
-    """A call of the step that is `top`; `alone` is what the step says besides of its only one."""
+    """A call of the step that is `top`; `alone` is the ``extra`` of the step of a single call."""
     status, source, error = None, None, None
     extras = [one.extra for one in (*answers, call) if one.extra is not None]
     if isinstance(alone, Extra) and alone.tool_result_is_error:
@@ -464,10 +464,10 @@ def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any)
 def _failure(
     extras: Iterable[Any], reason: Callable[[], str]
 ) -> tuple[Status | None, StatusSource | None, Error | None]:
-    """What fields outside the schema say of how something went, each None where they say nothing.
+    """Status, its source and the error from fields outside the schema, each None where there are none.
 
-    ATIF has no field for that; converters write these into ``extra``. Nothing is guessed from text: `reason` only says
-    why something failed.
+    ATIF has no field for that; converters write these into ``extra``. Nothing is guessed from text: `reason` is only
+    the text of a failure.
     """
     fine: StatusSource | None = None
     for extra in extras:
@@ -509,25 +509,25 @@ def is_wrapped(text: str) -> bool:
 # ---- what was used
 
 
-def _usage(said: Metrics | None) -> Usage | None:
+def _usage(metrics: Metrics | None) -> Usage | None:
     """What one step used; ATIF counts cached input as part of the prompt, as `Usage` does."""
-    if said is None:
+    if metrics is None:
         return None
-    extra = said.extra if isinstance(said.extra, MetricsExtra) else MetricsExtra()
+    extra = metrics.extra if isinstance(metrics.extra, MetricsExtra) else MetricsExtra()
     thought = extra.reasoning_output_tokens if extra.reasoning_tokens is None else extra.reasoning_tokens
     used = Usage(
-        input_tokens=said.prompt_tokens,
-        output_tokens=said.completion_tokens,
-        cache_read_tokens=said.cached_tokens,
+        input_tokens=metrics.prompt_tokens,
+        output_tokens=metrics.completion_tokens,
+        cache_read_tokens=metrics.cached_tokens,
         cache_creation_tokens=extra.cache_creation_input_tokens,
         reasoning_tokens=thought,
-        cost_usd=said.cost_usd,
+        cost_usd=metrics.cost_usd,
     )
     return used or None
 
 
 def _sum(used: Sequence[Usage]) -> Usage:
-    """The sum of what was used, each number over those that tell it."""
+    """The sum of what was used, each number over the steps that have it."""
     columns = zip(*map(astuple, used), strict=True)
     known = ([value for value in column if value is not None] for column in columns)
     return Usage(*(sum(values) if values else None for values in known))
@@ -537,7 +537,7 @@ def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
     """What the trajectory and those in which it goes on declare, recounted.
 
     Some writers count sub-agents in, and some count on where a trajectory goes on: a number that is right in one of
-    these readings is right. Where it is in none, the sum of the steps stands beside it.
+    these readings is right. Where it is in none, the sum of the steps is shown beside it.
     """
     own = around = Usage()
     steps = 0
@@ -565,8 +565,8 @@ def _agreeing(declared: float, counts: list[Any]) -> Any:
 def header_of(doc: Document, opening: Opening, file: File, result: dict[str, Any]) -> Header:
     """The header, from the beginning of a trajectory and the `result` of the trial that it is of.
 
-    ATIF says of no run how it ended, and some writers write final metrics after each step: it has ended once these are
-    there and the file is still.
+    ATIF does not record how a run ended, and some writers write final metrics after each step: it has ended once
+    these are there and the file is still.
     """
     about, agent = doc.about, doc.agent
     stem = file.name.removesuffix(".json") or file.name

@@ -21,7 +21,7 @@ AGENT: Final = "agent"
 STEPS: Final = "steps"
 AGENTS: Final = "subagent_trajectories"
 DEPTH: Final = 16
-"""Trajectories within trajectories are read so far; deeper ones stay among what their parent says of itself."""
+"""Trajectories within trajectories are read so far; deeper ones stay among the attributes of their parent."""
 
 
 class Part(Struct, gc=False):
@@ -38,7 +38,7 @@ class Context(Struct, gc=False):
 
 
 class Extra(Struct, gc=False):
-    """What converters say of how something went, for which the schema has no field."""
+    """Where converters write how a step or call ended, for which the schema has no field."""
 
     error: Any = None
     error_type: str | None = None
@@ -146,7 +146,7 @@ class FinalMetrics(Struct, gc=False):
 
 
 class Trajectory(Struct, gc=False):
-    """What a trajectory says of itself."""
+    """The fields of a trajectory but for its steps and sub-agents."""
 
     known: ClassVar[str] = f"{STEPS} {AGENTS} notes"
     schema_version: str | int | float | None = None
@@ -204,10 +204,10 @@ def answers_of(step: Step, calls: Sequence[Call | Loose]) -> tuple[dict[int, lis
     found: dict[int, list[int]] = {}
     loose = []
     for number, result in enumerate(results):
-        said = result.source_call_id if isinstance(result, Result) else ""
-        if places := named.get(said):
+        call_id = result.source_call_id if isinstance(result, Result) else ""
+        if places := named.get(call_id):
             found.setdefault(places[0] if len(places) == 1 else places.pop(0), []).append(number)
-        elif said is None and len(calls) == 1 and isinstance(calls[0], Call):
+        elif call_id is None and len(calls) == 1 and isinstance(calls[0], Call):
             found.setdefault(0, []).append(number)
         else:
             loose.append(number)
@@ -245,7 +245,7 @@ class Document:
         self._steps: list[Any] | None = steps if isinstance(steps, list) else None
         values = ((name, one) for name, one in self._fields.items() if name not in (STEPS, AGENTS))
         self.values = {name: self._value(one) for name, one in values}
-        """What it says of itself, but for steps and sub-agents."""
+        """Its fields, but for steps and sub-agents."""
         self.about = _TRAJECTORY.convert(self.values, unknown)
         self.agent = self.about.agent or Agent()
 

@@ -214,7 +214,10 @@ def _line_end(file: File, start: int) -> int:
 
 
 def has_lines(file: File) -> bool:
-    """True for JSON lines: the first line is an object for itself, and another line follows (or the name says so)."""
+    """True for JSON lines: the first line is an object for itself, and another line follows.
+
+    Where none follows, the file name decides.
+    """
     head = file.head
     start = _start(head)
     if head[start : start + 1] == b"[":

@@ -186,7 +186,7 @@ class Records:
         return found
 
     def link(self, handed: dict[str, EventEntry]) -> None:
-        """Links in both directions: between a model call and what it asked for or said, a call and its sub-agent."""
+        """Links in both directions: between a model call and what it produced, a call and its sub-agent."""
         by_id: dict[str, EventEntry] = {}
         by_output: dict[str, EventEntry] = {}
         for event in self.events:
@@ -274,7 +274,7 @@ class _Shown:
             self._messages[key].append((self._number, event))
 
     def match(self, item: ItemEntry) -> tuple[EventEntry | None, int | None]:
-        """The event that shows `item`, and the number of the event that it stands with."""
+        """The event that shows `item`, and the number of the event beside it."""
         if item.kind in ("function_call", "function_call_output"):
             call_id = str(item.record.call_id)
             call, asked = self._calls.get(call_id), self._asked.get(call_id)

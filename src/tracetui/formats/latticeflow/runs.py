@@ -54,7 +54,7 @@ def error_of(document: Document) -> str | None:
 
 
 def has_ended(document: Document) -> bool:
-    """True where the trace says that it is over."""
+    """True where the trace records its end."""
     return error_of(document) is not None or milliseconds(document.metadata.get("total_time")) is not None
 
 
@@ -165,7 +165,7 @@ def _ending(document: Document, records: Records, spans: Spans) -> dict[str, Any
     """How a trace ended that names no error.
 
     Open spans, a question without an answer and a call without a response mean that it didn't; a last record that is
-    incomplete says so itself.
+    incomplete is its status.
     """
     last = next((span for span in reversed(spans.spans) if span.operation not in CONTAINERS), None)
     running = spans.is_open or (last is not None and last.status is Status.RUNNING)

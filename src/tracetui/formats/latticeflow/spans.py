@@ -59,7 +59,7 @@ class Spans:
     """The spans of a trace, and what they show about the run."""
 
     def __init__(self, document: Document, records: Records, *, moving: bool, ended: bool) -> None:
-        """`ended`: the trace says itself that it is over; `moving`: its file changed just now."""
+        """`ended`: the trace records its end; `moving`: its file changed just now."""
         self.spans: list[Span] = []
         self.is_open = False
         """Some span never ended."""
@@ -146,7 +146,7 @@ class Spans:
         )
 
     def _outcome(self, error: Any, status: str | None) -> Outcome:
-        """An error that is not empty says more than a status."""
+        """An error that is not empty outranks a status."""
         if error:
             return Outcome(Status.ERROR, status or None, StatusSource.EXPLICIT, Error(as_text(error)))
         if not status:

@@ -1,4 +1,4 @@
-"""Everything that a Penelope result says about one turn or call, from the record as it is written."""
+"""The body of one turn or call, from its record as it is written."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _turn_body(turn: Turn) -> Body:
 
 
 def _rest(turn: Turn, record: dict[str, Any]) -> dict[str, Any]:
-    """Everything that the history says about a turn itself, its calls left out."""
+    """The record of a turn in the history without its calls."""
     if turn.calls and not turn.calls[0].path:
         record = without(record, *_FLAT)
     rest = without(record, "executions", "target_interaction")
@@ -93,7 +93,7 @@ def _call_body(turn: Turn, call: Call) -> Body:
         attributes["reasoning"] = record["reasoning"]
     asked = _assistant(record.get("assistant_message"), parts, thought, attributes)
     if any(isinstance(part, ToolCall) and part.name == attributes.get("tool_name") for part in parts):
-        del attributes["tool_name"]  # the call says it
+        del attributes["tool_name"]  # the call shows it
     return Body(
         input=call.arguments,
         output=call.output,

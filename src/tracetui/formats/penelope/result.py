@@ -1,4 +1,4 @@
-"""A Penelope result as a run: its header, what it says as a whole, and its totals recounted."""
+"""A Penelope result as a run: its header, its run body, and its totals recounted."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class Test:
 
     @property
     def status(self) -> Status | None:
-        """By its word, else by whether the goal was achieved; None: still going, or nothing says."""
+        """By its word, else by whether the goal was achieved; None: still running, or not recorded."""
         if self.word is not None:
             status = status_of(self.word)
             return None if status is Status.RUNNING else status
@@ -125,7 +125,7 @@ class Test:
 
 
 def merged(kind: type[_T], *records: msgspec.Struct | None) -> _T:
-    """Records as one: each field as the first of them says it."""
+    """Records as one: each field from the first that has it."""
     found = kind()
     for record in reversed(records):
         for name in kind.__struct_fields__ if record is not None else ():
@@ -188,7 +188,7 @@ def _outcome(test: Test) -> str:
 
 
 def _cause(test: Test) -> FirstError | None:
-    """Why the run failed, where the result itself says so; None leaves it to the first failed call.
+    """Why the run failed, where the result itself records it; None leaves it to the first failed call.
 
     A judged failure is the criterion that was not met, whatever calls failed on the way. An error is the call that
     failed. A timeout or a turn limit is the call only if the run ended on it.
@@ -274,7 +274,7 @@ def _criterion(item: Judged) -> Criterion:
 
 
 def _shows_all(one: Criterion, item: Any) -> bool:
-    """Whether the criterion holds everything that `item` says."""
+    """Whether the criterion holds everything in `item`."""
     shown = {"criterion": one.text, "met": one.met, "evidence": one.evidence, "relevant_turns": [*one.steps]}
     return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
 

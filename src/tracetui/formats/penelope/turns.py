@@ -48,7 +48,7 @@ class Call(msgspec.Struct, frozen=True):
     """What the tool answered, decoded: ``{"success", "output", "error", "metadata"}``, or plain text."""
     answered: bool
     success: bool | None
-    """Whether the tool says that it succeeded."""
+    """Whether the tool reports success."""
     started_at: float | None
 
     @property

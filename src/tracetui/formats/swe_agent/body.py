@@ -1,4 +1,4 @@
-"""Everything that a trajectory says about one span, from its records as they are written."""
+"""The body of one span, from its records as they are written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def body_of(at: Any) -> Body:
         raise FormatError("this span comes from another format")
     if at.call is not None:
         return _command(at, at.call)
-    return _message(at.said) if at.step is None and at.said is not None else _step(at)
+    return _message(at.message) if at.step is None and at.message is not None else _step(at)
 
 
 def _fields(record: Record | None) -> dict[str, Any]:
@@ -35,30 +35,30 @@ def _raw(record: Record | None) -> bytes:
 
 
 def _step(at: At) -> Body:
-    """A response of SWE-agent's model; what the history says of it besides is ``history``."""
+    """A response of SWE-agent's model; what only the history has is ``history``."""
     fields = _fields(at.step)
-    said, thought = fields.get("response"), fields.get("thought")
-    calls = calls_of(at.said.value if at.said else None, at.step.value if at.step else None)
-    parts, rest = parts_in(said)
-    shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == said else [])}
+    response, thought = fields.get("response"), fields.get("thought")
+    calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
+    parts, rest = parts_in(response)
+    shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
     asked = _conversation(fields.get("query"))
     shown |= {"query"} if asked else set()
     attributes = without(fields, *shown) | ({} if rest is None else {"response": rest})
-    same = {"content": said, "thought": thought, "action": fields.get("action")}
-    more = {name: value for name, value in _fields(at.said).items() if name not in same or value != same[name]}
+    same = {"content": response, "thought": thought, "action": fields.get("action")}
+    more = {name: value for name, value in _fields(at.message).items() if name not in same or value != same[name]}
     attributes |= {"history": more} if more else {}
     answer = (Message("assistant", (*parts, *(ToolCall(one.id, one.name, one.arguments) for one in calls))),)
-    return Body(output=said, input_messages=asked, output_messages=answer, attributes=attributes, raw=_raw(at.step))
+    return Body(output=response, input_messages=asked, output_messages=answer, attributes=attributes, raw=_raw(at.step))
 
 
 def _conversation(query: Any) -> tuple[Message, ...]:
     """The messages that a model was sent; none where they say more than roles and texts."""
     found = []
     for item in query if isinstance(query, list) else ():
-        said, role = mapping(item).get("content"), mapping(item).get("role")
-        if not isinstance(said, str) or not isinstance(role, str) or len(item) > 2:
+        content, role = mapping(item).get("content"), mapping(item).get("role")
+        if not isinstance(content, str) or not isinstance(role, str) or len(item) > 2:
             return ()
-        found.append(Message(role, (Text(said),)))
+        found.append(Message(role, (Text(content),)))
     return tuple(found)
 
 
@@ -79,7 +79,7 @@ def _command(at: At, call: Call) -> Body:
     if output is None:
         name = "content" if "content" in answer else "output"
         output, attributes = answer.get(name), without(answer, name)
-    return Body(input=call.arguments, output=output, attributes=attributes, raw=_raw(at.answer or at.said))
+    return Body(input=call.arguments, output=output, attributes=attributes, raw=_raw(at.answer or at.message))
 
 
 def _message(record: Record) -> Body:
@@ -93,10 +93,10 @@ def _message(record: Record) -> Body:
     if fields.get("thought") == content:
         shown.append("thought")
     attributes = without(fields, *shown) | ({} if rest is None else {"content": rest})
-    said = content if content else answered or None
+    shown_text = content if content else answered or None
     if not message.is_response:
-        found = (Message(message.said or "message", tuple(parts)),) if parts else ()
-        return Body(input=said, input_messages=found, attributes=attributes, raw=_raw(record))
+        found = (Message(message.author or "message", tuple(parts)),) if parts else ()
+        return Body(input=shown_text, input_messages=found, attributes=attributes, raw=_raw(record))
     calls = calls_of(message, None)
     answer = (Message("assistant", (*parts, *(ToolCall(one.id, one.name, one.arguments) for one in calls))),)
-    return Body(output=said, output_messages=answer, attributes=attributes, raw=_raw(record))
+    return Body(output=shown_text, output_messages=answer, attributes=attributes, raw=_raw(record))

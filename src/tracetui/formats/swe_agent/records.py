@@ -69,7 +69,7 @@ class Message(Struct, gc=False):
     extra: Extra = Extra()
 
     @property
-    def said(self) -> str | None:
+    def author(self) -> str | None:
         """Its role; None for a message of a kind that is not known."""
         if self.role is not None:
             return self.role
@@ -78,7 +78,7 @@ class Message(Struct, gc=False):
     @property
     def is_response(self) -> bool:
         """Whether the model answered this now: a demonstration was written before."""
-        return self.said == "assistant" and not self.is_demo
+        return self.author == "assistant" and not self.is_demo
 
     @property
     def text(self) -> str:
@@ -146,9 +146,9 @@ class Trace:
         self.outline = Outline(data, path)
         self.is_mini = "messages" in self.outline.fields and not {"trajectory", "history"} & self.outline.fields.keys()
         self.lists = ("messages",) if self.is_mini else ("trajectory", "history")
-        self.said = self.outline.record(DOCUMENT, *self.lists)
-        given = self.said.replay_config
-        self.config = mapping(decode_value(given) if isinstance(given, str) else given or self.said.info.config)
+        self.about = self.outline.record(DOCUMENT, *self.lists)
+        given = self.about.replay_config
+        self.config = mapping(decode_value(given) if isinstance(given, str) else given or self.about.info.config)
         """What either program was started with."""
         model = child(self.config, "model") or child(child(self.config, "agent"), "model")
         self.model = word(model.get("model_name")) or word(model.get("name"))
