@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import msgspec
@@ -166,57 +168,52 @@ class Spans:
         if kind == "message_event" and event.role == "user" and event.span == self._records.scope:
             self._open_turn(event.id, found.message_item, self._at(event), moment(found.timestamp))
             return
-        outcome, operation, duration, usage, model, preview, note = OK, Operation.OTHER, None, None, None, "", ""
         started = moment(found.timestamp)
+        add = partial(self._add, event.id, self._parent(event), self._at(event), started_at=started)
         match kind:
             case "message_event":
-                self._message(event.id, self._parent(event), self._at(event), found.message_item, event.role, started)
-                return
+                self._message(add, found.message_item, event.role)
             case "function_call_event":
-                operation, name, preview = Operation.EXECUTE_TOOL, word(found.function), preview_of(found.arguments)
-                name, duration = name or "function call", milliseconds(found.working_time)
                 agent, begin = word(found.agent), self._agent_of(event)
                 if begin is not None:
                     agent = agent or word(begin.record.name) or "sub-agent"
                     started = min(filter(None, (moment(begin.record.timestamp), started)), default=None)
-                note = f"hand-off → {agent}" if agent else "no output" if is_missing(found.result) else ""
-                outcome = self._outcome(found.error, found.status)
+                add(
+                    word(found.function) or "function call",
+                    Operation.EXECUTE_TOOL,
+                    self._outcome(found.error, found.status),
+                    started_at=started,
+                    duration_ms=milliseconds(found.working_time),
+                    preview=preview_of(found.arguments),
+                    note=f"hand-off → {agent}" if agent else "no output" if is_missing(found.result) else "",
+                )
             case "model_call_event":
-                operation, model, duration = Operation.CHAT, word(found.model), milliseconds(found.total_time)
-                name, usage = model or "model call", found.usage.usage if isinstance(found.usage, TokenUsage) else None
-                preview = " · ".join(filter(None, map(_output_preview, found.outputs)))
-                outcome = self._model_outcome(found)
+                model = word(found.model)
+                add(
+                    model or "model call",
+                    Operation.CHAT,
+                    self._model_outcome(found),
+                    duration_ms=milliseconds(found.total_time),
+                    usage=found.usage.usage if isinstance(found.usage, TokenUsage) else None,
+                    model=model,
+                    preview=" · ".join(filter(None, map(_output_preview, found.outputs))),
+                )
             case "span_begin":
-                name, operation, duration, note = self._begin(event)
-                outcome = NO_OUTCOME
+                self._begin(add, event)
             case "compaction":
-                name, preview = "compaction", _compaction(found)
+                add("compaction", outcome=OK, preview=_compaction(found))
             case "error":
-                name, preview = "error", preview_of(found.message)
-                error = Error("" if found.message is None else as_text(found.message))
-                outcome = Outcome(Status.ERROR, None, StatusSource.EXPLICIT, error)
+                message = "" if found.message is None else as_text(found.message)
+                outcome = Outcome(Status.ERROR, None, StatusSource.EXPLICIT, Error(message))
+                add("error", outcome=outcome, preview=message)
             case "custom":
-                name = word(found.name) or "custom"
+                add(word(found.name) or "custom", outcome=OK)
             case "span_end":
                 how = "ends a second time" if event.span in self._records.begins else "ends, but never begins"
                 self._note(f"events[{event.index}]", f"span {(event.span or '')[:80]!r} {how}")
-                name, note, outcome = "span end", "no begin", NO_OUTCOME
+                add("span end", note="no begin")
             case _:
-                name, operation, outcome = kind[:PREVIEW] or "?", Operation.UNKNOWN, NO_OUTCOME
-        self._add(
-            event.id,
-            self._parent(event),
-            self._at(event),
-            name,
-            operation,
-            outcome,
-            started_at=started,
-            duration_ms=duration,
-            usage=usage,
-            model=model,
-            preview=preview,
-            note=note,
-        )
+                add(kind[:PREVIEW] or "?", Operation.UNKNOWN)
 
     def _at(self, event: EventEntry) -> At:
         return At(self._origin, event.piece, True, event.role, event.more, tuple(event.links))
@@ -241,8 +238,8 @@ class Spans:
             self._note(f"events[{event.index}]", f"span {span[:80]!r} {reason}")
         return self._turn
 
-    def _begin(self, event: EventEntry) -> tuple[str, Operation, float | None, str]:
-        """Name, operation, duration and note of a nested span."""
+    def _begin(self, add: Callable[..., None], event: EventEntry) -> None:
+        """A nested span."""
         span, found = event.span, event.record
         self._containers.add(event.id)
         if span is None or self._records.begins.get(span) is not event:
@@ -256,7 +253,7 @@ class Spans:
         if operation is Operation.EXECUTE_TOOL and span in self._wrapped:
             operation = Operation.OTHER  # the call inside is the tool call, this only wraps it
         duration = None if end is None else _elapsed(moment(found.timestamp), moment(end.record.timestamp))
-        return word(found.name) or "span", operation, duration, "open" if end is None else ""
+        add(word(found.name) or "span", operation, duration_ms=duration, note="open" if end is None else "")
 
     def _model_outcome(self, found: Event) -> Outcome:
         outputs = found.outputs
@@ -275,32 +272,23 @@ class Spans:
         self._add(own, self._root, at, name, Operation.TURN, started_at=started_at, preview=message.text, note=note)
 
     def _message(
-        self,
-        own: str,
-        parent: str | None,
-        at: At,
-        message: Item,
-        name: str,
-        started_at: float | None = None,
-        operation: Operation = Operation.MESSAGE,
+        self, add: Callable[..., None], item: Item, name: str, operation: Operation = Operation.MESSAGE
     ) -> None:
         """A message, or the payload of a custom task."""
-        preview = message.text or ("" if isinstance(message.content, list) else preview_of(message.content))
-        outcome, note = self._outcome(None, message.status), _role_note(message, name)
-        self._add(
-            own, parent, at, name or "message", operation, outcome, started_at=started_at, preview=preview, note=note
-        )
+        preview = item.text or ("" if isinstance(item.content, list) else preview_of(item.content))
+        note = _role_note(item, name)
+        add(name or "message", operation, self._outcome(None, item.status), preview=preview, note=note)
 
     def _item(self, entry: ItemEntry) -> None:
         """An item that no event shows."""
         item, kind = entry.record, entry.kind
         own = self._records.claim_id(item.id, f"item-{entry.index}")
         at = At(self._origin, entry.piece, False, entry.role)
-        parent = self._root if self._turn is None else self._turn
+        add = partial(self._add, own, self._root if self._turn is None else self._turn)
         if kind == "message" and entry.role == "user":
             self._open_turn(own, item, at, None)
         elif kind == "message":
-            self._message(own, parent, at, item, entry.role)
+            self._message(partial(add, at), item, entry.role)
         elif kind == "function_call":
             answers, status, note = self._outputs.get(str(item.call_id)), item.status, "no output"
             if answers:
@@ -308,15 +296,14 @@ class Spans:
                 at = At(self._origin, entry.piece, False, entry.role, ((answer.kind, answer.piece),))
                 status, note = answer.record.status or status, ""
             outcome, preview = self._outcome(None, status), preview_of(item.arguments)
-            name = word(item.name) or "function call"
-            self._add(own, parent, at, name, Operation.EXECUTE_TOOL, outcome, preview=preview, note=note)
+            add(at, word(item.name) or "function call", Operation.EXECUTE_TOOL, outcome, preview=preview, note=note)
         elif kind == "function_call_output":
             self._note(f"items[{entry.index}]", f"output of call {str(item.call_id)[:80]!r}, but no such call")
-            self._add(own, parent, at, "tool output", outcome=self._outcome(None, item.status), note="no call")
+            add(at, "tool output", outcome=self._outcome(None, item.status), note="no call")
         elif kind in ITEM_KINDS or kind == CUSTOM_TASK:
-            self._message(own, parent, at, item, kind.removesuffix("_message").replace("_", " "))
+            self._message(partial(add, at), item, kind.removesuffix("_message").replace("_", " "))
         else:
-            self._message(own, parent, at, item, kind[:PREVIEW] or "?", operation=Operation.UNKNOWN)
+            self._message(partial(add, at), item, kind[:PREVIEW] or "?", Operation.UNKNOWN)
 
     # -- the status of turns and nested spans
 
