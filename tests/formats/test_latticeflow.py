@@ -328,6 +328,37 @@ def test_a_row_is_found_again_however_the_file_grows(tmp_path: Path) -> None:
     assert third.reset
 
 
+def test_a_body_is_of_its_row_however_the_file_grows(tmp_path: Path) -> None:
+    rows = [{"trace": {"items": [message("user", f"q{i}")]}} for i in range(3)]
+    path = written(tmp_path, "".join(json.dumps(row) + "\n" for row in rows), "t.jsonl")
+    ref = summaries(path)[1].ref
+    (span,) = more(FORMAT.open(SOURCE.open(str(path)), ref), path).spans
+    with path.open("a") as out:
+        out.write(json.dumps(rows[0]) + "\n")
+    with SOURCE.open(str(path)) as file:
+        assert [text_of(one) for one in FORMAT.body(file, ref, span).input_messages] == ["q1"]
+    path.write_text(json.dumps(rows[2]) + "\n" + json.dumps(rows[0]) + "\n" + json.dumps(rows[1]) + "\n")
+    with SOURCE.open(str(path)) as file, pytest.raises(FormatError):
+        FORMAT.body(file, ref, span)
+
+
+def test_what_is_no_record_is_a_problem_and_an_attribute_of_the_run(tmp_path: Path) -> None:
+    run = opened(written(tmp_path, {"items": [message("user", "hi"), 17], "events": {"no": "list"}}))
+    assert shape(run) == ["turn turn 1"]
+    assert [(one.where, one.reason) for one in run.problems] == [
+        ("events", "not a list"),
+        ("items[1]", "not an object"),
+    ]
+    assert (run.body.attributes["items[1]"], run.body.attributes["events"]) == (17, {"no": "list"})
+
+
+def test_the_payload_of_a_custom_task_is_shown_with_all_its_fields(tmp_path: Path) -> None:
+    payload = [{"text": "rows", "weight": 3}, {"weight": 4}]
+    run = opened(written(tmp_path, {"items": [{"type": "custom_task_input_message", "content": payload}]}))
+    assert run.body.input == payload
+    assert run.load(run.spans[0]).input == payload
+
+
 def test_a_rewritten_document_is_read_anew(tmp_path: Path) -> None:
     path = written(tmp_path, {"items": [message("user", "one")]})
     ref = summaries(path)[0].ref

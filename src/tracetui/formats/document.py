@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 from zlib import crc32
@@ -13,7 +14,8 @@ from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
 from tracetui.formats.fields import keys_of
 from tracetui.formats.schema import Schema, Unknown, plain, raw_of
-from tracetui.model import Problem
+from tracetui.model import Body, Problem, RunRef, RunSummary
+from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
@@ -31,21 +33,26 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Outline:
-    """The object that a document is, its fields decoded as they are asked for.
+    """The object that a document is, or holds at `where`; its fields are decoded as they are asked for.
 
-    Raises `FormatError` for a document that is none.
+    `data` is the document, or the fields of an object of which the rest was read (leniently, if there is a `note`).
+    Raises `FormatError` for a document that is no object.
     """
 
-    def __init__(self, data: bytes, path: str) -> None:
+    def __init__(self, data: bytes | dict[str, Any], path: str, where: str = "", note: str | None = None) -> None:
         self.unknown: Unknown = {}
         """Fields that were met and are not known."""
         self.rest: dict[str, Any] = {}
         """What was met in place of a record, by where it is."""
-        self._path, self._problems = path, list[Problem]()
-        self._note: str | None = None
+        self._path, self._where, self._problems = path, where, list[Problem]()
+        self._note = note
+        self.fields: dict[str, Any]
+        """Decoded where the document is not strict JSON, else as they are written."""
+        if not isinstance(data, bytes):
+            self.fields = data
+            return
         try:
-            self.fields: dict[str, Any] = dict(keys_of(data))
-            """Decoded where the document is not strict JSON, else as they are written."""
+            self.fields = dict(keys_of(data))
             return
         except msgspec.ValidationError:
             raise FormatError("not a JSON object") from None
@@ -58,7 +65,7 @@ class Outline:
     @property
     def problems(self) -> list[Problem]:
         """What is wrong with what was read until now."""
-        lenient = [Problem(self._path, "", f"read leniently: {self._note}")] if self._note else []
+        lenient = [Problem(self._path, self._where, f"read leniently: {self._note}")] if self._note else []
         return [*lenient, *self._problems]
 
     def values(self, *without: str) -> dict[str, Any]:
@@ -120,7 +127,15 @@ class Outline:
 
     def note(self, where: str, reason: str) -> None:
         """Add to the problems."""
-        self._problems.append(Problem(self._path, where, reason))
+        self._problems.append(Problem(self._path, f"{self._where}, {where}" if self._where else where, reason))
+
+
+def rendered(value: Any) -> bytes:
+    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
+    try:
+        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
+    except RecursionError:
+        return b""
 
 
 class Whole(msgspec.Struct, frozen=True):
@@ -146,6 +161,15 @@ def unchanged(file: File, before: Whole | None) -> Whole | None:
         return before
     found = whole(file, data := file.read_all())
     return found if crc32(data) == before.check else None
+
+
+def summary(ref: RunRef, file: File, chunk: Chunk, *, deep: bool) -> RunSummary:
+    """The summary of a run: counted in a chunk that is all of it (`deep`), else what its header alone says."""
+    if not deep and chunk.header is not None:
+        return summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
+    builder = RunBuilder(ref, lambda span: Body())
+    builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
+    return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
 class DocumentReader:

@@ -114,8 +114,8 @@ def moment(value: Any) -> float | None:
 
 def zoned(value: Any) -> tuple[float | None, str | None]:
     """The same and its zone: "UTC", for any that has one; None for one that has none."""
-    found = moment(value)
-    return found, "UTC" if found is not None and datetime.fromisoformat(value).tzinfo is not None else None
+    seconds = moment(value)
+    return seconds, None if seconds is None or datetime.fromisoformat(value).tzinfo is None else "UTC"
 
 
 def between(start: float | None, end: float | None) -> float | None:

@@ -11,14 +11,16 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from msgspec.structs import replace
+
 from tracetui.formats.atif.body import body_of
 from tracetui.formats.atif.files import Mark, read_again, result_of, whole_of
 from tracetui.formats.atif.reading import Reading, header_of, opening_of
 from tracetui.formats.atif.records import document
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
+from tracetui.formats.document import summary
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -42,16 +44,12 @@ class Atif:
         return LIKELY if b"steps" in set(top_names(head)) and b'"source"' in head else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
         if deep:
-            reading = Reading(file, file.read_all())
-            builder = RunBuilder(ref, lambda span: Body())
-            builder.add(reading.spans, header=reading.header, problems=reading.problems)
-            yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+            chunk = Reading(file, file.read_all()).chunk
         else:
             doc = document(file.read_all(), {})
-            header = header_of(doc, opening_of(doc), file, result_of(file)[0])
-            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+            chunk = Chunk(header=header_of(doc, opening_of(doc), file, result_of(file)[0]))
+        yield summary(RunRef(self.name, file.path), file, chunk, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> AtifReader:
         return AtifReader()
@@ -80,10 +78,4 @@ class AtifReader:
             return Chunk()
         reading = Reading(file, file.read_all())
         self._mark = reading.mark
-        return Chunk(
-            spans=reading.spans,
-            header=reading.header,
-            body=reading.body,
-            problems=reading.problems,
-            reset=before is not None,
-        )
+        return replace(reading.chunk, body=reading.body, reset=before is not None)

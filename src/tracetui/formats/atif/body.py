@@ -1,45 +1,43 @@
-"""Everything that a trajectory says about one span, read again from its place."""
+"""The body of one span, from its record as it is written."""
 
 from __future__ import annotations
 
-import json
 from functools import cached_property
 from typing import Any
 from zlib import crc32
 
+from msgspec import Raw
+
 from tracetui.errors import FormatError
-from tracetui.formats.atif.records import AGENT, At, answers_of, arguments_in, document, step_in, text_in
-from tracetui.formats.decode import decode
-from tracetui.formats.kept import once, opened
-from tracetui.formats.places import changed
+from tracetui.formats.atif.records import AGENT, At, Document, answers_of, arguments_in, step_in
+from tracetui.formats.document import rendered
+from tracetui.formats.kept import once
+from tracetui.formats.messages import parts_in, text_in
 from tracetui.formats.scalars import mapping, sequence, without, word
-from tracetui.model import Blob, Body, Message, Part, Reasoning, Span, Text, ToolCall, ToolResult
+from tracetui.formats.schema import plain
+from tracetui.model import Body, Message, Part, Reasoning, Span, ToolCall, ToolResult
 from tracetui.sources.base import File
 
 
 def body_of(file: File, span: Span) -> Body:
-    """The body of a span. Raises `FormatError` if the file holds something else there now."""
+    """The body of a span. Raises `FormatError` for a span of another format."""
     at = span.at
     if not isinstance(at, At):
         raise FormatError("this span comes from another format")
-    if at.place is None and at.value is None:
-        return Body()  # no record tells it
-    if at.path is None:
-        source = _source_at(file, at)
-    else:
-        with opened(file, at.path) as other:
-            source = _source_at(other, at)
+    if at.piece is None:
+        return Body()  # no record holds it
+    source = _source_of(file, at)
     if at.whole:
         return Body(attributes=({"file": at.path} if at.path else {}) | mapping(source.value), raw=source.raw)
     if not source.step:
         return Body(output=source.value, raw=source.raw)
     if at.call is not None:
         return _call(source, at.call)
-    return _heard(source) if source.copied or source.step.get("source") != AGENT else _agent(source)
+    return _message(source) if source.copied or source.step.get("source") != AGENT else _agent(source)
 
 
 class _Source:
-    """The bytes that tell a span, and what they say."""
+    """The bytes of a record, and its value."""
 
     def __init__(self, raw: bytes, value: Any) -> None:
         self.raw, self.value = raw, value
@@ -70,35 +68,22 @@ class _Source:
         return answers_of(step, () if self.copied else step.calls)
 
 
-def _source_at(file: File, at: At) -> _Source:
-    """What tells a span. A step of several calls is kept for the next of them."""
+def _source_of(file: File, at: At) -> _Source:
+    """What a span is recorded in. A step of several calls is kept for the next of them."""
+    piece = at.piece
+    if not isinstance(piece, Raw):
+        return _Source(rendered(piece), piece)
+    if at.whole:
+        return _Source(bytes(piece), Document(piece, {}).root)
     if not at.call:
-        return _record(file, at)
-    return once(file, at.place or (id(at.value),), lambda: _record(file, at))
+        return _Source(bytes(piece), plain(piece))
+    return once(file, (at.path, crc32(piece), at.size), lambda: _Source(bytes(piece), plain(piece)))
 
 
-def _record(file: File, at: At) -> _Source:
-    if at.place is None:
-        return _Source(_rendered(at.value), at.value)
-    offset, size, check = at.place
-    raw = file.read(offset, size)
-    if crc32(raw) != check:
-        raise changed(f"byte {offset}")
-    return _Source(raw, document(raw, {}).root if at.whole else decode(raw)[0])
-
-
-def _rendered(value: Any) -> bytes:
-    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
-    try:
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    except RecursionError:
-        return b""
-
-
-def _heard(source: _Source) -> Body:
+def _message(source: _Source) -> Body:
     """A message; everything else stays under its own name."""
     step, loose = source.step, source.loose
-    parts, rest = _parts(step.get("message"))
+    parts, rest = parts_in(step.get("message"))
     attributes = without(step, "message") | ({} if rest is None else {"message": rest})
     if source.copied:
         parts = [*_thought(step), *parts, *_asked(source)]
@@ -113,9 +98,9 @@ def _heard(source: _Source) -> Body:
 
 
 def _agent(source: _Source) -> Body:
-    """What the agent thought, said and called; results are shown with their calls, those of no call here."""
+    """The reasoning, message and calls of the agent; results are shown with their calls, those of no call here."""
     step, loose = source.step, source.loose
-    parts, rest = _parts(step.get("message"))
+    parts, rest = parts_in(step.get("message"))
     attributes = without(step, "message", "tool_calls", "observation")
     thoughts = list(_thought(step))
     if thoughts:
@@ -125,13 +110,13 @@ def _agent(source: _Source) -> Body:
     calls = step.get("tool_calls")
     if calls is not None and not isinstance(calls, list):
         attributes["tool_calls"] = calls
-    odd = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
+    others = {f"tool_calls[{i}]": call for i, call in enumerate(sequence(calls)) if not isinstance(call, dict)}
     observed = _observed(step.get("observation"), loose)
-    said = (Message(_role(step), (*thoughts, *parts, *_asked(source))),)
+    answer = (Message(_role(step), (*thoughts, *parts, *_asked(source))),)
     return Body(
         output=text_in(step.get("message")) or _contents(loose),
-        output_messages=(*said, *_answers(loose)),
-        attributes=attributes | odd | observed,
+        output_messages=(*answer, *_answers(loose)),
+        attributes=attributes | others | observed,
         raw=source.raw,
     )
 
@@ -152,7 +137,7 @@ def _call(source: _Source, place: int) -> Body:
 
 
 def _observed(observation: Any, loose: list[Any]) -> dict[str, Any]:
-    """What an observation says but for the results of calls."""
+    """An observation without the results of calls."""
     if not isinstance(observation, dict):
         return {} if observation is None else {"observation": observation}
     rest: dict[str, Any] = {f"observation.{key}": value for key, value in observation.items() if key != "results"}
@@ -195,21 +180,3 @@ def _answers(results: list[Any]) -> tuple[Message, ...]:
         if isinstance(result, dict) and result.get("content") is not None
     ]
     return (Message("tool", tuple(parts)),) if parts else ()
-
-
-def _parts(content: Any) -> tuple[list[Part], Any]:
-    """A message as parts, and the message itself where these do not show all of it."""
-    if isinstance(content, str):
-        return ([Text(content)] if content else []), None
-    if not isinstance(content, list):
-        return [], content
-    plain = True
-    found: list[Part] = []
-    for item in content:
-        text = mapping(item).get("text")
-        if isinstance(text, str):
-            found.append(Text(text))
-            plain = plain and item.keys() <= {"type", "text"}
-        else:
-            found.append(Blob(word(mapping(item).get("type")) or "part", item))
-    return found, None if plain else content

@@ -1,8 +1,8 @@
 """The files that make one run: a trajectory, those in which it goes on, those of its sub-agents, and a trial's result.
 
 A file is referred to by its name, relative to the folder of the file that refers to it; of a path of another machine, a
-container or a folder that is not below, so much of its end counts as leads somewhere. Nothing says what refers to a
-file: whoever meets one looks among the files around.
+container or a folder that is not below, so much of its end counts as leads somewhere. No file names those that refer
+to it: they are looked for among the files around.
 
 Harbor keeps the result of a trial in ``result.json`` in the folder above that of the trajectory. It is written after
 the trajectory, when the trial was verified. Facts: Harbor's models.
@@ -69,7 +69,7 @@ class Folders:
 
 def file_refs(doc: Document) -> Iterator[str]:
     """All references to files in a trajectory and in those within it, but for those of copied steps."""
-    yield from filter(None, (doc.said.continued_trajectory_ref,))
+    yield from filter(None, (doc.about.continued_trajectory_ref,))
     for step, _ in doc.steps():
         for result in step.results if step is not None and not step.is_copied_context else ():
             yield from (ref.trajectory_path for ref in refs_in(result) if ref.trajectory_path)
@@ -78,7 +78,7 @@ def file_refs(doc: Document) -> Iterator[str]:
 
 
 def whole_of(file: File) -> str | None:
-    """Path of the file whose run `file` is a part of, None where it stands for itself (or files go round)."""
+    """Path of the file whose run `file` is a part of, None for a run of its own (or a circle of references)."""
     folders, seen, at = Folders(file), [file.name], file.name
     while len(seen) < CHAIN:
         above = _referrer(file, folders, at)
@@ -191,7 +191,7 @@ class Mark(msgspec.Struct):
     missing: list[tuple[str, str]]
     """References to what was not there, and the files that they are in."""
     moving: bool
-    """Somebody was writing them."""
+    """They were being written."""
 
 
 def read_again(file: File, before: Mark) -> Mark | None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from datetime import UTC, datetime
 from typing import Any, Final
 
 from msgspec.structs import astuple, replace
@@ -33,12 +32,14 @@ from tracetui.formats.atif.records import (
     arguments_in,
     document,
     refs_in,
-    text_in,
+    text_of,
 )
+from tracetui.formats.base import Chunk
 from tracetui.formats.document import Whole, whole
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import source_in, tags_in, task_key
-from tracetui.formats.scalars import layout, mapping, version, word
+from tracetui.formats.messages import text_in
+from tracetui.formats.scalars import layout, mapping, moment, version, word, zoned
 from tracetui.formats.schema import Unknown, plain
 from tracetui.model import (
     COPIED,
@@ -63,8 +64,7 @@ _OK: Final = Status.OK
 _DERIVED: Final = StatusSource.DERIVED
 _CHAT: Final = Operation.CHAT
 _TOOL: Final = Operation.EXECUTE_TOOL
-_HEARD: Final = frozenset({"user", "system"})
-_TIME_LIMIT: Final = 64
+_MESSAGES: Final = frozenset({"user", "system"})
 _TOTALS: Final = {
     "total_prompt_tokens": "input_tokens",
     "total_completion_tokens": "output_tokens",
@@ -90,14 +90,14 @@ class Opening:
 
     @property
     def settled(self) -> bool:
-        """Whether no later step says more."""
+        """Whether no later step adds anything."""
         return bool(self._prompt and self.started_at is not None and self.model)
 
     def take(self, step: Step) -> None:
         """Look at the next step that is no copy."""
-        if self.started_at is None and (found := moment(step.timestamp))[0] is not None:
+        if self.started_at is None and (found := zoned(step.time))[0] is not None:
             self.started_at, self.zone = found
-        if not self._prompt and step.source == "user" and (text := text_in(step.message).strip()):
+        if not self._prompt and step.source == "user" and (text := text_of(step.message).strip()):
             self._wrapped = self._wrapped or text
             self._prompt = "" if is_wrapped(text) else text
         self.model = self.model or word(step.model_name)
@@ -133,11 +133,11 @@ class Segment:
         """The sub-agents within it that something refers to."""
         self._ids: dict[str, int] = {}
         self._sessions: dict[str, int | None] = {}
-        for place, said in enumerate(agent.said for agent in doc.agents or ()):
-            if said.trajectory_id:
-                self._ids.setdefault(said.trajectory_id, place)
-            if said.session_id:
-                self._sessions[said.session_id] = None if said.session_id in self._sessions else place
+        for place, about in enumerate(agent.about for agent in doc.agents or ()):
+            if about.trajectory_id:
+                self._ids.setdefault(about.trajectory_id, place)
+            if about.session_id:
+                self._sessions[about.session_id] = None if about.session_id in self._sessions else place
 
     def find(self, ref: Ref) -> int | None:
         """The place of the sub-agent that is meant: by its own id, or else by a session that is only its."""
@@ -178,8 +178,13 @@ class Reading:
         return Mark(self._own, self._parts, self._missing, self._file.moving)
 
     @property
+    def chunk(self) -> Chunk:
+        """The whole run, but for `body`."""
+        return Chunk(spans=self.spans, header=self.header, problems=self.problems)
+
+    @property
     def header(self) -> Header:
-        """The header, with how long it took, and what it used where not every step says."""
+        """The header, with how long it took, and what it used where steps lack usage."""
         first = self._segments[0]
         header = header_of(first.doc, first.opening, self._file, self._result)
         duration = None
@@ -190,7 +195,7 @@ class Reading:
 
     @property
     def body(self) -> RunBody:
-        """Everything that is said about the run as a whole."""
+        """Everything about the run as a whole."""
         return RunBody(
             system_prompt=self._system,
             last_user=self._last_user,
@@ -210,7 +215,7 @@ class Reading:
             self._steps(segment)
             used += self._used(segment, used, steps)
             steps += len(segment.doc)
-            ref = word(segment.doc.said.continued_trajectory_ref)
+            ref = word(segment.doc.about.continued_trajectory_ref)
             found = None if ref is None else self._open(ref, segment.path, CONTINUED)
             if found is None:
                 return used
@@ -221,11 +226,11 @@ class Reading:
             segment.model = segment.model or model
 
     def _used(self, segment: Segment, before: Usage, steps: int) -> Usage:
-        """What a trajectory used: the sum of its steps; where they do not say, what it declares.
+        """What a trajectory used: the sum of its steps; where these have none, what it declares.
 
         That may be of all files so far, which used `before` in so many `steps`.
         """
-        if (final := segment.doc.said.final_metrics) is None:
+        if (final := segment.doc.about.final_metrics) is None:
             return segment.around
         on = steps > 0 and final.total_steps == steps + len(segment.doc)
         missing = {}
@@ -244,14 +249,14 @@ class Reading:
             if doc.root.get(name) is not None:
                 self._problem(path, name, "not read: not a list, or not of objects, or nested too deeply")
         used: list[Usage] = []
-        odd = False
+        has_other = False
         copies = 0
         for place, (step, at) in enumerate(doc.steps(path)):
             ident = f"{segment.prefix}{place + 1}"
             if step is None:
-                if not odd:
+                if not has_other:
                     self._problem(path, f"steps[{place}]", "not an object, shown as it is")
-                odd, step = True, Step()
+                has_other, step = True, Step()
             if step.is_copied_context:
                 if not segment.copied:
                     copies = len(self.spans)
@@ -267,10 +272,10 @@ class Reading:
                 self._last = when
             if top.usage is not None:
                 used.append(top.usage)
-            if segment.depth == 0 and (said := text_in(step.message)):
-                self._system = self._system or (said if step.source == "system" else None)
-                self._last_user = said if step.source == "user" else self._last_user
-                self._last_assistant = said if step.source == AGENT else self._last_assistant
+            if segment.depth == 0 and (text := text_of(step.message)):
+                self._system = self._system or (text if step.source == "system" else None)
+                self._last_user = text if step.source == "user" else self._last_user
+                self._last_assistant = text if step.source == AGENT else self._last_assistant
             if step.observation is not None or step.tool_calls:
                 self._calls(step, top, segment)
         if segment.copied:
@@ -373,7 +378,7 @@ class Reading:
 
 
 def _row(ident: str, name: str, parent: str | None, at: At, *, preview: str = "", note: str = "") -> Span:
-    """A row that stands for no step."""
+    """A row that is no step."""
     return Span(
         id=ident,
         name=name,
@@ -390,7 +395,7 @@ def _row(ident: str, name: str, parent: str | None, at: At, *, preview: str = ""
 def _copy(step: Step, ident: str, parent: str, at: At) -> Span:
     """A step of the context that a trajectory was begun with: it happened, and was paid for, elsewhere."""
     row = _row(ident, (word(step.source) or "step")[:PREVIEW], parent, at, preview=_preview(step), note=COPIED)
-    return replace(row, operation=Operation.MESSAGE, started_at=moment(step.timestamp)[0])
+    return replace(row, operation=Operation.MESSAGE, started_at=moment(step.time))
 
 
 def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
@@ -402,7 +407,7 @@ def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
     status, source, error = None, None, None
     extra = step.extra if isinstance(step.extra, Extra) else None
     if extra is not None:
-        status, source, error = _failure((replace(extra, tool_result_is_error=None),), lambda: text_in(step.message))
+        status, source, error = _failure((replace(extra, tool_result_is_error=None),), lambda: text_of(step.message))
     if name == AGENT:
         usage, count = _usage(step.metrics), step.llm_call_count
         operation, note = (Operation.OTHER, "no model call") if count == 0 else (_CHAT, "")
@@ -410,7 +415,7 @@ def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
             model = word(step.model_name) or segment.model
             name = model or "model"
             note = f"{count} model calls" if count is not None and count > 1 else ""
-    elif name in _HEARD:
+    elif name in _MESSAGES:
         operation = Operation.MESSAGE
         if extra is not None and isinstance(extra.context_management, Context):
             note = (extra.context_management.type or "")[:PREVIEW]
@@ -423,7 +428,7 @@ def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
         is_step=not segment.depth,
         status=status or _OK,
         status_source=source or _DERIVED,
-        started_at=moment(step.timestamp)[0],
+        started_at=moment(step.time),
         usage=usage,
         error=error,
         model=model,
@@ -434,7 +439,7 @@ def _step(step: Step, ident: str, at: At, segment: Segment) -> Span:
 
 
 def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any) -> Span:
-    """A call of the step that is `top`; `alone` is what the step says besides of its only one."""
+    """A call of the step that is `top`; `alone` is the ``extra`` of the step of a single call."""
     status, source, error = None, None, None
     extras = [one.extra for one in (*answers, call) if one.extra is not None]
     if isinstance(alone, Extra) and alone.tool_result_is_error:
@@ -452,17 +457,17 @@ def _call(call: Call, place: int, answers: Sequence[Any], top: Span, alone: Any)
         started_at=top.started_at,
         error=error,
         preview=_distinct(arguments_in(plain(call.arguments))),
-        at=At(top.at.place, top.at.value, top.at.path, place),
+        at=At(top.at.piece, top.at.path, place),
     )
 
 
 def _failure(
     extras: Iterable[Any], reason: Callable[[], str]
 ) -> tuple[Status | None, StatusSource | None, Error | None]:
-    """What fields outside the schema say of how something went, each None where they say nothing.
+    """Status, its source and the error from fields outside the schema, each None where there are none.
 
-    ATIF has no field for that; converters write these into ``extra``. Nothing is guessed from text: `reason` only says
-    why something failed.
+    ATIF has no field for that; converters write these into ``extra``. Nothing is guessed from text: `reason` is only
+    the text of a failure.
     """
     fine: StatusSource | None = None
     for extra in extras:
@@ -485,7 +490,7 @@ def _texts(answers: Sequence[Result]) -> str:
 
 
 def _preview(step: Step) -> str:
-    return (text_in(step.message).strip() or (step.reasoning_content or "").strip())[:PREVIEW]
+    return (text_of(step.message).strip() or (step.reasoning_content or "").strip())[:PREVIEW]
 
 
 def _distinct(arguments: Any) -> str:
@@ -493,18 +498,6 @@ def _distinct(arguments: Any) -> str:
     if isinstance(arguments, str):
         return arguments[:PREVIEW]
     return next((value for value in mapping(arguments).values() if isinstance(value, str) and value), "")[:PREVIEW]
-
-
-def moment(value: str | None) -> tuple[float | None, str | None]:
-    """An ISO 8601 time as (seconds since the epoch, zone); a naive one has no zone and is read as if it were UTC."""
-    if value is None or len(value) > _TIME_LIMIT:
-        return None, None
-    try:
-        found = datetime.fromisoformat(value.strip())
-        zone = None if found.tzinfo is None else "UTC"
-        return (found.replace(tzinfo=UTC) if zone is None else found).timestamp(), zone
-    except (ValueError, OverflowError):
-        return None, None
 
 
 def is_wrapped(text: str) -> bool:
@@ -516,25 +509,25 @@ def is_wrapped(text: str) -> bool:
 # ---- what was used
 
 
-def _usage(said: Metrics | None) -> Usage | None:
+def _usage(metrics: Metrics | None) -> Usage | None:
     """What one step used; ATIF counts cached input as part of the prompt, as `Usage` does."""
-    if said is None:
+    if metrics is None:
         return None
-    extra = said.extra if isinstance(said.extra, MetricsExtra) else MetricsExtra()
+    extra = metrics.extra if isinstance(metrics.extra, MetricsExtra) else MetricsExtra()
     thought = extra.reasoning_output_tokens if extra.reasoning_tokens is None else extra.reasoning_tokens
     used = Usage(
-        input_tokens=said.prompt_tokens,
-        output_tokens=said.completion_tokens,
-        cache_read_tokens=said.cached_tokens,
+        input_tokens=metrics.prompt_tokens,
+        output_tokens=metrics.completion_tokens,
+        cache_read_tokens=metrics.cached_tokens,
         cache_creation_tokens=extra.cache_creation_input_tokens,
         reasoning_tokens=thought,
-        cost_usd=said.cost_usd,
+        cost_usd=metrics.cost_usd,
     )
     return used or None
 
 
 def _sum(used: Sequence[Usage]) -> Usage:
-    """The sum of what was used, each number over those that tell it."""
+    """The sum of what was used, each number over the steps that have it."""
     columns = zip(*map(astuple, used), strict=True)
     known = ([value for value in column if value is not None] for column in columns)
     return Usage(*(sum(values) if values else None for values in known))
@@ -544,7 +537,7 @@ def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
     """What the trajectory and those in which it goes on declare, recounted.
 
     Some writers count sub-agents in, and some count on where a trajectory goes on: a number that is right in one of
-    these readings is right. Where it is in none, the sum of the steps stands beside it.
+    these readings is right. Where it is in none, the sum of the steps is shown beside it.
     """
     own = around = Usage()
     steps = 0
@@ -555,7 +548,7 @@ def _totals(segments: Sequence[Segment]) -> Iterator[Total]:
         counts = {name: [getattr(one, field) for one in readings] for name, field in _TOTALS.items()}
         counts["total_steps"] = [len(segment.doc), len(segment.doc) - segment.copied, steps]
         for name, found in counts.items():
-            declared = getattr(segment.doc.said.final_metrics, name, None)
+            declared = getattr(segment.doc.about.final_metrics, name, None)
             if declared is not None:
                 yield Total(f"{prefix}{name}", declared, _agreeing(declared, found))
 
@@ -572,24 +565,24 @@ def _agreeing(declared: float, counts: list[Any]) -> Any:
 def header_of(doc: Document, opening: Opening, file: File, result: dict[str, Any]) -> Header:
     """The header, from the beginning of a trajectory and the `result` of the trial that it is of.
 
-    ATIF says of no run how it ended, and some writers write final metrics after each step: it has ended once these are
-    there and the file is still.
+    ATIF does not record how a run ended, and some writers write final metrics after each step: it has ended once
+    these are there and the file is still.
     """
-    said, agent = doc.said, doc.agent
+    about, agent = doc.about, doc.agent
     stem = file.name.removesuffix(".json") or file.name
     name = word(agent.name)
     return Header(
-        id=word(said.trajectory_id) or word(said.session_id) or stem,
+        id=word(about.trajectory_id) or word(about.session_id) or stem,
         name=name or stem,
         agent=name,
         model=opening.model,
-        ended=not file.moving and (said.final_metrics is not None or bool(said.continued_trajectory_ref)),
+        ended=not file.moving and (about.final_metrics is not None or bool(about.continued_trajectory_ref)),
         started_at=opening.started_at,
         time_zone=opening.zone,
         repeats=task_key(name or "", opening.prompt),
         prompt=opening.prompt[:PREVIEW],
         outcome=outcome_of(result),
-        tags=tags_in(doc.values, said.extra, agent.extra),
-        source=source_in(said.extra, agent.extra),
-        writer=version(agent.version) or layout(said.schema_version),
+        tags=tags_in(doc.values, about.extra, agent.extra),
+        source=source_in(about.extra, agent.extra),
+        writer=version(agent.version) or layout(about.schema_version),
     )

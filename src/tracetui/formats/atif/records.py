@@ -9,22 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Final
-from zlib import crc32
 
 import msgspec
 from msgspec import Raw, Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, decode_value
-from tracetui.formats.scalars import mapping
 from tracetui.formats.schema import NULL, Finite, Loose, Schema, Unknown, Whole
 
 AGENT: Final = "agent"
 STEPS: Final = "steps"
 AGENTS: Final = "subagent_trajectories"
 DEPTH: Final = 16
-"""Trajectories within trajectories are read so far; deeper ones stay among what their parent says of itself."""
-_HEAD: Final = 64
+"""Trajectories within trajectories are read so far; deeper ones stay among the attributes of their parent."""
 
 
 class Part(Struct, gc=False):
@@ -41,7 +38,7 @@ class Context(Struct, gc=False):
 
 
 class Extra(Struct, gc=False):
-    """What converters say of how something went, for which the schema has no field."""
+    """Where converters write how a step or call ended, for which the schema has no field."""
 
     error: Any = None
     error_type: str | None = None
@@ -122,6 +119,11 @@ class Step(Struct, gc=False):
         return self.tool_calls or [] if self.source == AGENT else []
 
     @property
+    def time(self) -> str | None:
+        """`timestamp` without blanks around it."""
+        return self.timestamp and self.timestamp.strip()
+
+    @property
     def results(self) -> list[Result | Loose]:
         return (self.observation and self.observation.results) or []
 
@@ -144,7 +146,7 @@ class FinalMetrics(Struct, gc=False):
 
 
 class Trajectory(Struct, gc=False):
-    """What a trajectory says of itself."""
+    """The fields of a trajectory but for its steps and sub-agents."""
 
     known: ClassVar[str] = f"{STEPS} {AGENTS} notes"
     schema_version: str | int | float | None = None
@@ -174,13 +176,11 @@ def refs_in(result: Result | Loose) -> list[Ref]:
     return [ref for ref in (found if isinstance(found, list) else (found,)) if isinstance(ref, Ref)]
 
 
-def text_in(content: Any) -> str:
-    """The text of a message or a result, decoded in any way: text itself, or the texts of its parts."""
-    if isinstance(content, str):
-        return content
-    parts = content if isinstance(content, list) else ()
-    texts = [part.text if isinstance(part, Part) else mapping(part).get("text") for part in parts]
-    return "\n".join(text for text in texts if isinstance(text, str))
+def text_of(content: Content) -> str:
+    """The text of a message, or the texts of its parts."""
+    if isinstance(content, list):
+        return "\n".join([part.text for part in content if isinstance(part, Part) and part.text is not None])
+    return content or ""
 
 
 def arguments_in(value: Any) -> Any:
@@ -204,10 +204,10 @@ def answers_of(step: Step, calls: Sequence[Call | Loose]) -> tuple[dict[int, lis
     found: dict[int, list[int]] = {}
     loose = []
     for number, result in enumerate(results):
-        said = result.source_call_id if isinstance(result, Result) else ""
-        if places := named.get(said):
+        call_id = result.source_call_id if isinstance(result, Result) else ""
+        if places := named.get(call_id):
             found.setdefault(places[0] if len(places) == 1 else places.pop(0), []).append(number)
-        elif said is None and len(calls) == 1 and isinstance(calls[0], Call):
+        elif call_id is None and len(calls) == 1 and isinstance(calls[0], Call):
             found.setdefault(0, []).append(number)
         else:
             loose.append(number)
@@ -215,12 +215,10 @@ def answers_of(step: Step, calls: Sequence[Call | Loose]) -> tuple[dict[int, lis
 
 
 class At(Struct, frozen=True, gc=False):
-    """Where a span is recorded: in a step, one call in it, or a whole trajectory."""
+    """What a span is recorded in: a step, one call in it, or a whole trajectory."""
 
-    place: tuple[int, int, int] | None = None
-    """Offset, size and checksum of its bytes; None where the file is not strict JSON, or no record holds it."""
-    value: Any = None
-    """The record itself where there is no `place`."""
+    piece: Any = None
+    """As it is written, decoded where the file is not strict JSON; None where no record holds it."""
     path: str | None = None
     """The file, where it is not that of the run; relative to its folder."""
     call: int | None = None
@@ -230,30 +228,26 @@ class At(Struct, frozen=True, gc=False):
 
     @property
     def size(self) -> int:
-        """Its bytes, 0 where there is no `place`."""
-        return 0 if self.place is None else self.place[1]
+        """Its bytes, 0 where it was decoded leniently."""
+        return memoryview(self.piece).nbytes if isinstance(self.piece, Raw) else 0
 
 
 class Document:
     """A trajectory as a file holds it: its steps and sub-agents are decoded where they are asked for."""
 
-    def __init__(self, item: Any, data: bytes, start: int, unknown: Unknown, depth: int = DEPTH) -> None:
-        """`item` is its object: as it is written somewhere in `data`, from byte `start` on, or decoded leniently.
-
-        Unknown fields are counted in `unknown`.
-        """
-        self.note: str | None = None
+    def __init__(self, item: Any, unknown: Unknown, depth: int = DEPTH, note: str | None = None) -> None:
+        """`item` is its object: as it is written, or decoded leniently. Unknown fields are counted in `unknown`."""
+        self.note = note
         """Why something in it had to be read leniently."""
-        self._data, self._unknown, self._depth = data, unknown, depth
-        self._item, self._start = item, _find(data, item, start)
+        self._item, self._unknown, self._depth = item, unknown, depth
         self._fields: dict[str, Any] = self._inside(item, _fields)
         steps = self._inside(self._fields.get(STEPS), _items)
         self._steps: list[Any] | None = steps if isinstance(steps, list) else None
         values = ((name, one) for name, one in self._fields.items() if name not in (STEPS, AGENTS))
         self.values = {name: self._value(one) for name, one in values}
-        """What it says of itself, but for steps and sub-agents."""
-        self.said = _TRAJECTORY.convert(self.values, unknown)
-        self.agent = self.said.agent or Agent()
+        """Its fields, but for steps and sub-agents."""
+        self.about = _TRAJECTORY.convert(self.values, unknown)
+        self.agent = self.about.agent or Agent()
 
     def __len__(self) -> int:
         """How many steps it has."""
@@ -265,12 +259,7 @@ class Document:
         items = self._inside(self._fields.get(AGENTS, []), _items) if self._depth else None
         if not isinstance(items, list) or not all(map(_is_object, items)):
             return None
-        found: list[Document] = []
-        start = _find(self._data, self._fields.get(AGENTS), self._start)
-        for item in items:
-            found.append(agent := Document(item, self._data, start, self._unknown, self._depth - 1))
-            start = agent._start + 1
-        return found
+        return [Document(item, self._unknown, self._depth - 1) for item in items]
 
     @property
     def root(self) -> dict[str, Any]:
@@ -281,25 +270,18 @@ class Document:
         }
 
     def at(self, path: str | None) -> At:
-        """Where all of it is."""
-        if not isinstance(self._item, Raw):
-            return At(None, self.root, path, whole=True)
-        view = memoryview(self._item)
-        return At((self._start, len(view), crc32(view)), None, path, whole=True)
+        """All of it."""
+        return At(self._item if isinstance(self._item, Raw) else self.root, path, whole=True)
 
     def steps(self, path: str | None = None) -> Iterator[tuple[Step | None, At]]:
-        """Each step, None for what is no object, and where it is; `path` is that of `At`."""
-        start = _find(self._data, self._fields.get(STEPS), self._start)
+        """Each step, None for what is no object, and what it is recorded in; `path` is that of `At`."""
         for item in self._steps or ():
             if isinstance(item, Raw):
-                written = bytes(item)
-                start = self._data.find(written[:_HEAD], start)
-                step, _, note = _STEP.decode(written, self._unknown)
+                step, _, note = _STEP.decode(bytes(item), self._unknown)
                 self.note = self.note or note
-                yield step, At((start, len(written), crc32(written)), None, path)
-                start += len(written)
             else:
-                yield _STEP.convert(item, self._unknown) if isinstance(item, dict) else None, At(None, item, path)
+                step = _STEP.convert(item, self._unknown) if isinstance(item, dict) else None
+            yield step, At(item, path)
 
     def _inside(self, item: Any, decoder: Callable[[Raw], Any]) -> Any:
         """What is directly in a value, as it is written if it is."""
@@ -319,26 +301,12 @@ class Document:
 def document(data: bytes, unknown: Unknown) -> Document:
     """The trajectory that a file holds; its unknown fields are counted in `unknown`. Raises `FormatError`."""
     if data.lstrip()[:1] == b"{":
-        return Document(Raw(data), data, 0, unknown)
+        return Document(Raw(data), unknown)
     value, note = decode(data)
     if not isinstance(value, dict):
         raise FormatError("not a JSON object")
-    found = Document(value, data, 0, unknown)
-    found.note = note
-    return found
+    return Document(value, unknown, note=note)
 
 
 def _is_object(item: Any) -> bool:
     return bytes(memoryview(item)[:1]) == b"{" if isinstance(item, Raw) else isinstance(item, dict)
-
-
-def _find(data: bytes, item: Any, start: int) -> int:
-    """Where in `data` an item stands as it is written, from `start` on; `start` where it was decoded already."""
-    if not isinstance(item, Raw):
-        return start
-    view = memoryview(item)
-    head = bytes(view[:_HEAD])
-    found = data.find(head, start)
-    while found >= 0 and not data.startswith(view, found):
-        found = data.find(head, found + 1)
-    return max(found, start)

@@ -3,453 +3,367 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from functools import partial
+from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.formats.latticeflow import records
-from tracetui.formats.latticeflow.outline import (
-    LAST,
-    EventAt,
-    ItemAt,
-    Names,
-    Order,
-    Outline,
-    answers,
-    hand_offs,
-    link_up,
+from tracetui.formats.latticeflow.files import Document, Origin
+from tracetui.formats.latticeflow.order import LAST, EventEntry, ItemEntry, Order, Records
+from tracetui.formats.latticeflow.records import (
+    CUSTOM_TASK,
+    ITEM_KINDS,
+    ROLE_UNKNOWN,
+    Event,
+    Item,
+    Piece,
+    TokenUsage,
+    as_text,
+    ident,
+    is_missing,
+    milliseconds,
 )
-from tracetui.formats.latticeflow.records import Place, ident, milliseconds, seconds
-from tracetui.formats.scalars import word
-from tracetui.model import PREVIEW, Error, Link, Operation, Problem, Span, Status, StatusSource, Usage, status_of
-
-Stand = dict[str, Any]
-"""How something stands, as fields of a span: status, the trace's own word for it, and where it comes from."""
+from tracetui.formats.scalars import between, moment, word
+from tracetui.model import PREVIEW, Error, Link, Operation, Span, Status, StatusSource, Usage, status_of
 
 
-def _stand(status: Status, named: str | None, source: StatusSource | None) -> Stand:
-    return {"status": status, "status_word": named, "status_source": source}
+class Outcome(NamedTuple):
+    """How a record ended: status, the trace's own word for it, where it comes from, and the error."""
+
+    status: Status
+    word: str | None = None
+    source: StatusSource | None = None
+    error: Error | None = None
 
 
-_CHAT: Final = Operation.CHAT
-_DERIVED: Final = StatusSource.DERIVED
-_MESSAGE: Final = Operation.MESSAGE
-_TOOL: Final = Operation.EXECUTE_TOOL
-FINE: Final = _stand(Status.OK, None, _DERIVED)
-SILENT: Final = _stand(Status.UNKNOWN, None, None)
-FAILED: Final = _stand(Status.ERROR, None, StatusSource.EXPLICIT)
-_SPAN_TYPES: Final = {"agent": Operation.INVOKE_AGENT, "function_call": _TOOL}
+OK: Final = Outcome(Status.OK, None, StatusSource.DERIVED)
+NO_OUTCOME: Final = Outcome(Status.UNKNOWN)
+_SPAN_TYPES: Final = {"agent": Operation.INVOKE_AGENT, "function_call": Operation.EXECUTE_TOOL}
 
 
 class At(msgspec.Struct, frozen=True, gc=False):
-    """Where the body of a span is: its own record, those that belong to it, and its jumps."""
+    """What the body of a span is made of: its own record, those that belong to it, and its links."""
 
-    place: Place
+    origin: Origin
+    piece: Piece
     is_event: bool
     role: str = ""
-    also: tuple[tuple[str, Place], ...] = ()
+    more: tuple[tuple[str, Piece], ...] = ()
     links: tuple[Link, ...] = ()
 
     @property
     def size(self) -> int:
-        """Bytes of its own record; 0 where it has no place of its own."""
-        return 0 if self.place.path else self.place.size
+        """Bytes of its own record; 0 in a document that strict JSON refuses."""
+        return memoryview(self.piece).nbytes if isinstance(self.piece, msgspec.Raw) else 0
 
 
-class Woven(msgspec.Struct):
-    """The spans of a trace, and what they tell about the run."""
+class Spans:
+    """The spans of a trace, and what they show about the run."""
 
-    spans: list[Span]
-    problems: list[Problem]
-    is_open: bool
-    """Some span never ended."""
-    asks: bool
-    """The last model call asked for tool calls."""
-
-
-def weave(outline: Outline, path: str, where: str, *, moving: bool, ended: bool) -> Woven:
-    """Translate a trace. `ended`: the trace says itself that it is over; `moving`: its file changed just now."""
-    weaver = _Weaver(outline, path, where)
-    weaver.open_status = Status.RUNNING if moving and not ended else Status.UNKNOWN
-    weaver.emit()
-    weaver.close()
-    return Woven(weaver.spans, weaver.problems, weaver.is_open, weaver.asks)
-
-
-class Stands:
-    """How the records of a trace stand."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Stand] = {}
-
-    def outcome(self, error: Any, status: Any) -> dict[str, Any]:
-        """Status, its word and source, and error of a record: an error that is not empty says more than a status."""
-        named = word(status)
-        if error:
-            failed = _stand(Status.ERROR, named, StatusSource.EXPLICIT)
-            return failed | {"error": Error(records.said(error))}
-        if named is None:
-            return SILENT
-        found = self._known.get(named)
-        if found is None:
-            found = self._known[named] = _stand(status_of(named), named, StatusSource.EXPLICIT)
-        return found
-
-
-class _Weaver:
-    def __init__(self, outline: Outline, path: str, where: str) -> None:
-        self.outline = outline
-        self.path = path
-        self.where = where
+    def __init__(self, document: Document, records: Records, *, moving: bool, ended: bool) -> None:
+        """`ended`: the trace records its end; `moving`: its file changed just now."""
         self.spans: list[Span] = []
-        self.problems = list(outline.problems)
-        self.is_open = self.asks = False
-        self.open_status = Status.UNKNOWN
-        self._stands = Stands()
+        self.is_open = False
+        """Some span never ended."""
+        self.asks = False
+        """The last model call asked for tool calls."""
+        self._records, self._origin, self._note = records, document.origin, document.trace.note
+        self._open_status = Status.RUNNING if moving and not ended else Status.UNKNOWN
+        self._outcomes: dict[str, Outcome] = {}
+        root = records.begins.get(records.scope or "")
+        self._root = None if root is None else root.id
         self._turn: str | None = None
         self._turns = 0
         self._containers: set[str] = set()
         self._unended: set[str] = set()
-        self._lost: set[str] = set()
-        self._names = Names(outline)
-        self._ids = self._names.events
-        self._results = answers(outline)
-        self._handed = hand_offs(outline)
-        self._links = link_up(outline, self._ids, self._handed)
-        self._wrapped = {event.level for event in outline.events if event.kind == "function_call_event"}
+        self._missing: set[str] = set()
+        self._outputs = records.outputs_of_calls()
+        self._handed = records.hand_offs()
+        self._wrapped = {event.span for event in records.events if event.kind == "function_call_event"}
+        records.link(self._handed)
+        self._take_all()
+        self._close_containers()
 
-        self._made: dict[str, Callable[[EventAt], dict[str, Any]]] = {
-            "message_event": self._message,
-            "function_call_event": self._call,
-            "model_call_event": self._model,
-            "span_begin": self._begin,
-            "compaction": self._compaction,
-            "error": self._error,
-        }
-
-    # -- the spans ------------------------------------------------------------------------------------------------
-
-    def emit(self) -> None:
+    def _take_all(self) -> None:
         """Make a span of every record, in order."""
-        places: list[tuple[Order, EventAt | ItemAt]] = [(self._order(event), event) for event in self.outline.events]
-        places += [(item.order, item) for item in self.outline.items if item.order is not None]
-        places.sort(key=lambda placed: placed[0])
-        paired = {id(item) for found in self._results.values() for item in found}
-        for _, one in places:
-            if isinstance(one, EventAt):
+        ordered: list[tuple[Order, EventEntry | ItemEntry]] = [(self._order(one), one) for one in self._records.events]
+        ordered += [(item.order, item) for item in self._records.items if item.order is not None]
+        ordered.sort(key=lambda one: one[0])
+        paired = {id(item) for found in self._outputs.values() for item in found}
+        for _, one in ordered:
+            if isinstance(one, EventEntry):
                 self._event(one)
             elif id(one) not in paired:
                 self._item(one)
-        for call_id in sorted(self._results):
-            for item in self._results[call_id]:
+        for call_id in sorted(self._outputs):
+            for item in self._outputs[call_id]:
                 self._item(item)
 
-    def _order(self, event: EventAt) -> Order:
+    def _order(self, event: EventEntry) -> Order:
         """A call that started a sub-agent comes before the agent, though it is recorded after it."""
-        agent = self.outline.begins.get(ident(event.record.agent_span_id) or "")
-        if agent is None or self._handed.get(agent.level or "") is not event:
-            return (event.index, 0, 0)
-        return (min(agent.index, event.index), -1, LAST)
+        agent = self._agent_of(event)
+        return (event.index, 0, 0) if agent is None else (min(agent.index, event.index), -1, LAST)
 
-    def _event(self, event: EventAt) -> None:
-        kind = event.kind
-        if (
-            kind == "span_end"
-            and self.outline.ends.get(event.level or "") is event
-            and event.level in self.outline.begins
-        ):
-            return
-        if kind == "message_event" and event.role == "user" and event.level == self.outline.scope:
-            self._open_turn(event)
-            return
-        made = self._made.get(kind, self._other)(event)
-        own = self._ids[event.index]
+    def _agent_of(self, call: EventEntry) -> EventEntry | None:
+        """The begin of the sub-agent that a call started."""
+        agent = self._records.begins.get(ident(call.record.agent_span_id) or "")
+        return agent if agent is not None and self._handed.get(agent.span or "") is call else None
+
+    def _add(
+        self,
+        own: str,
+        parent: str | None,
+        at: At,
+        name: str,
+        operation: Operation = Operation.OTHER,
+        outcome: Outcome = NO_OUTCOME,
+        *,
+        started_at: float | None = None,
+        duration_ms: float | None = None,
+        usage: Usage | None = None,
+        model: str | None = None,
+        preview: str = "",
+        note: str = "",
+    ) -> None:
         self.spans.append(
             Span(
                 id=own,
-                parent_id=self._parent(event),
+                name=name,
+                operation=operation,
+                parent_id=parent,
                 step=self._turns or None,
-                started_at=made.pop("started_at", None) or seconds(event.record.timestamp),
-                at=self._at(event, own),
-                **made,
-            )
-        )
-
-    def _at(self, event: EventAt, own: str) -> At:
-        return At(event.place, True, event.role, tuple(event.also), tuple(self._links.get(own, ())))
-
-    def _parent(self, event: EventAt) -> str | None:
-        if event.kind == "span_begin":
-            call = self._handed.get(event.level or "")
-            if call is not None and self.outline.begins.get(event.level or "") is event:
-                return self._ids[call.index]
-            return self._inside(ident(event.record.parent_span_id), event)
-        return self._turn if event.kind == "span_end" else self._inside(event.level, event)
-
-    def _inside(self, span: str | None, event: EventAt) -> str | None:
-        if span == self.outline.scope and self._turn is not None:
-            return self._turn
-        if span is None:
-            return self._turn
-        begin = self.outline.begins.get(span)
-        if begin is None or begin is event:
-            if span not in self._lost:
-                self._lost.add(span)
-                reason = "is its own parent" if begin is event else "is named, but never begins"
-                self._problem(f"events[{event.index}]", f"span {span[:80]!r} {reason}")
-            return self._turn
-        return self._ids[begin.index]
-
-    def _open_turn(self, one: EventAt | ItemAt, own: str | None = None) -> None:
-        self._turns += 1
-        if isinstance(one, EventAt):
-            own = self._ids[one.index]
-            at, started = self._at(one, own), seconds(one.record.timestamp)
-        else:
-            at, started = At(one.place, False, one.role), None
-        message = self._said(one)
-        root = self.outline.begins.get(self.outline.scope or "")
-        self._turn = own or ""
-        self._containers.add(self._turn)
-        self.spans.append(
-            Span(
-                id=self._turn,
-                name=f"turn {self._turns}",
-                operation=Operation.TURN,
-                parent_id=None if root is None else self._ids[root.index],
-                step=self._turns,
-                is_step=True,
-                started_at=started,
-                preview=records.text_of(message)[:PREVIEW],
-                note=role_note(message, one.role),
+                is_step=operation is Operation.TURN,
+                status=outcome.status,
+                status_word=outcome.word,
+                status_source=outcome.source,
+                started_at=started_at,
+                duration_ms=duration_ms,
+                usage=usage,
+                error=outcome.error,
+                model=model,
+                preview=preview[:PREVIEW],
+                note=note,
                 at=at,
             )
         )
 
-    @staticmethod
-    def _said(one: EventAt | ItemAt) -> records.Item:
-        return one.record.said if isinstance(one, EventAt) else one.record
+    def _outcome(self, error: Any, status: str | None) -> Outcome:
+        """An error that is not empty outranks a status."""
+        if error:
+            return Outcome(Status.ERROR, status or None, StatusSource.EXPLICIT, Error(as_text(error)))
+        if not status:
+            return NO_OUTCOME
+        found = self._outcomes.get(status)
+        if found is None:
+            found = self._outcomes[status] = Outcome(status_of(status), word(status), StatusSource.EXPLICIT)
+        return found
 
-    def _message(self, event: EventAt) -> dict[str, Any]:
-        return of_message(self._said(event), event.role, self._stands)
+    # -- events
 
-    def _call(self, event: EventAt) -> dict[str, Any]:
-        record = event.record
-        agent = word(record.agent)
-        began = None
-        handed = self.outline.begins.get(ident(record.agent_span_id) or "")
-        if handed is not None and self._handed.get(handed.level or "") is event:
-            agent = agent or word(handed.record.name) or "sub-agent"
-            began = earlier(seconds(handed.record.timestamp), seconds(record.timestamp))
-        note = f"hand-off → {agent}" if agent else "no output" if records.missing(record.result) else ""
-        return {
-            "name": word(record.function) or "function call",
-            "operation": _TOOL,
-            "started_at": began,
-            "duration_ms": milliseconds(record.working_time),
-            "preview": preview(record.arguments),
-            "note": note,
-            **self._stands.outcome(record.error, record.status),
-        }
-
-    def _model(self, event: EventAt) -> dict[str, Any]:
-        record = event.record
-        outputs = record.outputs
-        self.asks = any(one.call_id is not None for one in outputs)
-        cut = next((word(one.status) for one in outputs if word(one.status) not in (None, "completed")), None)
-        made = self._stands.outcome(record.error, cut)
-        if made["status_source"] is None:
-            made = FINE
-        return {
-            "name": word(record.model) or "model call",
-            "operation": _CHAT,
-            "model": word(record.model),
-            "duration_ms": milliseconds(record.total_time),
-            "usage": usage(record.usage),
-            "preview": " · ".join(filter(None, map(produced, outputs)))[:PREVIEW],
-            **made,
-        }
-
-    def _begin(self, event: EventAt) -> dict[str, Any]:
-        span = event.level
-        own = self._ids[event.index]
-        self._containers.add(own)
-        if span is None or self.outline.begins.get(span) is not event:
-            how = "begins without an id" if span is None else "begins a second time"
-            self._problem(f"events[{event.index}]", f"span {(span or '')[:80]!r} {how}")
-        end = self.outline.ends.get(span or "")
-        if end is None:
-            self._unended.add(own)
-            self.is_open = True
-        kind = _SPAN_TYPES.get(word(event.record.span_type) or "", Operation.OTHER)
-        if kind is _TOOL and span in self._wrapped:
-            kind = Operation.OTHER  # the call inside is the tool call, this only wraps it
-        return {
-            "name": word(event.record.name) or "span",
-            "operation": kind,
-            "note": "open" if end is None else "",
-            "duration_ms": None if end is None else between(event.record.timestamp, end.record.timestamp),
-        }
-
-    def _compaction(self, event: EventAt) -> dict[str, Any]:
-        record = event.record
-        sizes = compaction(record.tokens_before, record.tokens_after)
-        preview = ": ".join(filter(None, (word(record.strategy), sizes)))
-        return {"name": "compaction", "preview": preview[:PREVIEW], **FINE}
-
-    def _error(self, event: EventAt) -> dict[str, Any]:
-        message = "" if event.record.message is None else records.said(event.record.message)
-        failed = FAILED
-        return {"name": "error", "preview": message[:PREVIEW], "error": Error(message), **failed}
-
-    def _other(self, event: EventAt) -> dict[str, Any]:
-        if event.kind == "custom":
-            return {"name": word(event.record.name) or "custom", **FINE}
-        if event.kind == "span_end":
-            how = "ends a second time" if event.level in self.outline.begins else "ends, but never begins"
-            self._problem(f"events[{event.index}]", f"span {(event.level or '')[:80]!r} {how}")
-            return {"name": "span end", "note": "no begin", **SILENT}
-        name = event.kind[:PREVIEW] or "?"
-        return {"name": name, "operation": Operation.UNKNOWN, **SILENT}
-
-    def _item(self, item: ItemAt) -> None:
-        own = self._names.claim(item.record.id, f"item-{item.index}")
-        if item.kind == "message" and item.role == "user":
-            self._open_turn(item, own)
+    def _event(self, event: EventEntry) -> None:
+        found, kind = event.record, event.kind
+        ends = self._records.ends.get(event.span or "") is event
+        if ends and event.span in self._records.begins:
+            return  # the begin shows it
+        if kind == "message_event" and event.role == "user" and event.span == self._records.scope:
+            self._open_turn(event.id, found.message_item, self._at(event), moment(found.timestamp))
             return
-        also: tuple[tuple[str, Place], ...] = ()
-        if item.kind == "function_call":
-            answers = self._results.get(str(item.record.call_id))
-            answer = answers.pop(0) if answers else None
-            also = () if answer is None else (("function_call_output", answer.place),)
-            made = of_call(item.record, answer, self._stands)
-        elif item.kind == "function_call_output":
-            self._problem(f"items[{item.index}]", f"output of call {str(item.record.call_id)[:80]!r}, but no such call")
-            made = {"name": "tool output", "note": "no call", **self._stands.outcome(None, item.record.status)}
-        elif item.kind == "message":
-            made = of_message(item.record, item.role, self._stands)
-        elif item.kind in records.ITEM_KINDS or item.kind == records.CUSTOM_TASK:
-            made = of_message(item.record, item.kind.removesuffix("_message").replace("_", " "), self._stands)
+        started = moment(found.timestamp)
+        add = partial(self._add, event.id, self._parent(event), self._at(event), started_at=started)
+        match kind:
+            case "message_event":
+                self._message(add, found.message_item, event.role)
+            case "function_call_event":
+                agent, begin = word(found.agent), self._agent_of(event)
+                if begin is not None:
+                    agent = agent or word(begin.record.name) or "sub-agent"
+                    started = min(filter(None, (moment(begin.record.timestamp), started)), default=None)
+                add(
+                    word(found.function) or "function call",
+                    Operation.EXECUTE_TOOL,
+                    self._outcome(found.error, found.status),
+                    started_at=started,
+                    duration_ms=milliseconds(found.working_time),
+                    preview=preview_of(found.arguments),
+                    note=f"hand-off → {agent}" if agent else "no output" if is_missing(found.result) else "",
+                )
+            case "model_call_event":
+                model = word(found.model)
+                add(
+                    model or "model call",
+                    Operation.CHAT,
+                    self._model_outcome(found),
+                    duration_ms=milliseconds(found.total_time),
+                    usage=found.usage.usage if isinstance(found.usage, TokenUsage) else None,
+                    model=model,
+                    preview=" · ".join(filter(None, map(_output_preview, found.outputs))),
+                )
+            case "span_begin":
+                self._begin(add, event)
+            case "compaction":
+                add("compaction", outcome=OK, preview=_compaction(found))
+            case "error":
+                message = "" if found.message is None else as_text(found.message)
+                outcome = Outcome(Status.ERROR, None, StatusSource.EXPLICIT, Error(message))
+                add("error", outcome=outcome, preview=message)
+            case "custom":
+                add(word(found.name) or "custom", outcome=OK)
+            case "span_end":
+                how = "ends a second time" if event.span in self._records.begins else "ends, but never begins"
+                self._note(f"events[{event.index}]", f"span {(event.span or '')[:80]!r} {how}")
+                add("span end", note="no begin")
+            case _:
+                add(kind[:PREVIEW] or "?", Operation.UNKNOWN)
+
+    def _at(self, event: EventEntry) -> At:
+        return At(self._origin, event.piece, True, event.role, event.more, tuple(event.links))
+
+    def _parent(self, event: EventEntry) -> str | None:
+        if event.kind == "span_begin":
+            call = self._handed.get(event.span or "")
+            if call is not None and self._records.begins.get(event.span or "") is event:
+                return call.id
+            return self._inside(ident(event.record.parent_span_id), event)
+        return self._turn if event.kind == "span_end" else self._inside(event.span, event)
+
+    def _inside(self, span: str | None, event: EventEntry) -> str | None:
+        if span is None or (span == self._records.scope and self._turn is not None):
+            return self._turn
+        begin = self._records.begins.get(span)
+        if begin is not None and begin is not event:
+            return begin.id
+        if span not in self._missing:
+            self._missing.add(span)
+            reason = "is its own parent" if begin is event else "is named, but never begins"
+            self._note(f"events[{event.index}]", f"span {span[:80]!r} {reason}")
+        return self._turn
+
+    def _begin(self, add: Callable[..., None], event: EventEntry) -> None:
+        """A nested span."""
+        span, found = event.span, event.record
+        self._containers.add(event.id)
+        if span is None or self._records.begins.get(span) is not event:
+            how = "begins without an id" if span is None else "begins a second time"
+            self._note(f"events[{event.index}]", f"span {(span or '')[:80]!r} {how}")
+        end = self._records.ends.get(span or "")
+        if end is None:
+            self._unended.add(event.id)
+            self.is_open = True
+        operation = _SPAN_TYPES.get(found.span_type or "", Operation.OTHER)
+        if operation is Operation.EXECUTE_TOOL and span in self._wrapped:
+            operation = Operation.OTHER  # the call inside is the tool call, this only wraps it
+        duration = None if end is None else _elapsed(moment(found.timestamp), moment(end.record.timestamp))
+        add(word(found.name) or "span", operation, duration_ms=duration, note="open" if end is None else "")
+
+    def _model_outcome(self, found: Event) -> Outcome:
+        outputs = found.outputs
+        self.asks = any(one.call_id is not None for one in outputs)
+        cut = next((one.status for one in outputs if one.status and one.status != "completed"), None)
+        outcome = self._outcome(found.error, cut)
+        return OK if outcome is NO_OUTCOME else outcome
+
+    # -- messages and items
+
+    def _open_turn(self, own: str, message: Item, at: At, started_at: float | None) -> None:
+        self._turns += 1
+        self._turn = own
+        self._containers.add(own)
+        name, note = f"turn {self._turns}", _role_note(message, at.role)
+        self._add(own, self._root, at, name, Operation.TURN, started_at=started_at, preview=message.text, note=note)
+
+    def _message(
+        self, add: Callable[..., None], item: Item, name: str, operation: Operation = Operation.MESSAGE
+    ) -> None:
+        """A message, or the payload of a custom task."""
+        preview = item.text or ("" if isinstance(item.content, list) else preview_of(item.content))
+        note = _role_note(item, name)
+        add(name or "message", operation, self._outcome(None, item.status), preview=preview, note=note)
+
+    def _item(self, entry: ItemEntry) -> None:
+        """An item that no event shows."""
+        item, kind = entry.record, entry.kind
+        own = self._records.claim_id(item.id, f"item-{entry.index}")
+        at = At(self._origin, entry.piece, False, entry.role)
+        add = partial(self._add, own, self._root if self._turn is None else self._turn)
+        if kind == "message" and entry.role == "user":
+            self._open_turn(own, item, at, None)
+        elif kind == "message":
+            self._message(partial(add, at), item, entry.role)
+        elif kind == "function_call":
+            answers, status, note = self._outputs.get(str(item.call_id)), item.status, "no output"
+            if answers:
+                answer = answers.pop(0)
+                at = At(self._origin, entry.piece, False, entry.role, ((answer.kind, answer.piece),))
+                status, note = answer.record.status or status, ""
+            outcome, preview = self._outcome(None, status), preview_of(item.arguments)
+            add(at, word(item.name) or "function call", Operation.EXECUTE_TOOL, outcome, preview=preview, note=note)
+        elif kind == "function_call_output":
+            self._note(f"items[{entry.index}]", f"output of call {str(item.call_id)[:80]!r}, but no such call")
+            add(at, "tool output", outcome=self._outcome(None, item.status), note="no call")
+        elif kind in ITEM_KINDS or kind == CUSTOM_TASK:
+            self._message(partial(add, at), item, kind.removesuffix("_message").replace("_", " "))
         else:
-            made = of_message(item.record, item.kind, self._stands) | {"name": item.kind[:PREVIEW] or "?"}
-            made["operation"] = Operation.UNKNOWN
-        at = At(item.place, False, item.role, also)
-        self.spans.append(Span(id=own, parent_id=self._item_parent(), step=self._turns or None, at=at, **made))
+            self._message(partial(add, at), item, kind[:PREVIEW] or "?", Operation.UNKNOWN)
 
-    def _item_parent(self) -> str | None:
-        root = self.outline.begins.get(self.outline.scope or "")
-        return self._turn if self._turn is not None or root is None else self._ids[root.index]
+    # -- the status of turns and nested spans
 
-    def _problem(self, inside: str, reason: str) -> None:
-        self.problems.append(Problem(self.path, f"{self.where}, {inside}" if self.where else inside, reason))
-
-    # -- afterwards: how turns and nested spans stand --------------------------------------------------------------
-
-    def close(self) -> None:
+    def _close_containers(self) -> None:
         """Turns and nested spans have no status of their own: it follows from their end and what came last in them."""
         failed: dict[str | None, bool] = {}
         until: dict[str | None, float] = {}
-        for position in range(len(self.spans) - 1, -1, -1):
-            span = self.spans[position]
-            if span.id in self._containers:
-                span = self.spans[position] = self._closed(span, failed.get(span.id), until.get(span.id))
-            bad = failed.get(span.id, False) if span.id in self._containers else span.status is Status.ERROR
+        spans, containers = self.spans, self._containers
+        for position in range(len(spans) - 1, -1, -1):
+            span = spans[position]
+            bad = span.status is Status.ERROR
+            if span.id in containers:
+                last_failed = failed.get(span.id)
+                span = spans[position] = self._closed(span, last_failed, until.get(span.id))
+                bad = bool(last_failed)
             failed.setdefault(span.parent_id, bad)
             if span.started_at is not None:
                 end = span.started_at + (span.duration_ms or 0.0) / 1000
                 until[span.parent_id] = max(end, until.get(span.parent_id, end))
 
-    def _closed(self, span: Span, bad: bool | None, until: float | None) -> Span:
-        duration, stand, note = span.duration_ms, FINE, span.note
-        if duration is None and until is not None and span.started_at is not None:
-            duration = length(span.started_at, until)
+    def _closed(self, span: Span, failed: bool | None, until: float | None) -> Span:
+        duration, outcome, note = span.duration_ms, OK, span.note
         if span.id in self._unended:
-            stand, duration = _stand(self.open_status, None, _DERIVED), span.duration_ms
-        elif bad is None and span.operation is Operation.TURN:
-            stand, note = SILENT, note or "no answer"
-        elif bad:
-            stand, note = _stand(Status.UNKNOWN, None, _DERIVED), note or "ended in an error"
-        return msgspec.structs.replace(span, note=note, duration_ms=duration, **stand)
+            outcome = Outcome(self._open_status, None, StatusSource.DERIVED)
+        else:
+            duration = _elapsed(span.started_at, until) if duration is None else duration
+            if failed is None and span.operation is Operation.TURN:
+                outcome, note = NO_OUTCOME, note or "no answer"
+            elif failed:
+                outcome, note = Outcome(Status.UNKNOWN, None, StatusSource.DERIVED), note or "ended in an error"
+        status, named, source, _ = outcome
+        return msgspec.structs.replace(
+            span, note=note, duration_ms=duration, status=status, status_word=named, status_source=source
+        )
 
 
-# ---- what one record says
-
-
-def of_message(message: records.Item, role: str, stands: Stands) -> dict[str, Any]:
-    """A message, or the payload of a custom task; `role` is its name."""
-    text = records.text_of(message) or ("" if isinstance(message.content, list) else preview(message.content))
-    return {
-        "name": role or "message",
-        "operation": _MESSAGE,
-        "preview": text[:PREVIEW],
-        "note": role_note(message, role),
-        **stands.outcome(None, message.status),
-    }
-
-
-def role_note(message: records.Item, role: str) -> str:
+def _role_note(message: Item, role: str) -> str:
     """Says where the trace does not hold the role of a message."""
-    if isinstance(message.role, str) or records.item_kind(message) != "message":
+    if message.role is not None or message.kind != "message":
         return ""
-    return "role unknown" if role == records.ROLE_UNKNOWN else "role inferred"
+    return "role unknown" if role == ROLE_UNKNOWN else "role inferred"
 
 
-def of_call(call: records.Item, answer: ItemAt | None, stands: Stands) -> dict[str, Any]:
-    """A call that only the items hold, with the output that answers it."""
-    status = call.status
-    if answer is not None and word(answer.record.status) is not None:
-        status = answer.record.status
-    return {
-        "name": word(call.name) or "function call",
-        "operation": _TOOL,
-        "preview": preview(call.arguments),
-        "note": "no output" if answer is None else "",
-        **stands.outcome(None, status),
-    }
-
-
-def produced(item: records.Item) -> str:
+def _output_preview(item: Item) -> str:
     """What a model call made, in short: a text, or a call that it asked for."""
-    if item.call_id is not None:
-        return f"→ {item.name} {preview(item.arguments)}"
-    return records.text_of(item)[:PREVIEW]
+    return item.text[:PREVIEW] if item.call_id is None else f"→ {item.name} {preview_of(item.arguments)}"
 
 
-def usage(found: Any) -> Usage | None:
-    """Tokens of one call; the total is their sum where the trace has none."""
-    if not isinstance(found, dict):
-        return None
-    given, made = records.count(found.get("num_prompt_tokens")), records.count(found.get("num_completion_tokens"))
-    total = records.count(found.get("total_tokens"))
-    if total is None and given is not None and made is not None:
-        total = given + made
-    return Usage(input_tokens=given, output_tokens=made, total_tokens=total) or None
+def _compaction(found: Event) -> str:
+    """How much a compaction removed: ``trim: 9000 → 1200 tokens``; no numbers where the trace has none."""
+    sizes = (found.tokens_before, found.tokens_after)
+    numbers = "" if sizes == (None, None) else " → ".join("?" if one is None else str(one) for one in sizes) + " tokens"
+    return ": ".join(filter(None, (found.strategy, numbers)))
 
 
-def compaction(before: Any, after: Any) -> str:
-    """How much a compaction removed: ``9000 → 1200 tokens``; "" where the trace does not say."""
-    sizes = [records.count(before), records.count(after)]
-    if sizes == [None, None]:
-        return ""
-    return " → ".join("?" if size is None else str(size) for size in sizes) + " tokens"
-
-
-def preview(found: Any) -> str:
+def preview_of(value: Any) -> str:
     """The beginning of a value."""
-    return "" if found is None else records.said(found)[:PREVIEW]
+    return "" if value is None else as_text(value)[:PREVIEW]
 
 
-def earlier(a: float | None, b: float | None) -> float | None:
-    """The earlier of two times, or the one that is known."""
-    return b if a is None else a if b is None else min(a, b)
-
-
-def between(begin: Any, end: Any) -> float | None:
-    """Milliseconds from one time stamp to another, None unless both are known."""
-    first, last = seconds(begin), seconds(end)
-    return None if first is None or last is None else length(first, last)
-
-
-def length(first: float, last: float) -> float:
-    """Milliseconds between two times, to the microsecond (their floats hold no more)."""
-    return round(max(0.0, last - first) * 1000, 3)
+def _elapsed(start: float | None, end: float | None) -> float | None:
+    """Milliseconds between two times, none of them negative."""
+    return None if start is None or end is None else between(start, max(start, end))

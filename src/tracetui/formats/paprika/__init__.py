@@ -138,7 +138,7 @@ def _load(file: File, data: bytes, *, bodies: bool = True) -> Trace:
     _refuse_newer(trace.facts.schema_version)
     where, ident, reason = "run_id" if trace.is_old else "record_id", trace.facts.record_id, None
     if not ident:
-        reason = "no id: the file name stands for it"
+        reason = "no id: the file name is used"
     elif not _ID.fullmatch(ident):  # ``InvalidRunIdError``
         reason = f"the id {ident[:80]!r} breaks the pattern {_ID.pattern}"
     elif ident != splitext(basename(file.path))[0]:

@@ -1,4 +1,4 @@
-"""Everything that a Paprika record says about one step: its messages, its input hash, and the rest.
+"""The body of one step: its messages, its input hash, and the rest.
 
 `input_hash` is the fingerprint by which Paprika notices a replay that diverges and calls that repeat. The document
 says: SHA-256 over the sorted, compact JSON of the input, 16 hex digits. The runtime (``adapters/llm.py``,
@@ -60,7 +60,7 @@ def _rendered(value: Any) -> bytes:
 
 
 def _rest(values: list[dict[str, Any]], sent: str | None) -> dict[str, Any]:
-    """All that is neither the input nor the output; what the end event says differently stands beside the start's."""
+    """All that is neither the input nor the output; what differs in the end event is shown beside the start's."""
     rest: dict[str, Any] = {}
     for number, value in enumerate(values):
         for name, item in value.items():

@@ -1,4 +1,4 @@
-"""A v1 record from its two ends: what it says of its run, and its first steps.
+"""A v1 record from its two ends: the facts of its run, and its first steps.
 
 Upstream writes the header, then ``steps``, then input, output, error and extensions; its document shows those before
 the steps. Only where exactly that is found is it used; everything else (other orders, names that are not known) is left
@@ -56,7 +56,7 @@ class _Head(ExecutionRecord, kw_only=True):
 
 
 class _Tail(msgspec.Struct, forbid_unknown_fields=True):
-    """The object from the end of its steps on. Nothing else may be in it: it might repeat what the head said."""
+    """The object from the end of its steps on. Nothing else may be in it: it might repeat a field of the head."""
 
     input: Any = _UNSET
     output: msgspec.Raw = msgspec.Raw(b"")
@@ -70,14 +70,14 @@ _TAIL: Final = msgspec.json.Decoder(_Tail)
 
 
 class Start(NamedTuple):
-    """What stands before the steps, and the byte at which they begin."""
+    """What comes before the steps, and the byte at which they begin."""
 
     facts: ExecutionRecord
     cut: int
 
 
 def start_of(file: File) -> Start | None:
-    """The part of a v1 record that stands before its steps; None where that is not all but input and error."""
+    """The part of a v1 record before its steps; None where that is not all but input and error."""
     data = file.read(0, _START)
     cut = data.find(_STEPS)
     if cut < 0:
@@ -91,7 +91,7 @@ def start_of(file: File) -> Start | None:
 
 
 def quick_facts(file: File, start: Start) -> ExecutionRecord | None:
-    """What a v1 record says of its run, from both ends of the file; None where they do not tell."""
+    """The facts of a v1 record, from both ends of the file; None where these do not hold them."""
     tail = _tail(file, start.cut)
     if tail is None:
         return None
@@ -110,7 +110,7 @@ def quick_facts(file: File, start: Start) -> ExecutionRecord | None:
 
 
 def first_steps(file: File) -> tuple[Trace, list[Place]] | None:
-    """A huge record as far as its first steps tell, and where they are; None where its two ends do not.
+    """A huge record with only its first steps, and their places; None where its two ends do not suffice.
 
     Only for records written with an indent of two, as upstream does: there the end of a step shows.
     """
@@ -130,7 +130,7 @@ def first_steps(file: File) -> tuple[Trace, list[Place]] | None:
 
 
 def _tail(file: File, cut: int) -> _Tail | None:
-    """What stands behind the steps (which begin at byte `cut`): from as little of the end as they end in."""
+    """What comes after the steps (which begin at byte `cut`): from as little of the end as they end in."""
     size = file.stat.size
     for length in (_NEAR, _FAR):
         start = max(cut, size - length)

@@ -248,7 +248,7 @@ class Trace(msgspec.Struct):
     fields: dict[str, Any] = {}
     """What the *Run* tab shows, by the names of v1."""
     attributes: dict[str, Any] = {}
-    """What else the file says about the run, in its own names; what is among the steps and is no step."""
+    """All other fields of the file, in its own names; items of the steps that are no steps."""
 
 
 def skim(data: bytes) -> Trace | None:

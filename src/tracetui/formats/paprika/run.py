@@ -1,4 +1,4 @@
-"""A Paprika trace as a run: its header, its steps as spans, and what it says as a whole."""
+"""A Paprika trace as a run: its header, its steps as spans, and its run body."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _ASKED: Final = ("question", "query", "prompt", "goal", "task", "topic", "messag
 """Names under which the main one of several arguments goes, the likeliest first."""
 _NOTHING: Final = Execution()
 _OPEN: Final = (None, Status.UNKNOWN)
-"""A status that tells nothing: whether the run ended is told by ``ended_at``. Its default is the word ``unknown``."""
+"""A status without meaning: whether the run ended follows from ``ended_at``. Its default is the word ``unknown``."""
 _CHAT: Final = Operation.CHAT
 _POLICY: Final = Operation.POLICY
 _POLICED: Final = StatusSource.POLICY
@@ -132,7 +132,7 @@ def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -
 
 
 def failed(step: Step) -> bool:
-    """Whether a step itself says that it failed."""
+    """Whether a step itself records a failure."""
     if step.operation is _POLICY or step.error is not None:
         return True
     return step.status is not None and status_of(step.status) is _ERROR
@@ -152,8 +152,8 @@ def failing_step(facts: ExecutionRecord, steps: Sequence[Step]) -> int | None:
     if place is None:
         return None
     step = steps[place]
-    silent = step.output_data == NULL and step.duration_ms is None and step.status is None
-    return place if silent or step.error is not None else None
+    has_no_result = step.output_data == NULL and step.duration_ms is None and step.status is None
+    return place if has_no_result or step.error is not None else None
 
 
 def _usage(tokens: Tokens) -> Usage | None:
@@ -196,15 +196,15 @@ def as_text(value: Any) -> str:
 
 
 def preview(step: Step) -> str:
-    """What a model replied (else the last thing that a user said to it), the main argument of a tool, the words of a
-    policy. In an agent's loop the user says the same before each call.
+    """What a model replied (else the last message of a user to it), the main argument of a tool, the words of a
+    policy. In an agent's loop the user's message is the same before each call.
     """
     if isinstance(step, Violated):
         return (step.message or "")[:PREVIEW]
     if step.args != NULL:
         return preview_of(plain(step.args))
-    if step.output_data != NULL and (said := reply(plain(step.output_data))):
-        return said[:PREVIEW]
+    if step.output_data != NULL and (text := reply(plain(step.output_data))):
+        return text[:PREVIEW]
     return "" if step.input_data == NULL else last_user(step.input_data)[:PREVIEW]
 
 
@@ -214,7 +214,7 @@ def preview_of(args: Any) -> str:
 
 
 def main_text(value: Any) -> str:
-    """What tells one call from the next: the argument that holds the question, else the first text."""
+    """What distinguishes one call from the next: the argument that holds the question, else the first text."""
     if isinstance(value, dict) and ("args" in value or "kwargs" in value):
         value = mapping(value.get("kwargs")) or value.get("args")
     if isinstance(value, dict):
@@ -227,36 +227,36 @@ def main_text(value: Any) -> str:
 def reply(output: Any) -> str:
     """The first text that a model replied, else the calls that it asked for: ``→ search {"query": …}``."""
     messages = messages_out(output)
-    if said := next((text for one in messages if (text := text_of(one).strip())), ""):
-        return said
+    if found := next((text for one in messages if (text := text_of(one).strip())), ""):
+        return found
     calls = (part for one in messages for part in one.parts if isinstance(part, Asked))
     return ", ".join(f"→ {call.name} {preview_of(call.arguments)}".rstrip() for call in calls)
 
 
-class _Said(msgspec.Struct, gc=False):
+class _Sent(msgspec.Struct, gc=False):
     role: str
     content: msgspec.Raw = msgspec.Raw(b"null")
 
 
 class _Conversation(msgspec.Struct, gc=False):
-    messages: list[_Said]
+    messages: list[_Sent]
 
 
 _CONVERSATION: Final = msgspec.json.Decoder(_Conversation)
 
 
 def last_user(data: msgspec.Raw) -> str:
-    """The last text that a user said in the input of a model call."""
+    """The last text of a user in the input of a model call."""
     try:
-        said = next((one for one in reversed(_CONVERSATION.decode(data).messages) if one.role == "user"), None)
+        last = next((one for one in reversed(_CONVERSATION.decode(data).messages) if one.role == "user"), None)
     except (ValueError, RecursionError):
-        said = None
-    if said is not None and isinstance(text := plain(said.content), str):
+        last = None
+    if last is not None and isinstance(text := plain(last.content), str):
         return text
-    return _said(reversed(messages_in(plain(data))), "user")
+    return _text_of_role(reversed(messages_in(plain(data))), "user")
 
 
-def _said(messages: Iterable[Message], *roles: str) -> str:
+def _text_of_role(messages: Iterable[Message], *roles: str) -> str:
     return next((text for one in messages if one.role in roles and (text := text_of(one))), "")
 
 
@@ -276,7 +276,7 @@ def header_of(
     labels = [{"tags": facts.tags, "source": facts.source}, plain(facts.extensions), plain(facts.metadata)]
     prompt = main_text(facts.input)
     if not prompt and steps and (call := next((step for step in steps if isinstance(step, ModelCall)), None)):
-        prompt = _said(messages_in(plain(call.input_data)), "user")[:PREVIEW]
+        prompt = _text_of_role(messages_in(plain(call.input_data)), "user")[:PREVIEW]
     return Header(
         id=ident,
         name=name or ident,
@@ -322,7 +322,7 @@ def _duration(execution: Execution, started: float | None) -> float | None:
 
 
 def _totals_usage(facts: ExecutionRecord) -> Usage | None:
-    """The tokens that the record says it used, None if it says nothing; a negative number says nothing."""
+    """The tokens that the record declares, None if there are none; negative numbers do not count."""
     if facts.totals is None:
         return None
     totals = facts.totals.prompt_tokens, facts.totals.completion_tokens, facts.totals.total_tokens
@@ -358,7 +358,7 @@ def _cause(facts: ExecutionRecord, steps: Sequence[Step] | None) -> FirstError |
 
 
 def run_body(trace: Trace, tally: Tally) -> RunBody:
-    """What the trace says about the run as a whole: input and output, limits, totals recounted."""
+    """The run as a whole: input and output, limits, totals recounted."""
     fields, calls = trace.fields, [step for step in trace.steps if isinstance(step, ModelCall)]
     first = messages_in(plain(calls[0].input_data)) if calls else ()
     last = messages_in(plain(calls[-1].input_data)) if calls else ()
@@ -369,9 +369,9 @@ def run_body(trace: Trace, tally: Tally) -> RunBody:
         error=None if trace.facts.error is None else error_of(trace.facts.error),
         limits=_limits(mapping(fields.get("policy")), trace.steps, tally),
         totals=tuple(_totals(mapping(fields.get("totals")), tally)),
-        system_prompt=_said(first, "system", "developer") or None,
-        last_user=_said(reversed(last), "user") or None,
-        last_assistant=_said((*answers, *reversed(last)), "assistant") or None,
+        system_prompt=_text_of_role(first, "system", "developer") or None,
+        last_user=_text_of_role(reversed(last), "user") or None,
+        last_assistant=_text_of_role((*answers, *reversed(last)), "assistant") or None,
         attributes=trace.attributes,
     )
 
@@ -393,7 +393,7 @@ def _totals(declared: dict[str, Any], tally: Tally) -> Iterator[Total]:
 
 
 def _limits(policy: dict[str, Any], steps: Sequence[Step], tally: Tally) -> tuple[Limit, ...]:
-    """The configured limits with how far the run came, and the violated one with what the record says of it."""
+    """The configured limits with how far the run came, and the violated one with its details."""
     calls = (step for step in steps if isinstance(step, ModelCall | ToolCall))
     repeats = Counter(step.input_hash for step in calls if step.input_hash)
     total = tally.usage.total_tokens

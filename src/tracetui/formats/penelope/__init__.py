@@ -13,13 +13,12 @@ import msgspec
 
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
-from tracetui.formats.document import DocumentReader, Outline
+from tracetui.formats.document import DocumentReader, Outline, summary
 from tracetui.formats.penelope.body import body_of
 from tracetui.formats.penelope.records import milliseconds
 from tracetui.formats.penelope.result import Test, header_of, run_body
 from tracetui.formats.penelope.turns import spans_of, turns_of
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 70
@@ -48,17 +47,12 @@ class Penelope:
         return LIKELY if len(head) >= HEAD_SIZE and len(found & _TYPICAL) > 1 else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref = RunRef(self.name, file.path)
         data = file.read_all()
         test = Test(Outline(data, file.path))
         header = None if deep or test.outline.problems else header_of(test, file.path)
-        if header is not None and header.started_at is not None:
-            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
-            return
-        builder = RunBuilder(ref, lambda span: Body())
-        chunk = _chunk(test, file.path, len(data))
-        builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-        yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+        deep = header is None or header.started_at is None  # the start may be that of the first turn
+        chunk = _chunk(test, file.path, len(data)) if deep else Chunk(header=header)
+        yield summary(RunRef(self.name, file.path), file, chunk, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> Reader:
         return DocumentReader(_read)
@@ -75,7 +69,7 @@ def _read(file: File, data: bytes) -> Chunk:
 
 
 def _chunk(test: Test, path: str, size: int) -> Chunk:
-    """The whole run, but for what is said about it as a whole."""
+    """The whole run, but for its body."""
     test.turns = turns_of(test.outline)
     timings = {one.turn_number: milliseconds(one.duration_seconds) for one in test.stats.turn_timings or () if one}
     spans = [span for turn in test.turns for span in spans_of(turn, timings)]

@@ -1,4 +1,4 @@
-"""Everything that a Penelope result says about one turn or call, from the record as it is written."""
+"""The body of one turn or call, from its record as it is written."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.document import Record
-from tracetui.formats.penelope.records import decoded, rendered, same
-from tracetui.formats.penelope.turns import ARGUMENTS, At, Call, Turn, first_of, function_of
+from tracetui.formats.document import Record, rendered
+from tracetui.formats.penelope.records import decoded, same
+from tracetui.formats.penelope.turns import ARGUMENTS, At, Call, Turn, first_of, flattened
 from tracetui.formats.scalars import mapping, sequence, string, without
 from tracetui.formats.schema import plain
 from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
@@ -36,10 +36,10 @@ def _fields(record: Record | None) -> dict[str, Any]:
 
 def _turn_body(turn: Turn) -> Body:
     """The turn as a conversation: Penelope is its user, the target its assistant, as its own metrics have it."""
-    line, said, heard = _fields(turn.summary), turn.said, turn.heard
+    line, message, response = _fields(turn.summary), turn.message, turn.response
     thought = string(line.get("penelope_reasoning"))
     parts: list[Part] = [Reasoning(thought)] if thought else []
-    parts += [Text(said)] if said else []
+    parts += [Text(message)] if message else []
     attributes = _rest(turn, _fields(turn.history))
     consumed = [key for key in ("penelope_message", "penelope_reasoning", "target_response") if string(line.get(key))]
     if sequence(line.get("tool_calls")):
@@ -51,17 +51,17 @@ def _turn_body(turn: Turn) -> Body:
         attributes[f"conversation_summary.{key}" if known else key] = value
     record = turn.history or turn.summary
     return Body(
-        input=said,
-        output=heard,
+        input=message,
+        output=response,
         input_messages=(Message("user", tuple(parts), name="penelope"),) if parts else (),
-        output_messages=(Message("assistant", (Text(heard),), name="target"),) if heard else (),
+        output_messages=(Message("assistant", (Text(response),), name="target"),) if response else (),
         attributes=attributes,
         raw=b"" if record is None else bytes(record.raw),
     )
 
 
 def _rest(turn: Turn, record: dict[str, Any]) -> dict[str, Any]:
-    """Everything that the history says about a turn itself, its calls left out."""
+    """The record of a turn in the history without its calls."""
     if turn.calls and not turn.calls[0].path:
         record = without(record, *_FLAT)
     rest = without(record, "executions", "target_interaction")
@@ -93,7 +93,7 @@ def _call_body(turn: Turn, call: Call) -> Body:
         attributes["reasoning"] = record["reasoning"]
     asked = _assistant(record.get("assistant_message"), parts, thought, attributes)
     if any(isinstance(part, ToolCall) and part.name == attributes.get("tool_name") for part in parts):
-        del attributes["tool_name"]  # the call says it
+        del attributes["tool_name"]  # the call shows it
     return Body(
         input=call.arguments,
         output=call.output,
@@ -105,7 +105,7 @@ def _call_body(turn: Turn, call: Call) -> Body:
 
 
 def _assistant(message: Any, parts: list[Part], thought: str | None, attributes: dict[str, Any]) -> tuple[Message, ...]:
-    """Penelope's own message: what it thought, said and called; what fits no part goes to `attributes`."""
+    """Penelope's own message: its reasoning, text and calls; what fits no part goes to `attributes`."""
     fields = mapping(message)
     content = fields.get("content")
     if isinstance(content, str):
@@ -169,7 +169,7 @@ def _slice(record: Record | None, path: tuple[str | int, ...], value: Any) -> by
 def _target_body(turn: Turn, place: int) -> Body:
     """A call that the target made; its bytes are in the summary, unless only the text of an answer holds it."""
     item = turn.target_tools[place]
-    call = function_of(item)
+    call = flattened(item)
     shown = (key for names in (ARGUMENTS, _RESULTS) for key in [key for key in names if key in call][:1])
     attributes = without(call, "function", *shown) if isinstance(item, dict) else {"tool_call": item}
     function = mapping(item).get("function")

@@ -6,13 +6,13 @@ Facts: rhesis-ai/rhesis, ``penelope`` (`TestResult` and `TestState.to_result` in
 
 from __future__ import annotations
 
-import json
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode, decode_value
+from tracetui.formats.document import rendered
 from tracetui.formats.scalars import mapping, string
 from tracetui.formats.schema import Finite, Loose, Schema, Whole
 
@@ -232,11 +232,3 @@ def as_text(value: Any) -> str:
         return value
     message = string(mapping(value).get("message"))
     return message if message is not None else rendered(value).decode("utf-8", "surrogatepass")
-
-
-def rendered(value: Any) -> bytes:
-    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
-    try:
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    except RecursionError:
-        return b""

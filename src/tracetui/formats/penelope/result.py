@@ -1,4 +1,4 @@
-"""A Penelope result as a run: its header, what it says as a whole, and its totals recounted."""
+"""A Penelope result as a run: its header, its run body, and its totals recounted."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ GENERIC: Final = ("test_result", "trace", "execution_trace")
 """File stems that name no run: the folder does."""
 TURN_LIMIT: Final = ("max_turns", "max_iterations")
 """Words of a test that used all its turns, today's and the early one."""
-_HOLLOW: Final = re.compile(r"[✓✗] Test \w+$|(Test c|C)ompleted in \d+ turn\(s\)$|Confidence: |Failed criteria: ")
+_REPEATED: Final = re.compile(r"[✓✗] Test \w+$|(Test c|C)ompleted in \d+ turn\(s\)$|Confidence: |Failed criteria: ")
 """Findings of Penelope's own making that only repeat other fields: the status, the number of turns …"""
 _DIGITS: Final = re.compile(r"\d{1,9}")
 _T = TypeVar("_T", bound=msgspec.Struct)
@@ -81,7 +81,7 @@ class Test:
 
     @property
     def status(self) -> Status | None:
-        """By its word, else by whether the goal was achieved; None: still going, or nothing says."""
+        """By its word, else by whether the goal was achieved; None: still running, or not recorded."""
         if self.word is not None:
             status = status_of(self.word)
             return None if status is Status.RUNNING else status
@@ -125,7 +125,7 @@ class Test:
 
 
 def merged(kind: type[_T], *records: msgspec.Struct | None) -> _T:
-    """Records as one: each field as the first of them says it."""
+    """Records as one: each field from the first that has it."""
     found = kind()
     for record in reversed(records):
         for name in kind.__struct_fields__ if record is not None else ():
@@ -188,7 +188,7 @@ def _outcome(test: Test) -> str:
 
 
 def _cause(test: Test) -> FirstError | None:
-    """Why the run failed, where the result itself says so; None leaves it to the first failed call.
+    """Why the run failed, where the result itself records it; None leaves it to the first failed call.
 
     A judged failure is the criterion that was not met, whatever calls failed on the way. An error is the call that
     failed. A timeout or a turn limit is the call only if the run ended on it.
@@ -219,11 +219,11 @@ def _end(test: Test) -> FirstError:
     if test.evaluation.reason and test.is_judged:
         return FirstError(test.evaluation.reason, "goal not met")
     findings = [item for item in test.result.findings or () if isinstance(item, str) and item]
-    telling = [item for item in findings if not _HOLLOW.match(item)]
-    word = (test.word or "goal not met") if test.is_judged else None  # that it is an error goes without saying
+    specific = [item for item in findings if not _REPEATED.match(item)]
+    word = (test.word or "goal not met") if test.is_judged else None  # an error is shown as one anyway
     used, limit = test.result.turns_used, test.config.max_turns
-    if telling:
-        return FirstError("; ".join(telling), word)
+    if specific:
+        return FirstError("; ".join(specific), word)
     if test.evaluation.reason:
         return FirstError(test.evaluation.reason, word)
     if isinstance(used, int) and isinstance(limit, int):
@@ -245,7 +245,7 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
     if isinstance(evaluation, dict):  # what has no place below
         shown = ["reason"] if isinstance(evaluation.get("reason"), str) else []
         listed = evaluation.get("criteria_evaluations")
-        if isinstance(listed, list) and len(listed) == len(criteria) and all(map(_says_all, criteria, listed)):
+        if isinstance(listed, list) and len(listed) == len(criteria) and all(map(_shows_all, criteria, listed)):
             shown.append("criteria_evaluations")
         evaluation = without(evaluation, *shown)
     if evaluation != {}:
@@ -261,8 +261,8 @@ def run_body(test: Test, error: FirstError | None) -> RunBody:
         findings=tuple(item for item in sequence(findings) if isinstance(item, str)),
         limits=() if test.config.max_turns is None else (limit,),
         totals=tuple(_totals(test, turns, mapping(metrics))),
-        last_user=next((turn.said for turn in reversed(turns) if turn.said), None),
-        last_assistant=next((turn.heard for turn in reversed(turns) if turn.heard), None),
+        last_user=next((turn.message for turn in reversed(turns) if turn.message), None),
+        last_assistant=next((turn.response for turn in reversed(turns) if turn.response), None),
         attributes=attributes,
     )
 
@@ -273,8 +273,8 @@ def _criterion(item: Judged) -> Criterion:
     return Criterion(item.criterion or "", item.met, item.evidence or "", steps)
 
 
-def _says_all(one: Criterion, item: Any) -> bool:
-    """Whether the criterion holds everything that `item` says."""
+def _shows_all(one: Criterion, item: Any) -> bool:
+    """Whether the criterion holds everything in `item`."""
     shown = {"criterion": one.text, "met": one.met, "evidence": one.evidence, "relevant_turns": [*one.steps]}
     return isinstance(item, dict) and all(name in shown and same(shown[name], item[name]) for name in item)
 
@@ -299,7 +299,7 @@ def _totals(test: Test, turns: Sequence[Turn], metrics: dict[str, Any]) -> Itera
     """What the result declares, recounted: turns, criteria, interactions and the calls of each tool."""
     yield from _total("turns_used", test.result.turns_used, len(turns))
     yield from _total("total_turns", test.stats.total_turns, len(turns))
-    yield from _total("successful_interactions", test.stats.successful_interactions, sum(map(_good, turns)))
+    yield from _total("successful_interactions", test.stats.successful_interactions, sum(map(_succeeded, turns)))
     if test.criteria:
         met = dict(zip(("criteria_met", "criteria_total"), test.met, strict=True))
         for name, counted in met.items():
@@ -320,7 +320,7 @@ def _total(name: str, declared: Any, counted: Any) -> Iterator[Total]:
         yield Total(name, declared, counted)
 
 
-def _good(turn: Turn) -> bool:
+def _succeeded(turn: Turn) -> bool:
     if turn.target_call is not None and turn.target_call.success is not None:
         return turn.target_call.success
     return turn.line.success is True

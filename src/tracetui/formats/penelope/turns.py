@@ -28,7 +28,7 @@ _UNPARSED: Final = ("Unable to parse message", "Unable to parse response")
 """What Penelope puts into the summary where it could not read the history itself."""
 _NAMED: Final = 8
 """At most so many turns are named in one problem."""
-_SILENT: Final = Line()
+_NO_SUMMARY: Final = Line()
 _OK: Final = Status.OK
 _ERROR: Final = Status.ERROR
 _EXPLICIT: Final = StatusSource.EXPLICIT
@@ -48,7 +48,7 @@ class Call(msgspec.Struct, frozen=True):
     """What the tool answered, decoded: ``{"success", "output", "error", "metadata"}``, or plain text."""
     answered: bool
     success: bool | None
-    """Whether the tool says that it succeeded."""
+    """Whether the tool reports success."""
     started_at: float | None
 
     @property
@@ -58,12 +58,12 @@ class Call(msgspec.Struct, frozen=True):
         return answer["output"] if isinstance(answer, dict) and "output" in answer else answer
 
     @property
-    def said(self) -> str | None:
+    def message(self) -> str | None:
         """The message that was sent."""
         return string(mapping(self.arguments).get("message"))
 
     @property
-    def heard(self) -> str | None:
+    def response(self) -> str | None:
         """The target's answer as one text, worded as in the summary."""
         error = string(mapping(self.answer).get("error"))
         if self.success is False and error is not None:
@@ -86,14 +86,14 @@ class Turn(msgspec.Struct, frozen=True):
     """The call that reached the target."""
 
     @property
-    def said(self) -> str | None:
-        """What Penelope said, by the summary or else the history."""
-        return self.line.penelope_message or (self.target_call.said if self.target_call else None)
+    def message(self) -> str | None:
+        """What Penelope sent, by the summary or else the history."""
+        return self.line.penelope_message or (self.target_call.message if self.target_call else None)
 
     @property
-    def heard(self) -> str | None:
+    def response(self) -> str | None:
         """What the target answered, by the summary or else the history."""
-        return self.line.target_response or (self.target_call.heard if self.target_call else None)
+        return self.line.target_response or (self.target_call.response if self.target_call else None)
 
     @property
     def target_tools(self) -> list[Any]:
@@ -162,7 +162,7 @@ def turns_of(outline: Outline) -> list[Turn]:
 
 def _turn(name: str, history: Record | None, summary: Record | None) -> Turn:
     number = history.value.turn_number if history else None
-    line: Line = summary.value if summary else _SILENT
+    line: Line = summary.value if summary else _NO_SUMMARY
     calls = tuple(_calls(history.value)) if history else ()
     target = next((call for call in calls if call.to_target), None)
     return Turn(name, line.turn if number is None else number, history, summary, line, calls, target)
@@ -175,9 +175,9 @@ def _differences(turn: Turn) -> Iterator[str]:
     elif turn.history is None:
         yield "not in the history"
     elif call is not None:
-        if _differ(line.penelope_message, call.said):
+        if _differ(line.penelope_message, call.message):
             yield "penelope_message differs from the history"
-        if _differ(line.target_response, call.heard):
+        if _differ(line.target_response, call.response):
             yield "target_response differs from the history"
         if {line.success, call.success} == {True, False}:
             yield "success differs from the history"
@@ -224,15 +224,15 @@ def _call_id(record: Exchange) -> str | None:
 
 def _call(record: Exchange, path: tuple[str | int, ...], to_target: bool) -> Call:
     message = record.tool_message
-    told = message if isinstance(message, Tool) else Tool(content=message)
+    tool = message if isinstance(message, Tool) else Tool(content=message)
     calls = [call for call in (record.assistant_message and record.assistant_message.tool_calls) or () if call]
-    call = next((call for call in calls if same(call.id, told.tool_call_id)), calls[0] if calls else None)
+    call = next((call for call in calls if same(call.id, tool.tool_call_id)), calls[0] if calls else None)
     function = call.function if call else None
-    answer = decoded(told.content)
+    answer = decoded(tool.content)
     return Call(
         path=path,
         to_target=to_target,
-        name=record.tool_name or (function and function.name) or told.name or "tool",
+        name=record.tool_name or (function and function.name) or tool.name or "tool",
         arguments=decoded(function.arguments) if function else None,
         answer=answer,
         answered=message is not None,
@@ -274,8 +274,8 @@ def _turn_span(turn: Turn, timings: Mapping[int | None, float | None], failed_be
         status_source=_EXPLICIT if success is not None and not failed_below else _DERIVED,
         started_at=turn.started_at[0],
         duration_ms=timings.get(number) if number is not None else None,
-        error=Error(turn.heard or "") if failed_here else None,
-        preview=(turn.said or "")[:PREVIEW],
+        error=Error(turn.response or "") if failed_here else None,
+        preview=(turn.message or "")[:PREVIEW],
         note="call failed" if failed_below else "",
         at=At(turn),
     )
@@ -304,11 +304,11 @@ def _error_text(turn: Turn, call: Call) -> str:
     if own is not None:
         return as_text(own)
     given = turn.line.target_response if call.to_target else None
-    return given or call.heard or (as_text(call.output) if call.output else "")
+    return given or call.response or (as_text(call.output) if call.output else "")
 
 
 def _main_text(arguments: Any) -> str:
-    """What tells this call from the next: its message, else its first text."""
+    """What distinguishes this call from the next: its message, else its first text."""
     values = mapping(arguments)
     message = string(values.get("message"))
     if message is None:
@@ -318,7 +318,7 @@ def _main_text(arguments: Any) -> str:
 
 def _target_spans(turn: Turn, parent: str) -> Iterator[Span]:
     for i, item in enumerate(turn.target_tools):
-        call = function_of(item)
+        call = flattened(item)
         error, success = call.get("error"), boolean(call.get("success"))
         failed = error is not None or success is False
         yield Span(
@@ -336,7 +336,7 @@ def _target_spans(turn: Turn, parent: str) -> Iterator[Span]:
         )
 
 
-def function_of(call: Any) -> dict[str, Any]:
+def flattened(call: Any) -> dict[str, Any]:
     """A target's tool call: flat, or with what OpenAI nests under ``function`` beside the rest."""
     fields = mapping(call)
     return {**mapping(fields.get("function")), **fields}

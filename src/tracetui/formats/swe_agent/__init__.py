@@ -13,12 +13,11 @@ from typing import Final
 
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
-from tracetui.formats.document import DocumentReader
+from tracetui.formats.document import DocumentReader, summary
 from tracetui.formats.swe_agent.body import body_of
 from tracetui.formats.swe_agent.records import Trace
 from tracetui.formats.swe_agent.run import Reading, header_of, run_body
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
@@ -55,15 +54,9 @@ class SweAgent:
         return LIKELY if is_begun or (b"messages" in names and _PROMPTS.search(head)) else NO
 
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
-        ref, data = RunRef(self.name, file.path), file.read_all()
-        if deep:
-            builder = RunBuilder(ref, lambda span: Body())
-            chunk = _read(file, data)
-            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-            yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
-        else:
-            header = header_of(Trace(data, file.path), file.path, len(data))
-            yield summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
+        data = file.read_all()
+        chunk = _read(file, data) if deep else Chunk(header=header_of(Trace(data, file.path), file.path, len(data)))
+        yield summary(RunRef(self.name, file.path), file, chunk, deep=deep)
 
     def open(self, file: File, ref: RunRef) -> Reader:
         return DocumentReader(_read)

@@ -1,4 +1,4 @@
-"""Everything that a trajectory says about one span, from its records as they are written."""
+"""The body of one span, from its records as they are written."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from typing import Any
 
 from tracetui.errors import FormatError
 from tracetui.formats.document import Record
-from tracetui.formats.scalars import mapping, string, text, without, word
+from tracetui.formats.messages import parts_in
+from tracetui.formats.scalars import mapping, string, text, without
 from tracetui.formats.schema import plain
 from tracetui.formats.swe_agent.records import Call, calls_of, responded
 from tracetui.formats.swe_agent.run import At
-from tracetui.model import Blob, Body, Message, Part, Reasoning, Text, ToolCall
+from tracetui.model import Body, Message, Reasoning, Text, ToolCall
 
 _OF_COMMAND = ("action", "execution_time", "observation", "state")
 """Fields of a step that its command shows."""
@@ -22,7 +23,7 @@ def body_of(at: Any) -> Body:
         raise FormatError("this span comes from another format")
     if at.call is not None:
         return _command(at, at.call)
-    return _message(at.said) if at.step is None and at.said is not None else _step(at)
+    return _message(at.message) if at.step is None and at.message is not None else _step(at)
 
 
 def _fields(record: Record | None) -> dict[str, Any]:
@@ -34,30 +35,30 @@ def _raw(record: Record | None) -> bytes:
 
 
 def _step(at: At) -> Body:
-    """A response of SWE-agent's model; what the history says of it besides is ``history``."""
+    """A response of SWE-agent's model; what only the history has is ``history``."""
     fields = _fields(at.step)
-    said, thought = fields.get("response"), fields.get("thought")
-    calls = calls_of(at.said.value if at.said else None, at.step.value if at.step else None)
-    parts, rest = _parts(said)
-    shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == said else [])}
+    response, thought = fields.get("response"), fields.get("thought")
+    calls = calls_of(at.message.value if at.message else None, at.step.value if at.step else None)
+    parts, rest = parts_in(response)
+    shown = {"response", *(_OF_COMMAND if calls else ()), *(["thought"] if thought == response else [])}
     asked = _conversation(fields.get("query"))
     shown |= {"query"} if asked else set()
     attributes = without(fields, *shown) | ({} if rest is None else {"response": rest})
-    same = {"content": said, "thought": thought, "action": fields.get("action")}
-    more = {name: value for name, value in _fields(at.said).items() if name not in same or value != same[name]}
+    same = {"content": response, "thought": thought, "action": fields.get("action")}
+    more = {name: value for name, value in _fields(at.message).items() if name not in same or value != same[name]}
     attributes |= {"history": more} if more else {}
     answer = (Message("assistant", (*parts, *(ToolCall(one.id, one.name, one.arguments) for one in calls))),)
-    return Body(output=said, input_messages=asked, output_messages=answer, attributes=attributes, raw=_raw(at.step))
+    return Body(output=response, input_messages=asked, output_messages=answer, attributes=attributes, raw=_raw(at.step))
 
 
 def _conversation(query: Any) -> tuple[Message, ...]:
     """The messages that a model was sent; none where they say more than roles and texts."""
     found = []
     for item in query if isinstance(query, list) else ():
-        said, role = mapping(item).get("content"), mapping(item).get("role")
-        if not isinstance(said, str) or not isinstance(role, str) or len(item) > 2:
+        content, role = mapping(item).get("content"), mapping(item).get("role")
+        if not isinstance(content, str) or not isinstance(role, str) or len(item) > 2:
             return ()
-        found.append(Message(role, (Text(said),)))
+        found.append(Message(role, (Text(content),)))
     return tuple(found)
 
 
@@ -78,37 +79,24 @@ def _command(at: At, call: Call) -> Body:
     if output is None:
         name = "content" if "content" in answer else "output"
         output, attributes = answer.get(name), without(answer, name)
-    return Body(input=call.arguments, output=output, attributes=attributes, raw=_raw(at.answer or at.said))
+    return Body(input=call.arguments, output=output, attributes=attributes, raw=_raw(at.answer or at.message))
 
 
 def _message(record: Record) -> Body:
     """A message; everything but its text and what it asked for stays under its own name."""
     fields, message = _fields(record), record.value
     content, thought = fields.get("content"), text(fields.get("reasoning_content"))
-    parts, rest = _parts(content)
+    parts, rest = parts_in(content)
     answered = "" if parts else responded(fields.get("output"))
     parts = [*([Reasoning(thought)] if thought else []), *parts, *([Text(answered)] if answered else [])]
     shown = ["content", *(["role"] if string(fields.get("role")) else []), *(["reasoning_content"] if thought else [])]
     if fields.get("thought") == content:
         shown.append("thought")
     attributes = without(fields, *shown) | ({} if rest is None else {"content": rest})
-    said = content if content else answered or None
+    shown_text = content if content else answered or None
     if not message.is_response:
-        found = (Message(message.said or "message", tuple(parts)),) if parts else ()
-        return Body(input=said, input_messages=found, attributes=attributes, raw=_raw(record))
+        found = (Message(message.author or "message", tuple(parts)),) if parts else ()
+        return Body(input=shown_text, input_messages=found, attributes=attributes, raw=_raw(record))
     calls = calls_of(message, None)
     answer = (Message("assistant", (*parts, *(ToolCall(one.id, one.name, one.arguments) for one in calls))),)
-    return Body(output=said, output_messages=answer, attributes=attributes, raw=_raw(record))
-
-
-def _parts(content: Any) -> tuple[list[Part], Any]:
-    """A message as parts, and the message itself where these do not show all of it."""
-    if isinstance(content, str):
-        return ([Text(content)] if content else []), None
-    if not isinstance(content, list):
-        return [], content
-    texts = [string(mapping(item).get("text")) for item in content]
-    kinds = [word(mapping(item).get("type")) or "part" for item in content]
-    parts = [Blob(k, item) if t is None else Text(t) for t, k, item in zip(texts, kinds, content, strict=True)]
-    whole = all(t is None or item.keys() <= {"type", "text"} for t, item in zip(texts, content, strict=True))
-    return [*parts], None if whole else content
+    return Body(output=shown_text, output_messages=answer, attributes=attributes, raw=_raw(record))

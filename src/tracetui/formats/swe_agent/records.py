@@ -13,6 +13,7 @@ from msgspec import Raw, Struct
 
 from tracetui.formats.decode import decode, decode_value
 from tracetui.formats.document import Outline
+from tracetui.formats.messages import text_in
 from tracetui.formats.scalars import child, mapping, string, word
 from tracetui.formats.schema import NULL, Finite, Schema, Whole, plain
 
@@ -68,7 +69,7 @@ class Message(Struct, gc=False):
     extra: Extra = Extra()
 
     @property
-    def said(self) -> str | None:
+    def author(self) -> str | None:
         """Its role; None for a message of a kind that is not known."""
         if self.role is not None:
             return self.role
@@ -77,7 +78,7 @@ class Message(Struct, gc=False):
     @property
     def is_response(self) -> bool:
         """Whether the model answered this now: a demonstration was written before."""
-        return self.said == "assistant" and not self.is_demo
+        return self.author == "assistant" and not self.is_demo
 
     @property
     def text(self) -> str:
@@ -145,9 +146,9 @@ class Trace:
         self.outline = Outline(data, path)
         self.is_mini = "messages" in self.outline.fields and not {"trajectory", "history"} & self.outline.fields.keys()
         self.lists = ("messages",) if self.is_mini else ("trajectory", "history")
-        self.said = self.outline.record(DOCUMENT, *self.lists)
-        given = self.said.replay_config
-        self.config = mapping(decode_value(given) if isinstance(given, str) else given or self.said.info.config)
+        self.about = self.outline.record(DOCUMENT, *self.lists)
+        given = self.about.replay_config
+        self.config = mapping(decode_value(given) if isinstance(given, str) else given or self.about.info.config)
         """What either program was started with."""
         model = child(self.config, "model") or child(child(self.config, "agent"), "model")
         self.model = word(model.get("model_name")) or word(model.get("name"))
@@ -190,14 +191,6 @@ def _call(action: str, asked: dict[str, Any]) -> Call:
     shown = action or next((one for one in mapping(arguments).values() if isinstance(one, str)), "")
     name = word(child(asked, "function").get("name")) or next(iter(action.split(maxsplit=1)), "bash")
     return Call(name, action if arguments is None else arguments, shown.strip(), string(asked.get("id")))
-
-
-def text_in(content: Any) -> str:
-    """The text of a message: text itself, or the texts of its parts."""
-    if isinstance(content, str):
-        return content
-    texts = [mapping(part).get("text") for part in content] if isinstance(content, list) else []
-    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def responded(output: Any) -> str:

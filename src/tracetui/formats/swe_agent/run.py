@@ -1,4 +1,4 @@
-"""A trajectory as a run: its header, its spans, and what it says as a whole."""
+"""A trajectory as a run: its header, its spans, and its run body."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from msgspec import Struct
 from tracetui.formats.document import Record
 from tracetui.formats.fields import unknown_fields
 from tracetui.formats.labels import task_key
+from tracetui.formats.messages import text_in
 from tracetui.formats.scalars import between, child, layout, mapping, natural, text, version, word
-from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of, text_in
+from tracetui.formats.swe_agent.records import STEP, Call, Message, Step, Trace, calls_of
 from tracetui.model import (
     MESSAGE_LIMIT,
     PREVIEW,
@@ -38,22 +39,22 @@ class At(Struct, frozen=True, gc=False):
     """What a span is recorded in."""
 
     step: Record | None = None
-    said: Record | None = None
+    message: Record | None = None
     """A message, or the item of the history that repeats the response of the step."""
     answer: Record | None = None
     call: Call | None = None
 
     @property
     def size(self) -> int:
-        return len(memoryview(self.said.raw)) if self.said else 0
+        return len(memoryview(self.message.raw)) if self.message else 0
 
 
 class Turn:
     """A response of the model, its calls, and their answers as they come."""
 
-    def __init__(self, step: Record | None, said: Record | None) -> None:
-        self.step, self.said = step, said
-        self.message: Message = said.value if said else Message()
+    def __init__(self, step: Record | None, record: Record | None) -> None:
+        self.step, self.record = step, record
+        self.message: Message = record.value if record else Message()
         self.calls = calls_of(self.message, step.value if step else None)
         self.answers: dict[int, Record] = {}
 
@@ -61,12 +62,12 @@ class Turn:
         """Whether a message answers one of the calls: the one that it names, else the next one."""
         message: Message = record.value
         waiting = [i for i in range(len(self.calls)) if i not in self.answers]
-        recorded = self.message.extra.actions is not None  # version 2 of mini-swe-agent, which says what came out
+        recorded = self.message.extra.actions is not None  # version 2 of mini-swe-agent, which records the exit code
         if ids := message.tool_call_ids or [one for one in (message.tool_call_id, message.call_id) if one]:
             waiting = [i for i in waiting if self.calls[i].id in ids]
         elif message.extra.interrupt_type is not None or (recorded and message.extra.returncode is None):
             return False
-        if waiting and message.said in ("user", "tool") and message.message_type in (None, "observation"):
+        if waiting and message.author in ("user", "tool") and message.message_type in (None, "observation"):
             return self.answers.setdefault(waiting[0], record) is record
         return False
 
@@ -77,8 +78,8 @@ class Reading:
     def __init__(self, trace: Trace) -> None:
         self.spans: list[Span] = []
         self.responses = self.idle = self.refused = 0
-        self.said: dict[str, str] = {}
-        """The last that the user and the assistant said, and the first of the system."""
+        self.texts: dict[str, str] = {}
+        """The last text of the user and of the assistant, and the first of the system."""
         self._model, self._next = trace.model, 0
         self._steps = [] if trace.is_mini else list(trace.outline.records("trajectory", STEP))
         self._turn: Turn | None = None
@@ -96,8 +97,8 @@ class Reading:
             self._close(message)
             self.spans.append(_message(record))
             self.refused += message.extra.interrupt_type is not None
-            if not message.is_demo and (message.said != "system" or "system" not in self.said):
-                self.said[message.said or ""] = message.text
+            if not message.is_demo and (message.author != "system" or "system" not in self.texts):
+                self.texts[message.author or ""] = message.text
 
     def _step_of(self, message: Message) -> Record | None:
         """The step whose response a message of the history repeats; those before it have no message."""
@@ -126,12 +127,12 @@ class Reading:
             self.spans += [_call(turn, place, top, then) for place in range(len(turn.calls))]
 
     def _response(self, turn: Turn) -> Span:
-        message, record = turn.message, turn.step or turn.said
+        message, record = turn.message, turn.step or turn.record
         step: Step | None = turn.step.value if turn.step else None
         place = record.place + 1 if record else 0
         model = word(mapping(message.extra.response).get("model")) or self._model
         answer = (message.text if step is None else text_in(step.response)).strip()
-        self.said["assistant"] = answer or self.said.get("assistant", "")
+        self.texts["assistant"] = answer or self.texts.get("assistant", "")
         number = place if step else None if self._steps else self.responses
         return Span(
             id=f"{place}" if step else f"m{place}",
@@ -145,23 +146,23 @@ class Reading:
             usage=_usage(message),
             model=model,
             preview=((step.thought if step else message.thought) or answer).strip()[:PREVIEW],
-            at=At(turn.step, turn.said),
+            at=At(turn.step, turn.record),
         )
 
 
 def _message(record: Record) -> Span:
-    """A message that is no answer; the last one of mini-swe-agent says how the run ended."""
+    """A message that is no answer; the last one of mini-swe-agent holds the exit status."""
     message: Message = record.value
-    said, kind, shown = message.said, message.extra.interrupt_type or "", message.text.strip()
+    author, kind, shown = message.author, message.extra.interrupt_type or "", message.text.strip()
     failed = kind.endswith("Error")
     operation = (
-        Operation.MESSAGE if said in ("system", "user", "assistant", "tool") or message.is_demo else Operation.UNKNOWN
+        Operation.MESSAGE if author in ("system", "user", "assistant", "tool") or message.is_demo else Operation.UNKNOWN
     )
-    if said == "exit":
+    if author == "exit":
         operation, kind = Operation.META, message.extra.exit_status or ""
     return Span(
         id=f"m{record.place + 1}",
-        name=(said or message.type or message.object or "?")[:PREVIEW],
+        name=(author or message.type or message.object or "?")[:PREVIEW],
         operation=operation,
         status=Status.ERROR if failed else Status.OK,
         status_source=StatusSource.EXPLICIT if failed else StatusSource.DERIVED,
@@ -169,7 +170,7 @@ def _message(record: Record) -> Span:
         error=Error(shown[:MESSAGE_LIMIT], kind) if failed else None,
         preview=shown[:PREVIEW],
         note="demonstration" if message.is_demo else kind[:PREVIEW],
-        at=At(said=record),
+        at=At(message=record),
     )
 
 
@@ -193,7 +194,7 @@ def _call(turn: Turn, place: int, top: Span, then: Message | None) -> Span:
         duration_ms=duration,
         error=error,
         preview=call.preview[:PREVIEW],
-        at=At(turn.step, turn.said, answer, call),
+        at=At(turn.step, turn.record, answer, call),
     )
 
 
@@ -227,18 +228,18 @@ def _usage(message: Message) -> Usage | None:
 
 
 def header_of(trace: Trace, path: str, size: int) -> Header:
-    """The header. Both programs write the exit status last, and nothing else says that a run has ended.
+    """The header. Both programs write the exit status last, and nothing else marks the end of a run.
 
     ``submitted (exit_cost)`` is a run that was cut off, and what it had changed until then was taken.
     """
-    info, stats, problem = trace.said.info, trace.said.info.model_stats, child(trace.config, "problem_statement")
+    info, stats, problem = trace.about.info, trace.about.info.model_stats, child(trace.config, "problem_statement")
     exit_word = "" if info.exit_status is None else str(info.exit_status)
     status = None if not exit_word else Status.OK if exit_word.lower() == "submitted" else Status.ERROR
     agent = "mini-swe-agent" if trace.is_mini else "SWE-agent"
-    heard = [one.value for one in trace.messages if not one.value.is_demo]
-    prompt = text(problem.get("text")) or next((one.text for one in heard if one.said == "user"), "")
+    messages = [one.value for one in trace.messages if not one.value.is_demo]
+    prompt = text(problem.get("text")) or next((one.text for one in messages if one.author == "user"), "")
     stem = PurePath(path).name.removesuffix(".json").removesuffix(".traj")
-    name = word(trace.said.instance_id) or word(problem.get("id")) or stem
+    name = word(trace.about.instance_id) or word(problem.get("id")) or stem
     why = (info.exception_str or info.traceback or "").strip()[:MESSAGE_LIMIT]
     empty = status is Status.OK and isinstance(info.submission, str) and not info.submission.strip()
     return Header(
@@ -250,21 +251,21 @@ def header_of(trace: Trace, path: str, size: int) -> Header:
         status_word=exit_word or None,
         status_source=StatusSource.EXPLICIT if status else None,
         ended=status is not None,
-        started_at=next((one.extra.timestamp for one in heard if one.extra.timestamp is not None), None),
+        started_at=next((one.extra.timestamp for one in messages if one.extra.timestamp is not None), None),
         usage=Usage(stats.tokens_sent, stats.tokens_received, cost_usd=stats.instance_cost) or None,
         repeats=task_key(agent, prompt),
         error=FirstError(why, exit_word) if status is Status.ERROR else None,
         prompt=prompt.strip()[:PREVIEW],
         outcome=f"{exit_word[:PREVIEW]}, nothing" if empty else exit_word[:PREVIEW],
-        writer=version(info.mini_version, info.swe_agent_version) or layout(trace.said.trajectory_format),
+        writer=version(info.mini_version, info.swe_agent_version) or layout(trace.about.trajectory_format),
         size=size,
         fields=unknown_fields(trace.outline.unknown),
     )
 
 
 def run_body(trace: Trace, reading: Reading) -> RunBody:
-    """What the document says but for its steps and messages."""
-    stats = trace.said.info.model_stats
+    """Everything in the document but its steps and messages."""
+    stats = trace.about.info.model_stats
     costs = [span.usage.cost_usd for span in reading.spans if span.usage and span.usage.cost_usd is not None]
     totals = list[Total]()
     if (calls := stats.api_calls) is not None:
@@ -275,10 +276,10 @@ def run_body(trace: Trace, reading: Reading) -> RunBody:
         same = math.isclose(sum(costs), stats.instance_cost, abs_tol=1e-9)
         totals.append(Total("instance_cost", stats.instance_cost, stats.instance_cost if same else sum(costs)))
     return RunBody(
-        output=trace.said.info.submission,
+        output=trace.about.info.submission,
         totals=tuple(totals),
-        system_prompt=reading.said.get("system"),
-        last_user=reading.said.get("user"),
-        last_assistant=reading.said.get("assistant") or None,
+        system_prompt=reading.texts.get("system"),
+        last_user=reading.texts.get("user"),
+        last_assistant=reading.texts.get("assistant") or None,
         attributes=trace.outline.values(*trace.lists) | trace.outline.rest,
     )
