@@ -13,7 +13,8 @@ from tracetui.formats.base import Chunk
 from tracetui.formats.decode import decode
 from tracetui.formats.fields import keys_of
 from tracetui.formats.schema import Schema, Unknown, plain, raw_of
-from tracetui.model import Problem
+from tracetui.model import Body, Problem, RunRef, RunSummary
+from tracetui.model.build import RunBuilder
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
 
@@ -146,6 +147,13 @@ def unchanged(file: File, before: Whole | None) -> Whole | None:
         return before
     found = whole(file, data := file.read_all())
     return found if crc32(data) == before.check else None
+
+
+def summary_of_chunk(ref: RunRef, file: File, chunk: Chunk) -> RunSummary:
+    """The summary of a run that was read as a whole."""
+    builder = RunBuilder(ref, lambda span: Body())
+    builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
+    return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
 class DocumentReader:
