@@ -498,9 +498,8 @@ class Tree:
         superstep = integer(row.superstep)
         if before is not None and self._compares:
             self._since(rows, superstep if old is None else old.superstep)
-        span = step_span(
-            self._database, row, place.parent, inherited=place.inherited, owner=self._owner(text_id(row.run))
-        )
+        owner = self._owner(place.run.id)
+        span = step_span(self._database, row, superstep, place.parent, inherited=place.inherited, owner=owner)
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
     def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
@@ -601,7 +600,15 @@ def _tables(database: Database) -> dict[str, Table]:
 # ---- spans
 
 
-def step_span(database: Database, row: StepRow, parent: str | None, *, inherited: bool, owner: str | None) -> Span:
+def step_span(
+    database: Database,
+    row: StepRow,
+    superstep: int | None,
+    parent: str | None,
+    *,
+    inherited: bool,
+    owner: str | None,
+) -> Span:
     """The span of one step row; a step of a nested run (one with a parent) is no step of the run that is shown."""
     status, word, source = row.outcome
     duration = number(row.duration_ms)
@@ -609,19 +616,20 @@ def step_span(database: Database, row: StepRow, parent: str | None, *, inherited
         duration = None  # schema default: such a step has none recorded
     end, _ = timestamp(row.completed_at)
     start = timestamp(row.created_at)[0] if end is None else end - (duration or 0.0) / 1000
-    error, note, operation = None, "", row.operation
+    error, facts, operation = None, list[str](), row.operation
     if status is _ERROR:
         message = text(row.error) or ""
         error = Error(message, error_type(message))
-    facts = (
-        "" if row.decision is None else arrow(json_of(row.decision)),
-        "cached" if row.cached else "",
-        "paused" if status is _PAUSED else "",
-        "partial" if row.partial else "",
-        INHERITED if inherited else "",
-    )
-    if any(facts):
-        note = " · ".join(filter(None, facts))
+    if row.decision is not None:
+        facts.append(arrow(json_of(row.decision)))
+    if row.cached:
+        facts.append("cached")
+    if status is _PAUSED:
+        facts.append("paused")
+    if row.partial:
+        facts.append("partial")
+    if inherited:
+        facts.append(INHERITED)
     return Span(
         id=database.span_id(row.run, row.superstep, row.node_name, row.rowid),
         name=row.name,
@@ -629,7 +637,7 @@ def step_span(database: Database, row: StepRow, parent: str | None, *, inherited
         owner=owner,
         nested_graph=operation is _WORKFLOW,
         parent_id=parent,
-        step=integer(row.superstep),
+        step=superstep,
         is_step=parent is None,
         status=status,
         status_word=word,
@@ -637,7 +645,7 @@ def step_span(database: Database, row: StepRow, parent: str | None, *, inherited
         started_at=start,
         duration_ms=duration,
         error=error,
-        note=note,
+        note=" · ".join(filter(None, facts)) if facts else "",
         at=("step", row.rowid),
     )
 
