@@ -471,7 +471,7 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
         yield from _unlisted(database, file.path, len(infos), deep=deep)
         runs, circular = runs_of(infos)
         for info in circular:
-            yield Problem(file.path, f"session {info.id}", "its parents go round in a circle: it stands for itself")
+            yield Problem(file.path, f"session {info.id}", "its parents form a cycle: it is listed as a run")
         latest = max((info.time.updated or 0 for info in infos), default=0)
         originals = Originals(database, runs)
         kept: dict[str, Counted] | None = file.memo.get(KEPT) if deep else None

@@ -52,11 +52,11 @@ from tracetui.model import (
     Usage,
 )
 from tracetui.model import (
-    Message as Said,
+    Message as ModelMessage,
 )
-from tracetui.model import Part as SaidPart
-from tracetui.model import Reasoning as SaidReasoning
-from tracetui.model import Text as SaidText
+from tracetui.model import Part as ModelPart
+from tracetui.model import Reasoning as ModelReasoning
+from tracetui.model import Text as ModelText
 from tracetui.model.status import status_of
 
 _EXPECTED: Final = frozenset({"stop", "tool-calls"})
@@ -118,7 +118,7 @@ class Message(msgspec.Struct, frozen=True, eq=False):
     model: str | None = None
     agent: str | None = None
     end: Outcome | None = None
-    """How a response ended; None while it goes on."""
+    """How a response ended; None while it runs."""
     ended_at: float | None = None
     """When a response ended, or when its last part did."""
     tasks: tuple[tuple[str, str], ...] = ()
@@ -245,7 +245,7 @@ def _response(source: SourceMessage, data: Assistant, at: At) -> tuple[list[Span
 
 
 def end_of(data: Assistant) -> Outcome | None:
-    """How a response ended, by its record alone; None while it goes on."""
+    """How a response ended, by its record alone; None while it runs."""
     if data.error is not None and data.error is not False:
         error = error_of(data.error)
         if error.type == _ABORTED:
@@ -446,11 +446,13 @@ def body_of(span: Span, source: SourceMessage, raw: bytes) -> Body:
         return _part_body(part, raw)
     if span.operation is Operation.CHAT:
         return _response_body(source, at.step, raw)
-    parts = [found for part in source.parts if not isinstance(part.data, Tool) and (found := _said(part)) is not None]
+    parts = [
+        found for part in source.parts if not isinstance(part.data, Tool) and (found := _content_of(part)) is not None
+    ]
     texts = _texts([part for part in source.parts if not is_synthetic(part)])
     return Body(
         input="\n".join(texts) or None,
-        input_messages=(Said(source.kind, tuple(parts), source.id),) if parts else (),
+        input_messages=(ModelMessage(source.kind, tuple(parts), source.id),) if parts else (),
         attributes=_fields(source) | _rest(source.parts),
         raw=raw,
     )
@@ -462,11 +464,11 @@ def _response_body(source: SourceMessage, step: int, raw: bytes) -> Body:
     if step >= len(steps):
         raise changed(f"message {source.id}")
     parts = steps[step]
-    said = tuple(found for part in parts if (found := _said(part)) is not None)
+    content = tuple(found for part in parts if (found := _content_of(part)) is not None)
     finish = _reason(parts) or word(getattr(source.data, "finish", None))
     return Body(
-        output="\n".join(part.text for part in said if isinstance(part, SaidText)) or None,
-        output_messages=(Said("assistant", said, source.id, finish),) if said else (),
+        output="\n".join(part.text for part in content if isinstance(part, ModelText)) or None,
+        output_messages=(ModelMessage("assistant", content, source.id, finish),) if content else (),
         attributes=(_fields(source) if step == 0 else {}) | _rest([part for part in parts if part.data.in_response]),
         raw=raw,
     )
@@ -492,13 +494,13 @@ def _part_body(part: Part, raw: bytes) -> Body:
     )
 
 
-def _said(part: Part) -> SaidPart | None:
+def _content_of(part: Part) -> ModelPart | None:
     """A part of a message as the model has it; None if it is no content."""
     data = part.data
     if isinstance(data, Text):
-        return None if data.text is None else SaidText(data.text)
+        return None if data.text is None else ModelText(data.text)
     if isinstance(data, Reasoning):
-        return SaidReasoning(data.text) if data.text else None
+        return ModelReasoning(data.text) if data.text else None
     if isinstance(data, Tool):
         return ToolCall(word(data.callID), word(data.tool) or "tool", plain(data.state.input))
     return Blob(part.kind, part.record()) if isinstance(data, (Attachment, Agent, Subtask)) else None

@@ -95,7 +95,7 @@ class RunSpans:
         """By sub-agent that a call started: id of the call, whether that is a copy, and its session."""
         self.placed: dict[str, tuple[Message, Place, tuple[Span, ...]]] = {}
         self.made: dict[str, tuple[Info | None, Span]] = {}
-        """Spans of no message, and the session whose body is theirs."""
+        """Spans of no message, and the session that their body shows."""
         self._before = before
         self.take(tree)
 
@@ -118,7 +118,7 @@ class RunSpans:
         self.spans[position : position + len(spans)] = spans
 
     def make(self, span: Span, info: Info | None = None, position: int | None = None) -> None:
-        """Place a span of no message; its body is that of the session `info`."""
+        """Place a span of no message; its body shows the session `info`."""
         known = self.made.get(span.id) or (None if self._before is None else self._before.made.get(span.id))
         if known is not None and known == (info, span):
             span = known[1]
@@ -143,7 +143,7 @@ class _SessionSpans:
         self.prompts: list[Message] = []
         self._turn: Turn | None = None
         self._turn_of: dict[str, Turn] = {}
-        """By message: the turn that it began, or that it goes on with."""
+        """By message: its turn."""
         self._unsettled: list[Turn] = []
         """Turns that no later response follows."""
         self._running: list[tuple[int, Message, Place]] = []
@@ -249,7 +249,7 @@ class _SessionSpans:
         """A turn, which ended as its last response did."""
         prompt, response, place = turn.prompt, turn.response, turn.place
         end = None if response is None else response.end
-        going = not (turn.settled or place.copied or place.reverted)
+        runs = not (turn.settled or place.copied or place.reverted)
         return Span(
             id=turn_id(prompt.id),
             name="turn",
@@ -261,7 +261,7 @@ class _SessionSpans:
             duration_ms=None if response is None or end is None else since(prompt.created, response.ended_at),
             note=note_of(copied=place.copied, reverted=place.reverted),
             at=At(self._info.place),
-            **(end or (RUNNING if going else Outcome()))._asdict(),
+            **(end or (RUNNING if runs else Outcome()))._asdict(),
         )
 
     def _agent(self) -> Span:

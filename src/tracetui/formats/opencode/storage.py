@@ -229,7 +229,7 @@ def _sessions(file: File, files: _Files, root: Info) -> dict[str, Session]:
     found: dict[str, Session] = {}
     queue, above, parents = [root], {root.id}, {one.id: one.parent for one in beside}
     parent = root.parent
-    while parent is not None and parent not in above:  # where they go round in a circle each stands for itself
+    while parent is not None and parent not in above:  # each session of a cycle is a run of its own
         above.add(parent)
         parent = parents.get(parent)
     for info in queue:
@@ -277,7 +277,7 @@ def body(file: File, span: Span) -> Body:
     return body_of(span, source, raw)
 
 
-# ---- which files belong together: nothing names the project in whose folder a session is
+# ---- which files belong together: no record names the project that has the session in its folder
 
 MOST: Final = 200
 """Files that are looked into, where the name of none is the one that is looked for."""
