@@ -22,8 +22,9 @@ from tracetui import load_all
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.hypergraph import Hypergraph
-from tracetui.formats.hypergraph.rows import timestamp, value_of
+from tracetui.formats.hypergraph.rows import value_of
 from tracetui.formats.hypergraph.runs import prompt_of
+from tracetui.formats.scalars import zoned
 from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
@@ -524,10 +525,10 @@ def test_prompts_are_a_short_text_of_the_inputs(inputs: Any, prompt: str) -> Non
 
 
 def test_times() -> None:
-    assert timestamp("2026-03-02T09:00:00+00:00") == (1772442000.0, True)
-    assert timestamp("2026-03-02T09:00:00Z") == (1772442000.0, True)
-    assert timestamp("2026-03-02 09:00:00") == (1772442000.0, False)
-    assert timestamp("soon") == timestamp(5) == timestamp("2024-13-45T99:99:99Z") == (None, True)
+    assert zoned("2026-03-02T09:00:00+00:00") == (1772442000.0, "UTC")
+    assert zoned("2026-03-02T09:00:00Z") == (1772442000.0, "UTC")
+    assert zoned("2026-03-02 09:00:00") == (1772442000.0, None)
+    assert zoned("soon") == zoned(5) == zoned("2024-13-45T99:99:99Z") == (None, None)
 
 
 def dump(name: str) -> Run:

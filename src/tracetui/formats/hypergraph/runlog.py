@@ -16,10 +16,9 @@ from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import decode, top_names
 from tracetui.formats.fields import unknown_fields
-from tracetui.formats.hypergraph.rows import integer
 from tracetui.formats.hypergraph.runs import arrow, error_type, items_failed
 from tracetui.formats.kept import once
-from tracetui.formats.scalars import mapping, sequence
+from tracetui.formats.scalars import mapping, sequence, whole
 from tracetui.formats.schema import Finite, Unknown, Whole, loosen
 from tracetui.model import (
     Body,
@@ -113,8 +112,8 @@ def sniff(file: File) -> int:
     if names >= {b"graph_name", b"steps", b"node_stats"} or names >= {b"graph_name", b"items", b"restored_count"}:
         return CERTAIN
     cut = len(head) >= HEAD_SIZE
-    whole = {b"graph_name", b"total_duration_ms"} & names and {b"steps", b"items"} & names
-    return LIKELY if whole or (cut and b"steps" in names and all(key in head for key in _STEP_KEYS)) else NO
+    enough = {b"graph_name", b"total_duration_ms"} & names and {b"steps", b"items"} & names
+    return LIKELY if enough or (cut and b"steps" in names and all(key in head for key in _STEP_KEYS)) else NO
 
 
 def read(file: File, data: bytes) -> Chunk:
@@ -216,7 +215,7 @@ def _totals(log: Log, spans: list[Span]) -> Iterator[Total]:
         runs = [span for span in spans if span.is_step and span.name == name and span.status_word != "restored"]
         counted = {"count": len(runs), "errors": sum(span.status is Status.ERROR for span in runs)}
         for key, found in counted.items():
-            if (stated := integer(mapping(stat).get(key))) is not None:
+            if (stated := whole(mapping(stat).get(key))) is not None:
                 yield Total(f"{name} {key}", stated, found)
 
 

@@ -1,8 +1,8 @@
 """Records of opencode: sessions, messages and their parts, the same in each of its stores.
 
 Facts: files of opencode 1.3 to 1.18.33, and what it declares. A message is a record of who spoke; its parts are what
-was written and done: texts, reasoning, tool calls, steps, patches. Times are milliseconds since the epoch. opencode counts
-in JavaScript: a whole number may be written as ``5.0``, and none is exact from 2⁵³ on.
+was written and done: texts, reasoning, tool calls, steps, patches. Times are milliseconds since the epoch. opencode
+counts in JavaScript: a whole number may be written as ``5.0``, and none is exact from 2⁵³ on.
 """
 
 from __future__ import annotations
