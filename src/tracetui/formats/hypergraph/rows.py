@@ -9,7 +9,6 @@ order than a new one. So nothing is assumed: the columns that are there are aske
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -163,7 +162,6 @@ def name_of(node: Any) -> str:
     return text(node) or text_id(node or "step")
 
 
-@lru_cache(maxsize=256)
 def standing(value: Any) -> tuple[Status, str | None, StatusSource | None]:
     """(Status, the word itself, where the status comes from) of a column that says how something stands."""
     word = text(value)
