@@ -22,11 +22,13 @@ from tracetui import load_all
 from tracetui.errors import FormatError
 from tracetui.formats.base import Chunk
 from tracetui.formats.hypergraph import Hypergraph
-from tracetui.formats.hypergraph.rows import timestamp, value_of
+from tracetui.formats.hypergraph.rows import value_of
 from tracetui.formats.hypergraph.runs import prompt_of
+from tracetui.formats.scalars import zoned
 from tracetui.model import Error, FirstError, Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalFile
+from tracetui.testing.growth import Follower
 from tracetui.views.runs import outcome
 
 FORMAT = Hypergraph()
@@ -455,6 +457,34 @@ def test_a_long_run_is_read_in_pieces(tmp_path: Path, monkeypatch: pytest.Monkey
     assert [span.step for span in run.spans] == list(range(1200))
 
 
+def test_a_run_that_no_step_names_is_given_again_when_its_steps_change(copy_of_items: Path) -> None:
+    path = copy_of_items
+    follower = Follower(FORMAT, RunRef(FORMAT.name, str(path), "batch"))
+    follower.read()
+    before, spans = follower.given, {span.id for span in read(path, "batch").spans}
+    assert {"run:batch/0", "run:batch/1"} <= spans
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("UPDATE steps SET values_data = ? WHERE run_id = 'batch/1'", (b'{"answer": "quite another"}',))
+    follower.read()
+    follower.check("after the values of a step changed")
+    assert follower.resets == 0
+    assert follower.given - before == 2  # the run, whose output the values are, and its step
+
+
+@pytest.fixture
+def copy_of_items(tmp_path: Path) -> Path:
+    """A map over two items: runs that name their parent, and that no step of it names."""
+    path = tmp_path / "items.db"
+    row = {"status": "completed", "created_at": "2026-03-02T09:00:00+00:00", "duration_ms": 1}
+    with database(path, V6, 6) as db:
+        insert(db, "runs", id="batch", **row)
+        for number in range(2):
+            insert(db, "runs", id=f"batch/{number}", parent_run_id="batch", **row)
+            insert(db, "steps", run_id=f"batch/{number}", step_index=0, superstep=0, node_name="n",
+                   values_data={"answer": "yes"}, **row)  # fmt: skip
+    return path
+
+
 def test_rows_without_an_id_or_with_one_twice_are_a_problem(tmp_path: Path) -> None:
     path = tmp_path / "ids.db"
     with database(
@@ -495,10 +525,10 @@ def test_prompts_are_a_short_text_of_the_inputs(inputs: Any, prompt: str) -> Non
 
 
 def test_times() -> None:
-    assert timestamp("2026-03-02T09:00:00+00:00") == (1772442000.0, True)
-    assert timestamp("2026-03-02T09:00:00Z") == (1772442000.0, True)
-    assert timestamp("2026-03-02 09:00:00") == (1772442000.0, False)
-    assert timestamp("soon") == timestamp(5) == timestamp("2024-13-45T99:99:99Z") == (None, True)
+    assert zoned("2026-03-02T09:00:00+00:00") == (1772442000.0, "UTC")
+    assert zoned("2026-03-02T09:00:00Z") == (1772442000.0, "UTC")
+    assert zoned("2026-03-02 09:00:00") == (1772442000.0, None)
+    assert zoned("soon") == zoned(5) == zoned("2024-13-45T99:99:99Z") == (None, None)
 
 
 def dump(name: str) -> Run:

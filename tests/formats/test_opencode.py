@@ -648,6 +648,27 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
     assert [run.outcome for run in again.runs] == ["kept"] * len(kept) + [""]
 
 
+def test_what_is_read_in_pieces_is_the_same_as_what_is_read_at_once(
+    written: tuple[Path, Writer], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, write = written
+    stories(write)
+    write.session("ses_1", 200, "A call without an end, and a response after it")
+    write.user("msg_1", "ses_1", 201, "Rake")
+    write.answer("msg_2", "ses_1", 202, "msg_1", end=None)
+    state = {"status": "running", "input": {"command": "rake"}, "time": {"start": at(203)}}
+    write.part("msg_2", "ses_1", 203, type="tool", tool="bash", callID="call-r", state=state)
+    write.user("msg_3", "ses_1", 204, "Rake again")
+    write.answer("msg_4", "ses_1", 205, "msg_3", end=206)
+    right = {ident: normal.plain_run(read(path, ident)) for ident in listed(path)}
+    monkeypatch.setattr("tracetui.formats.opencode.database.PIECE_SECONDS", 0.0)
+    monkeypatch.setattr("tracetui.formats.opencode.database.BATCH", 1)
+    for ident, run in right.items():
+        with LocalFile(str(path)) as file:
+            assert not FORMAT.open(file, RunRef(FORMAT.name, str(path), ident)).more(file).done or len(run["spans"]) < 3
+        assert normal.plain_run(read(path, ident)) == run
+
+
 def test_a_revert_and_its_end_are_followed(written: tuple[Path, Writer]) -> None:
     path, write = written
     stories(write)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from functools import partial
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -79,5 +80,5 @@ def _comparable(value: Any) -> Any:
     return value
 
 
-def _text(data: bytes) -> str:
-    return data.decode("utf-8", "replace")
+_text: Final = partial(str, encoding="utf-8", errors="replace")
+"""Called for every text of every row: a function of Python would take twice as long."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from functools import partial
 
 from tracetui.formats.base import CERTAIN, NO, Reader
-from tracetui.formats.document import DocumentReader
+from tracetui.formats.document import DocumentReader, summary
 from tracetui.formats.hypergraph import runlog, runs, spans
 from tracetui.formats.hypergraph.body import body_of
 from tracetui.formats.hypergraph.rows import Database
@@ -15,7 +15,7 @@ from tracetui.model import Body, Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import KEPT, File
 
 _UNREADABLE = 1
-"""A database that names no table cannot be told from ours: claimed weakly, so that its fault is reported."""
+"""A database without table names may be ours: claimed weakly, so that its fault is reported."""
 
 _FORK = """\
 from hypergraph import AsyncRunner
@@ -48,7 +48,7 @@ class Hypergraph:
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if is_database(file):
             return runs.summarize(file, self.name, spans.tally_of, deep=deep)
-        return runlog.summarize(file, self.name)
+        return [summary(RunRef(self.name, file.path), file, runlog.read(file, file.read_all()), deep=True)]
 
     def open(self, file: File, ref: RunRef) -> Reader:
         database, dump = partial(DatabaseReader, partial(spans.read, ref=ref)), partial(DocumentReader, runlog.read)

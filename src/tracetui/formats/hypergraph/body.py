@@ -22,19 +22,18 @@ from tracetui.formats.hypergraph.rows import (
     Row,
     RunRow,
     decoded,
-    integer,
     json_of,
     value_of,
 )
 from tracetui.formats.hypergraph.runs import failed, steps_of
-from tracetui.formats.scalars import text
+from tracetui.formats.scalars import text, whole
 from tracetui.formats.schema import plain
 from tracetui.formats.sqlite import quoted
 from tracetui.model import INHERITED, Binding, Body, Error, FirstError, Link, RunBody, Span, Status, Total
 from tracetui.sources.sqlite import version_of
 
 KEPT_FOLDS: Final = 16
-"""Folds that are kept: of the run, of nested ones, and where somebody looked."""
+"""Folds that are cached: of the run, of nested ones, and of spans that were shown."""
 _FOLDS: Final = "hypergraph folds"
 _TABLES: Final = {"attempt": "attempt_records", "pending": "pending_nodes"}
 _RUN_TABLES: Final = {
@@ -93,7 +92,7 @@ def _step_body(database: Database, rowid: int, span: Span, kept: dict[str, Any])
 def _bindings(row: Row, before: dict[str, Write]) -> Iterator[Binding]:
     versions = json_of(row.get("input_versions"))
     for name, number in versions.items() if isinstance(versions, dict) else ():
-        version, write = integer(number), before.get(name)
+        version, write = whole(number), before.get(name)
         if write is None:
             yield Binding(name, version, known=False)
         else:
@@ -109,7 +108,7 @@ def _series(database: Database, series: Any) -> Row:
 
 
 def _node_row(database: Database, table: str, run: Any, superstep: int | None, node: str) -> Row:
-    """The row that another table has for a step (when it was begun; what it asked and was told), or an empty one."""
+    """The row that another table has for a step (when it began; its question and the answer), or an empty one."""
     if not database.has(table, "run_id", "superstep", "node_name"):
         return {}
     rows = database.rows(table, "run_id = ? AND superstep = ? AND node_name = ? LIMIT 1", run, superstep, node)
@@ -155,7 +154,7 @@ def more_of_run(database: Database, run_id: str) -> Iterator[tuple[str, Any]]:
         if database.has(table, key) and (rows := database.rows(table, f"{key} = ? ORDER BY rowid", run_id)):
             yield table, list(map(decoded, rows))
     if database.has_steps:
-        hidden = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index tells that
+        hidden = f"{database.step('run')} = ? AND {database.step('node_name')} = '{BASELINE}'"  # an index finds that
         where = f"rowid IN (SELECT rowid FROM steps WHERE {hidden}) ORDER BY rowid"
         if rows := database.rows("steps", where, run_id):
             yield BASELINE, list(map(decoded, rows))
@@ -167,7 +166,7 @@ def more_of_run(database: Database, run_id: str) -> Iterator[tuple[str, Any]]:
 def _output(database: Database, run: RunRow) -> Any:
     """What a run put out, the latest first: what ``values(run)`` of the checkpointer returns; None if nothing.
 
-    A run that failed, or that is going on, has no output.
+    A run that failed or still runs has no output.
     """
     if database.values is None or not database.has_steps or run.standing in (Status.ERROR, Status.RUNNING):
         return None
@@ -282,7 +281,7 @@ def states(
 ) -> tuple[dict[str, Write], dict[str, Any] | None]:
     """(What every name held when `superstep` began, the accumulated state after it: None where no values are kept).
 
-    What is put in `kept` spares the next call for a later superstep to fold anew.
+    The folds in `kept` let the next call for a later superstep fold on from there.
     """
     if database.values is None:
         return {}, None

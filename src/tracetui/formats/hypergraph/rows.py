@@ -9,7 +9,6 @@ order than a new one. So nothing is assumed: the columns that are there are aske
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from datetime import UTC, datetime
 from sqlite3 import Connection
 from typing import Any, Final
 
@@ -18,7 +17,7 @@ import orjson
 
 from tracetui.errors import FormatError
 from tracetui.formats.decode import decode
-from tracetui.formats.scalars import layout, number, text
+from tracetui.formats.scalars import layout, moment, number, text
 from tracetui.formats.sqlite import many, quoted
 from tracetui.model import Operation, Status, StatusSource, status_of
 
@@ -93,7 +92,7 @@ class RunRow(msgspec.Struct, frozen=True, gc=False):
         recorded = number(self.duration_ms)
         if recorded is not None:
             return recorded
-        (start, _), (end, _) = timestamp(self.created_at), timestamp(self.completed_at)
+        start, end = moment(self.created_at), moment(self.completed_at)
         return None if start is None or end is None else max(0.0, end - start) * 1000
 
     @property
@@ -338,23 +337,6 @@ def text_id(value: Any) -> str:
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     return value if isinstance(value, str) else str(value)
-
-
-def integer(value: Any) -> int | None:
-    """A whole number, None for anything else."""
-    return value if isinstance(value, int) and not isinstance(value, bool) else None
-
-
-def timestamp(value: Any) -> tuple[float | None, bool]:
-    """(Seconds since the epoch, True if the text names a time zone) of an ISO 8601 time; (None, True) for no time."""
-    if not isinstance(value, str):
-        return None, True
-    try:
-        parsed = datetime.fromisoformat(value)
-        zoned = parsed.tzinfo is not None
-        return (parsed if zoned else parsed.replace(tzinfo=UTC)).timestamp(), zoned
-    except (ValueError, OverflowError):
-        return None, True
 
 
 class Opaque(dict[str, str]):

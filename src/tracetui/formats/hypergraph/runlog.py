@@ -6,19 +6,20 @@ for each. Neither holds values, times of day or a status: that is derived from t
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
+from msgspec import Struct
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
-from tracetui.formats.decode import decode
-from tracetui.formats.hypergraph.rows import integer
+from tracetui.formats.decode import decode, top_names
+from tracetui.formats.fields import unknown_fields
 from tracetui.formats.hypergraph.runs import arrow, error_type, items_failed
 from tracetui.formats.kept import once
-from tracetui.formats.scalars import number, text
+from tracetui.formats.scalars import mapping, sequence, whole
+from tracetui.formats.schema import Finite, Unknown, Whole, loosen
 from tracetui.model import (
     Body,
     Error,
@@ -26,23 +27,80 @@ from tracetui.model import (
     Operation,
     Problem,
     RunBody,
-    RunRef,
-    RunSummary,
     Span,
     Status,
     StatusSource,
     Total,
     status_of,
 )
-from tracetui.model.build import RunBuilder
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 70
-_TOKEN: Final = re.compile(rb'"((?:[^"\\]|\\.)*)"(\s*:)?|[{}\[\]]')
 _STEP_KEYS: Final = (b'"node_name"', b'"superstep"', b'"duration_ms"')
 
 Path = tuple[str | int, ...]
 """Where a record is in the document: ``("steps", 1, "inner_log", "steps", 0)``."""
+
+
+class Log(Struct, gc=False):
+    """A RunLog or a MapLog. What is below it is taken one level at a time: a log may be nested to any depth."""
+
+    known: ClassVar = ""
+    graph_name: str | None = None
+    run_id: str | None = None
+    total_duration_ms: Finite | None = None
+    steps: Any = None
+    items: Any = None
+    restored_count: Whole | None = None
+    node_stats: Any = None
+
+
+class Step(Struct, gc=False):
+    """One execution of a node."""
+
+    known: ClassVar = "span_id"
+    node_name: str | None = None
+    superstep: Whole | None = None
+    duration_ms: Finite | None = None
+    status: str | None = None
+    error: str | None = None
+    cached: Any = None
+    decision: Any = None
+    inner_log: Any = None
+
+    @property
+    def outcome(self) -> Status:
+        """How it ended."""
+        status = status_of(self.status) if self.status else Status.UNKNOWN
+        return Status.ERROR if status is Status.UNKNOWN and self.error else status
+
+    @property
+    def operation(self) -> Operation:
+        """What kind of work it is."""
+        if isinstance(self.inner_log, dict):
+            return Operation.INVOKE_WORKFLOW
+        return Operation.NODE if self.decision is None else Operation.ROUTE
+
+    def span(self, path: Path, parent: str | None) -> Span:
+        """The span of the step at `path`."""
+        status, duration, message = self.outcome, self.duration_ms, self.error or ""
+        facts = ["" if self.decision is None else arrow(self.decision), "cached" if self.cached is True else ""]
+        return Span(
+            id=_id(path),
+            name=self.node_name or "step",
+            operation=self.operation,
+            nested_graph=self.operation is Operation.INVOKE_WORKFLOW,
+            parent_id=parent,
+            step=self.superstep,
+            is_step=len(path) == 2,
+            status=status,
+            status_word=self.status or None,
+            status_source=StatusSource.EXPLICIT if self.status or status is Status.ERROR else None,
+            duration_ms=None if duration == 0 and status in (Status.ERROR, Status.PAUSED) else duration,
+            error=Error(message, error_type(message)) if status is Status.ERROR else None,
+            note=" · ".join(filter(None, facts)),
+            at=path,
+        )
 
 
 def sniff(file: File) -> int:
@@ -50,31 +108,28 @@ def sniff(file: File) -> int:
     head = file.head
     if b'"graph_name"' not in head and not all(key in head for key in _STEP_KEYS):
         return NO
-    names = set(_top_names(head))
+    names = set(top_names(head))
     if names >= {b"graph_name", b"steps", b"node_stats"} or names >= {b"graph_name", b"items", b"restored_count"}:
         return CERTAIN
     cut = len(head) >= HEAD_SIZE
-    whole = {b"graph_name", b"total_duration_ms"} & names and {b"steps", b"items"} & names
-    return LIKELY if whole or (cut and b"steps" in names and all(key in head for key in _STEP_KEYS)) else NO
-
-
-def summarize(file: File, name: str) -> Iterator[RunSummary | Problem]:
-    """The one run of the dump; it is small, so that both stages read all of it."""
-    builder = RunBuilder(RunRef(name, file.path), lambda span: Body())
-    chunk = read(file, file.read_all())
-    builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
-    yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+    enough = {b"graph_name", b"total_duration_ms"} & names and {b"steps", b"items"} & names
+    return LIKELY if enough or (cut and b"steps" in names and all(key in head for key in _STEP_KEYS)) else NO
 
 
 def read(file: File, data: bytes) -> Chunk:
     """The whole run."""
-    root, note = decode(data)
-    if not isinstance(root, dict):
+    value, note = decode(data)
+    if not isinstance(value, dict):
         raise FormatError("not a JSON object")
-    spans = list(_spans(root))
-    problems = [] if note is None else [Problem(file.path, "", f"read leniently: {note}")]
-    body = RunBody(totals=tuple(_totals(root, spans)), attributes=_rest(root), layout="RunLog")
-    return Chunk(spans=spans, header=_header(root, file, spans), body=body, problems=problems)
+    unknown: Unknown = {}
+    log: Log = loosen(value, Log, unknown)
+    spans = list(_spans(log, unknown))
+    return Chunk(
+        spans=spans,
+        header=_header(log, file, spans, unknown),
+        body=RunBody(totals=tuple(_totals(log, spans)), attributes=_rest(value), layout="RunLog"),
+        problems=[] if note is None else [Problem(file.path, "", f"read leniently: {note}")],
+    )
 
 
 def body(file: File, span: Span) -> Body:
@@ -89,116 +144,78 @@ def body(file: File, span: Span) -> Body:
     return Body(attributes=_rest(record))
 
 
-def _spans(root: dict[str, Any]) -> Iterator[Span]:
+def _spans(root: Log, unknown: Unknown) -> Iterator[Span]:
     """Every item and step in order, nested ones after their parents, without recursion."""
-    waiting: list[tuple[Any, Path, str | None]] = [(root, (), None)]
+    waiting: list[tuple[Log, Path, str | None]] = [(root, (), None)]
     while waiting:
         log, path, parent = waiting.pop()
-        below: list[tuple[Any, Path, str | None]] = []
-        for key, make in (("steps", _step_span), ("items", _item_span)):
-            for number_, record in enumerate(_listed(log, key)):
-                place = (*path, key, number_)
-                span = make(record, place, parent)
-                yield span
-                inner = (record.get("inner_log"), (*place, "inner_log")) if key == "steps" else (record, place)
-                below.append((*inner, span.id))
+        below: list[tuple[Log, Path, str | None]] = []
+        for number, record in enumerate(sequence(log.steps)):
+            step: Step = loosen(mapping(record), Step, unknown)
+            place = (*path, "steps", number)
+            yield step.span(place, parent)
+            if isinstance(step.inner_log, dict):
+                below.append((loosen(step.inner_log, Log, unknown), (*place, "inner_log"), _id(place)))
+        for number, record in enumerate(sequence(log.items)):
+            item: Log = loosen(mapping(record), Log, unknown)
+            place = (*path, "items", number)
+            yield _item_span(item, number, place, parent)
+            below.append((item, place, _id(place)))
         waiting.extend(reversed(below))
 
 
-def _listed(log: Any, key: str) -> list[dict[str, Any]]:
-    """The records under `key`; what is no object becomes one, so that it is shown."""
-    found = log.get(key) if isinstance(log, dict) else None
-    if not isinstance(found, list):
-        return []
-    return [record if isinstance(record, dict) else {"value": record} for record in found]
-
-
-def _step_span(record: dict[str, Any], path: Path, parent: str | None) -> Span:
-    word = text(record.get("status"))
-    message = text(record.get("error"))
-    status = Status.UNKNOWN if word is None else status_of(word)
-    if status is Status.UNKNOWN and message:
-        status = Status.ERROR
-    duration = number(record.get("duration_ms"))
-    decision = record.get("decision")
-    facts = ["" if decision is None else arrow(decision), "cached" if record.get("cached") is True else ""]
-    operation = _operation(record)
+def _item_span(item: Log, number: int, path: Path, parent: str | None) -> Span:
+    steps: list[Step] = [loosen(mapping(record), Step, {}) for record in sequence(item.steps)]
     return Span(
         id=_id(path),
-        name=text(record.get("node_name")) or "step",
-        operation=operation,
-        nested_graph=operation is Operation.INVOKE_WORKFLOW,
-        parent_id=parent,
-        step=integer(record.get("superstep")),
-        is_step=len(path) == 2,
-        status=status,
-        status_word=word,
-        status_source=StatusSource.EXPLICIT if word or status is Status.ERROR else None,
-        duration_ms=None if duration == 0 and status in (Status.ERROR, Status.PAUSED) else duration,
-        error=Error(message or "", error_type(message or "")) if status is Status.ERROR else None,
-        note=" · ".join(filter(None, facts)),
-        at=path,
-    )
-
-
-def _item_span(record: dict[str, Any], path: Path, parent: str | None) -> Span:
-    position = path[-1]
-    return Span(
-        id=_id(path),
-        name=f"[item {position}]",
+        name=f"[item {number}]",
         operation=Operation.INVOKE_WORKFLOW,
         parent_id=parent,
-        step=position if isinstance(position, int) else None,
-        status=_derived(_step_span(step, (*path, "steps", i), None) for i, step in enumerate(_listed(record, "steps"))),
+        step=number,
+        status=_derived(step.outcome for step in steps),
         status_source=StatusSource.DERIVED,
-        duration_ms=number(record.get("total_duration_ms")),
+        duration_ms=item.total_duration_ms,
         at=path,
     )
 
 
-def _operation(record: dict[str, Any]) -> Operation:
-    if isinstance(record.get("inner_log"), dict):
-        return Operation.INVOKE_WORKFLOW
-    return Operation.NODE if record.get("decision") is None else Operation.ROUTE
-
-
-def _derived(spans: Iterable[Span]) -> Status:
+def _derived(outcomes: Iterable[Status]) -> Status:
     """The status of a log without one: failed or paused if a step of it is."""
-    found = {span.status for span in spans}
+    found = set(outcomes)
     return next((status for status in (Status.ERROR, Status.PAUSED) if status in found), Status.OK)
 
 
-def _header(root: dict[str, Any], file: File, spans: list[Span]) -> Header:
+def _header(log: Log, file: File, spans: list[Span], unknown: Unknown) -> Header:
     stem = file.name.removesuffix(".json") or file.name
     tops = [span for span in spans if span.parent_id is None]
     items = [span for span in tops if not span.is_step]
     bad = sum(span.status is Status.ERROR for span in items)
     routes = [span.note for span in tops if span.operation is Operation.ROUTE]
-    status = _derived(tops)
+    status = _derived(span.status for span in tops)
     route = routes[-1].partition(" · ")[0] if routes and status is not Status.ERROR else ""
     return Header(
-        id=text(root.get("run_id")) or stem,
-        name=text(root.get("graph_name")) or stem,
+        id=log.run_id or stem,
+        name=log.graph_name or stem,
         status=status,
         status_source=StatusSource.DERIVED,
-        duration_ms=number(root.get("total_duration_ms")),
+        duration_ms=log.total_duration_ms,
         tells_calls=False,
         outcome=items_failed(len(items), bad) if items else route,
         size=file.stat.size,
+        fields=unknown_fields(unknown),
     )
 
 
-def _totals(root: dict[str, Any], spans: list[Span]) -> Iterator[Total]:
+def _totals(log: Log, spans: list[Span]) -> Iterator[Total]:
     """What the log counts itself, counted again."""
-    if (declared := integer(root.get("restored_count"))) is not None:
+    if log.restored_count is not None:
         restored = {span.parent_id for span in spans if span.status_word == "restored"}
-        yield Total("restored_count", declared, len(restored))
-    stats = root.get("node_stats")
-    for name, stat in stats.items() if isinstance(stats, dict) else ():
+        yield Total("restored_count", log.restored_count, len(restored))
+    for name, stat in mapping(log.node_stats).items():
         runs = [span for span in spans if span.is_step and span.name == name and span.status_word != "restored"]
         counted = {"count": len(runs), "errors": sum(span.status is Status.ERROR for span in runs)}
         for key, found in counted.items():
-            if isinstance(stat, dict) and (stated := integer(stat.get(key))) is not None:
+            if (stated := whole(mapping(stat).get(key))) is not None:
                 yield Total(f"{name} {key}", stated, found)
 
 
@@ -231,16 +248,3 @@ def _list_at(data: bytes, path: Sequence[str | int]) -> Any:
         for key in path:
             found = found[key]
         return found
-
-
-def _top_names(head: bytes) -> Iterator[bytes]:
-    """Keys of the outermost object, as far as `head` goes."""
-    depth = 0
-    for match in _TOKEN.finditer(head):
-        token = match[0]
-        if token in (b"{", b"["):
-            depth += 1
-        elif token in (b"}", b"]"):
-            depth -= 1
-        elif depth == 1 and match[2]:
-            yield match[1]

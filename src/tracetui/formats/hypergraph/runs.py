@@ -12,6 +12,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
+from tracetui.formats.calls import as_json
 from tracetui.formats.hypergraph.rows import (
     ERROR_HEAD,
     INPUTS_HEAD,
@@ -21,9 +22,8 @@ from tracetui.formats.hypergraph.rows import (
     json_of,
     name_of,
     text_id,
-    timestamp,
 )
-from tracetui.formats.scalars import text
+from tracetui.formats.scalars import text, zoned
 from tracetui.formats.sqlite import many
 from tracetui.model import PREVIEW, FirstError, Header, Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.model.build import Tally, summary_of
@@ -79,7 +79,7 @@ def header_of(
     """
     word = text(run.status)
     status = None if word is None else run.standing
-    started, zoned = timestamp(run.created_at)
+    started, zone = zoned(run.created_at)
     return Header(
         id=run.id,
         name=text(run.graph_name) or run.id,
@@ -88,7 +88,7 @@ def header_of(
         status_source=None if status is None or status is Status.RUNNING else StatusSource.EXPLICIT,
         ended=status is not Status.RUNNING and (word is not None or run.completed_at is not None),
         started_at=started,
-        time_zone="UTC" if zoned else None,
+        time_zone="UTC" if started is None else zone,
         duration_ms=run.took,
         tells_calls=False,
         replay_of=text(run.retry_of) or text(run.forked_from),
@@ -150,12 +150,7 @@ def prompt_of(inputs: Any) -> str:
 
 
 def _short(value: Any) -> str:
-    if isinstance(value, str):
-        return value[:PREVIEW]
-    try:
-        return orjson.dumps(value).decode()[:PREVIEW]
-    except (orjson.JSONEncodeError, TypeError):
-        return str(value)[:PREVIEW]
+    return value[:PREVIEW] if isinstance(value, str) else as_json(value)
 
 
 def _unescaped(body: str) -> str:

@@ -1,7 +1,7 @@
 """The spans of one run of a hypergraph database: its steps, those it inherited, and the runs below them.
 
 Rows are read once and kept as spans. What came or changed since is found by sums over pages of rows, and by a hash of
-each row in a page whose sums are others. The body of a step holds the state after its superstep, and what other tables
+each row in a page whose sums differ. The body of a step holds the state after its superstep, and what other tables
 say about it: so a row that came or changed makes all steps of its run from its superstep on new. No values are read
 here.
 """
@@ -31,14 +31,12 @@ from tracetui.formats.hypergraph.rows import (
     Row,
     RunRow,
     StepRow,
-    integer,
     json_of,
     standing,
     text_id,
-    timestamp,
 )
 from tracetui.formats.hypergraph.runs import arrow, error_type, first_errors, header_of, last_routes
-from tracetui.formats.scalars import number, text
+from tracetui.formats.scalars import moment, number, text, whole
 from tracetui.formats.sqlite import Found, many, quoted
 from tracetui.model import INHERITED, Body, Error, Header, Operation, Problem, RunRef, Span, Status, StatusSource
 from tracetui.model.build import RunBuilder, Tally
@@ -222,7 +220,7 @@ class Tree:
         """By run: the superstep from which on its steps are new."""
         self.done = True
         self.active = False
-        """A run of the tree is going on."""
+        """A run of the tree is running."""
         self._database, self._path, self._run = database, path, run
         self._before = dict(before.runs) if before is not None else {}
         self._made = before.made if before is not None else {}
@@ -236,10 +234,10 @@ class Tree:
         self.partly &= run.standing is _RUNNING
         self._began = time.monotonic() if keeps and not compares else -inf
         self._deadline = inf
-        self._hung: list[tuple[int, str]] = []
-        """Runs that hang by themselves: position of the span, and id of the run, whose rows are read after it."""
+        self._unnamed: list[tuple[int, str]] = []
+        """Runs that no step names: position of the span, and id of the run; its rows are read after it."""
         self._walk()
-        self._give_again()
+        self._emit_again()
 
     def _walk(self) -> None:
         database, run = self._database, self._run
@@ -270,9 +268,9 @@ class Tree:
             if not place.inherited:
                 self._read_loose(rows, queue, seen)
 
-    def _give_again(self) -> None:
-        """The body of a run that hangs by itself has the values of its steps: it is new where they are."""
-        for position, run_id in self._hung:
+    def _emit_again(self) -> None:
+        """Emit the runs that no step names again if their steps changed: their bodies show the values of those."""
+        for position, run_id in self._unnamed:
             span = self.spans[position]
             known = self._made.get(span.id)
             if run_id in self.dirty and known is not None and known[1] is span:
@@ -292,9 +290,9 @@ class Tree:
             seen.add(child.id)
             node = child.id.removeprefix(f"{run.id}/").partition("/")[0]
             below = pending.get(node)
-            if below is None:  # it hangs by itself
+            if below is None:  # no step names it
                 below = f"run:{child.id}"
-                self._hung.append((len(self.spans), child.id))
+                self._unnamed.append((len(self.spans), child.id))
                 self._put(run_span(child, below, parent, self._owner(run.id)), hash(child), child.id)
             queue.append(Place(child, below))
 
@@ -324,7 +322,7 @@ class Tree:
             for record in database.attempts(series):
                 above = latest.get(str(series.get(record["series_id"])))
                 if above is not None:
-                    at = integer(record.get("scheduled_superstep"))
+                    at = whole(record.get("scheduled_superstep"))
                     span = attempt_span(record, above, at, self._owner(run.id))
                     self._put(span, hash(tuple(record.values())), run.id)
         return found
@@ -421,7 +419,7 @@ class Tree:
         for run, rowid, superstep, *row in many(self._database.connection, sql, by_id):
             found = by_id.get(text_id(run))
             if found is not None and (fresh is None or rowid >> PAGE_BITS in fresh[found.place.run.id]):
-                found.sides[name][rowid] = Side(hash(tuple(row)), integer(superstep))
+                found.sides[name][rowid] = Side(hash(tuple(row)), whole(superstep))
         for rows in loading if self._compares else ():
             old = self._before.get(rows.place.run.id)
             before, now = old.sides.get(name, {}) if old is not None else {}, rows.sides[name]
@@ -429,7 +427,7 @@ class Tree:
                 continue
             again = set[int]() if fresh is None else fresh.get(rows.place.run.id, set())
             if again & old.pages.get(name, {}).keys() - {rowid >> PAGE_BITS for rowid in before}:
-                self._since(rows, None)  # nobody knows what was there
+                self._since(rows, None)  # what was there is not known
                 continue
             for rowid in before.keys() | now.keys():
                 if before.get(rowid) != now.get(rowid):
@@ -495,12 +493,11 @@ class Tree:
         old = None if before is None else before.steps.get(row.rowid)
         if old is not None and old.check == check:
             return old
-        superstep = integer(row.superstep)
+        superstep = whole(row.superstep)
         if before is not None and self._compares:
             self._since(rows, superstep if old is None else old.superstep)
-        span = step_span(
-            self._database, row, place.parent, inherited=place.inherited, owner=self._owner(text_id(row.run))
-        )
+        owner = self._owner(place.run.id)
+        span = step_span(self._database, row, superstep, place.parent, inherited=place.inherited, owner=owner)
         return Step(check, superstep, row.index, span, row.node_name == BASELINE, text(row.child), row.series)
 
     def _take(self, rows: Rows, made: list[Step], again: set[int]) -> Collection[Step] | None:
@@ -584,7 +581,7 @@ def _tables(database: Database) -> dict[str, Table]:
             f" total(length({step('decision')})), count({step('child')}), total({step('index')})"
         )
         found[_STEPS] = Table("steps", step("run"), step("superstep"), sums=sums)
-    if database.has("pending_nodes", *_ABOUT_STEPS):  # as many as steps where nobody deletes them
+    if database.has("pending_nodes", *_ABOUT_STEPS):  # as many as steps if they are never deleted
         lengths = " + ".join(f"ifnull(length({quoted(name)}), 0)" for name in database.columns["pending_nodes"])
         sums = f"count(*), total(rowid), total({lengths})"
         found["pending_nodes"] = Table("pending_nodes", "run_id", "superstep", sums=sums)
@@ -601,27 +598,36 @@ def _tables(database: Database) -> dict[str, Table]:
 # ---- spans
 
 
-def step_span(database: Database, row: StepRow, parent: str | None, *, inherited: bool, owner: str | None) -> Span:
+def step_span(
+    database: Database,
+    row: StepRow,
+    superstep: int | None,
+    parent: str | None,
+    *,
+    inherited: bool,
+    owner: str | None,
+) -> Span:
     """The span of one step row; a step of a nested run (one with a parent) is no step of the run that is shown."""
     status, word, source = row.outcome
     duration = number(row.duration_ms)
     if duration == 0 and status in _NO_DURATION:
         duration = None  # schema default: such a step has none recorded
-    end, _ = timestamp(row.completed_at)
-    start = timestamp(row.created_at)[0] if end is None else end - (duration or 0.0) / 1000
-    error, note, operation = None, "", row.operation
+    end = moment(row.completed_at)
+    start = moment(row.created_at) if end is None else end - (duration or 0.0) / 1000
+    error, facts, operation = None, list[str](), row.operation
     if status is _ERROR:
         message = text(row.error) or ""
         error = Error(message, error_type(message))
-    facts = (
-        "" if row.decision is None else arrow(json_of(row.decision)),
-        "cached" if row.cached else "",
-        "paused" if status is _PAUSED else "",
-        "partial" if row.partial else "",
-        INHERITED if inherited else "",
-    )
-    if any(facts):
-        note = " · ".join(filter(None, facts))
+    if row.decision is not None:
+        facts.append(arrow(json_of(row.decision)))
+    if row.cached:
+        facts.append("cached")
+    if status is _PAUSED:
+        facts.append("paused")
+    if row.partial:
+        facts.append("partial")
+    if inherited:
+        facts.append(INHERITED)
     return Span(
         id=database.span_id(row.run, row.superstep, row.node_name, row.rowid),
         name=row.name,
@@ -629,7 +635,7 @@ def step_span(database: Database, row: StepRow, parent: str | None, *, inherited
         owner=owner,
         nested_graph=operation is _WORKFLOW,
         parent_id=parent,
-        step=integer(row.superstep),
+        step=superstep,
         is_step=parent is None,
         status=status,
         status_word=word,
@@ -637,7 +643,7 @@ def step_span(database: Database, row: StepRow, parent: str | None, *, inherited
         started_at=start,
         duration_ms=duration,
         error=error,
-        note=note,
+        note=" · ".join(filter(None, facts)) if facts else "",
         at=("step", row.rowid),
     )
 
@@ -655,7 +661,7 @@ def run_span(run: RunRow, ident: str, parent: str | None, owner: str | None) -> 
         status=status,
         status_word=word,
         status_source=source,
-        started_at=timestamp(run.created_at)[0],
+        started_at=moment(run.created_at),
         duration_ms=run.took,
         at=("run", run.id),
     )
@@ -664,8 +670,7 @@ def run_span(run: RunRow, ident: str, parent: str | None, owner: str | None) -> 
 def attempt_span(record: Row, parent: str, superstep: int | None, owner: str | None) -> Span:
     """The span of one attempt of a node that was tried more than once."""
     status, word, source = standing(record.get("status"))
-    start, _ = timestamp(record.get("started_at"))
-    end, _ = timestamp(record.get("completed_at"))
+    start, end = moment(record.get("started_at")), moment(record.get("completed_at"))
     message, kind = text(record.get("error_message")), text(record.get("error_type"))
     return Span(
         id=f"{parent}:attempt:{record['rowid']}",
@@ -693,10 +698,10 @@ def pending_span(database: Database, rowid: int, row: Row, parent: str | None, o
         owner=owner,
         nested_graph=is_graph,
         parent_id=parent,
-        step=integer(row["superstep"]),
+        step=whole(row["superstep"]),
         status=_RUNNING,
         status_source=StatusSource.DERIVED,
-        started_at=timestamp(row.get("created_at"))[0],
+        started_at=moment(row.get("created_at")),
         note="pending",
         at=("pending", rowid),
     )

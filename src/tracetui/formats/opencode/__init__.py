@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import PurePath
 
 from tracetui.formats.base import CERTAIN, NO, Reader
-from tracetui.formats.document import DocumentReader
+from tracetui.formats.document import DocumentReader, summary
 from tracetui.formats.opencode import database, export, storage
 from tracetui.formats.sqlite import DatabaseReader, KindReader
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
@@ -34,7 +34,8 @@ class Opencode:
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         if _is_database(file):
             return database.summarize(file, self.name, deep=deep)
-        return export.summarize(file, self.name) if _is_export(file) else storage.summarize(file, self.name)
+        chunk = export.read(file, file.read_all()) if _is_export(file) else storage.StorageReader().more(file)
+        return [summary(RunRef(self.name, file.path), file, chunk, deep=True)]
 
     def open(self, file: File, ref: RunRef) -> Reader:
         rows = partial(DatabaseReader, partial(database.read, ref=ref))
@@ -48,7 +49,7 @@ class Opencode:
         return export.body(file, span) if _is_export(file) else storage.body(file, span)
 
     def whole_of(self, file: File) -> str | None:
-        """Messages, parts and sub-agents that have files of their own are told with their session."""
+        """Messages, parts and sub-agents that have files of their own belong to their session."""
         return None if _is_database(file) or _is_export(file) else storage.whole_of(file)
 
     def parts_in(self, path: str) -> Sequence[str]:

@@ -1,12 +1,12 @@
 """``opencode.db``: sessions, messages and parts are columns that are indexed, and JSON for all the rest.
 
-Columns come and go with the versions of opencode, so those that are there are asked for by name, the others are None.
+Columns come and go with the versions of opencode, so those that are there are selected by name, the others are None.
 The tables of accounts and credentials are never read.
 
-opencode writes a part again whenever something about it changes, and the time with it. So the times of the parts of
-each message, summed up by the database, tell which messages must be read again. Times are in milliseconds: the last
-messages of a session are read again in any case. While the list is kept, only the sessions are counted again of which
-rows came: a cheap look at all rows tells.
+opencode writes a part again whenever something about it changes, and its time with it. So the times of the parts of
+each message, summed up by the database, show which messages must be read again. Times are in milliseconds: the last
+messages of a session are read again in any case. While the list is kept, a session is counted again only if it got new
+rows, which a cheap look at all rows shows.
 """
 
 # ruff: noqa: S608 - every name in a statement is one of our own
@@ -16,45 +16,42 @@ from __future__ import annotations
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from operator import is_
+from math import inf
 from sqlite3 import Connection
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.opencode.messages import (
-    At,
+from tracetui.formats.decode import decode
+from tracetui.formats.opencode.messages import At, Message, body_of, interpret
+from tracetui.formats.opencode.records import (
+    MESSAGES,
+    PARTS,
     Info,
-    Message,
+    Part,
     Record,
-    Told,
-    body_of,
+    SourceMessage,
     changed,
-    model_of,
-    moment,
-    part_with,
-    record_of,
+    decode_record,
+    info_of,
     rendered,
-    size_of,
-    tell,
 )
 from tracetui.formats.opencode.runs import (
+    FORK,
     LEADING,
     STALE_MS,
-    Memory,
-    Opening,
-    Originals,
+    RunSpans,
     Session,
-    Teller,
     Tree,
     header_of,
     header_of_tree,
-    is_suspect,
-    listed,
     run_body,
+    runs_of,
 )
-from tracetui.formats.scalars import string, word
+from tracetui.formats.scalars import word
+from tracetui.formats.schema import Unknown
 from tracetui.formats.sqlite import Found, many
 from tracetui.model import Body, Link, Problem, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
@@ -72,19 +69,28 @@ _JSON: Final = frozenset(
 """Text columns that hold JSON."""
 
 
-class Schema(msgspec.Struct, frozen=True):
-    """The columns that are there, by table."""
+class Database:
+    """The tables and columns that are there. Raises `FormatError` if no session can be read with them."""
 
-    columns: dict[str, frozenset[str]]
-
-    def select(self, table: str, names: Sequence[str]) -> str:
-        """These columns of a table, NULL for those that it does not have."""
-        there = self.columns.get(table, frozenset())
-        return ", ".join(name if name in there else "NULL" for name in names)
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.columns: dict[str, frozenset[str]] = {}
+        for table in (*sorted(TABLES), "project", "workspace", "todo", "session_message"):
+            rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
+            if rows:
+                self.columns[table] = frozenset(str(row[1]) for row in rows)
+        for table, needed in (("session", ("id",)), ("message", ("id", "session_id", "data"))):
+            if not self.has(table, *needed):
+                raise FormatError(f"the table `{table}` has no columns {', '.join(needed)}")
+        self.has_parts = self.has("part", "message_id", "data")
 
     def has(self, table: str, *names: str) -> bool:
         """Whether a table has all of these columns."""
         return self.columns.get(table, frozenset()).issuperset(names)
+
+    def select(self, table: str, names: Sequence[str]) -> str:
+        """These columns of a table, NULL for those that it does not have."""
+        return ", ".join(name if self.has(table, name) else "NULL" for name in names)
 
     def order(self, table: str) -> str:
         """The order of its rows, which is that in which opencode shows them."""
@@ -92,196 +98,148 @@ class Schema(msgspec.Struct, frozen=True):
         return ", ".join([*(name for name in names if self.has(table, name)), "rowid"])
 
     def stamp(self, table: str) -> str:
-        """A number that is another one when a row was changed."""
+        """A number that differs when a row has changed."""
         return "time_updated" if self.has(table, "time_updated") else "length(data)"
 
+    def rows(self, sql: str, *values: Any) -> list[tuple[Any, ...]]:
+        """All rows of a statement."""
+        return self.connection.execute(sql, values).fetchall()
 
-def schema_of(connection: Connection) -> Schema:
-    """What tables and columns there are. Raises `FormatError` if nothing can be read with them."""
-    columns: dict[str, frozenset[str]] = {}
-    for table in (*sorted(TABLES), "project", "workspace", "todo", "session_message"):
-        rows = connection.execute(f"PRAGMA table_info({table})").fetchall()
-        if rows:
-            columns[table] = frozenset(str(row[1]) for row in rows)
-    schema = Schema(columns)
-    for table, needed in (("session", ("id",)), ("message", ("id", "session_id", "data"))):
-        if not schema.has(table, *needed):
-            raise FormatError(f"the table `{table}` has no columns {', '.join(needed)}")
-    return schema
+    def records(self, table: str, where: str, value: Any) -> list[Record]:
+        """Rows with all of their columns and their ``rowid``."""
+        cursor = self.connection.execute(f"SELECT rowid AS rowid, * FROM {table} WHERE {where}", (value,))
+        names = [column[0] for column in cursor.description]
+        return [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
 
+    def attributes(self, table: str, where: str, value: Any) -> list[Record]:
+        """The same, as they are shown."""
+        return [_shown(row) for row in self.records(table, where, value)]
 
-def has_parts(schema: Schema) -> bool:
-    """Whether parts can be told which message they belong to."""
-    return schema.has("part", "message_id", "data")
+    # ---- sessions
 
+    def sessions(self, where: str = "", keys: Iterable[Any] | None = None) -> list[Info]:
+        """The sessions, in the order in which they began; `where` has ``{keys}`` for some of `keys`."""
+        sql = f"SELECT rowid, {self.select('session', _SESSION)} FROM session {where}"
+        rows = self.rows(sql) if keys is None else many(self.connection, sql, keys)
+        branches: dict[Any, Any] = {}
+        if self.has("workspace", "id", "branch") and self.has("session", "workspace_id"):
+            branches = dict(self.rows("SELECT id, branch FROM workspace"))
+        found = [_info(row, branches) for row in rows if word(row[1]) is not None]
+        return sorted(found, key=lambda info: (info.time.created or 0, info.id))
 
-# ---- sessions
+    def session(self, ident: str) -> Info | None:
+        """The session of that id, or None; also finds an id that is stored as no text, or as text that is no UTF-8."""
+        found = self.sessions("WHERE id IN ({keys})", [ident])
+        return next((one for one in found or self.sessions() if one.id == ident), None)
 
+    def below(self, info: Info, tasks: Iterable[str]) -> list[Info]:
+        """The sessions that a session started: they name it as their parent, or a call of it names them."""
+        found: list[Info] = []
+        if self.has("session", "parent_id"):
+            found = self.sessions("WHERE parent_id IN ({keys})", [info.id])
+        named = dict.fromkeys(tasks).keys() - {one.id for one in found}
+        return found + (self.sessions("WHERE id IN ({keys})", sorted(named)) if named else [])
 
-def sessions(connection: Connection, schema: Schema, where: str = "", keys: Iterable[Any] | None = None) -> list[Info]:
-    """The sessions, in the order in which they began; `where` has ``{keys}`` for some of `keys`."""
-    sql = f"SELECT rowid, {schema.select('session', _SESSION)} FROM session {where}"
-    rows = connection.execute(sql).fetchall() if keys is None else many(connection, sql, keys)
-    found = [_info(row) for row in rows if word(row[1]) is not None]
-    branches = _branches(connection, schema) if any(info.branch for info in found) else {}
-    found = [msgspec.structs.replace(info, branch=branches.get(info.branch or "")) for info in found]
-    return sorted(found, key=lambda info: (info.created or 0, info.id))
+    def ancestors(self, root: Info) -> set[str]:
+        """Ids of a session and of those above it."""
+        found, parent = {root.id}, root.parent
+        while parent is not None and parent not in found:
+            found.add(parent)
+            rows = self.sessions("WHERE id IN ({keys})", [parent])
+            parent = rows[0].parent if rows else None
+        return found
 
+    # ---- messages
 
-def _info(row: tuple[Any, ...]) -> Info:
-    told: Record = dict(zip(("rowid", *_SESSION), row, strict=True))
-    cache = {"read": told["tokens_cache_read"], "write": told["tokens_cache_write"]}
-    tokens = {name: told[f"tokens_{name}"] for name in ("input", "output", "reasoning")}
-    model = record_of(told["model"])[0]
-    return Info(
-        id=str(told["id"]),
-        parent=word(told["parent_id"]),
-        title=string(told["title"]) or "",
-        directory=word(told["directory"]),
-        version=word(told["version"]),
-        agent=word(told["agent"]),
-        model=model_of({"model": model}) if model else None,
-        created=moment(told["time_created"]),
-        updated=moment(told["time_updated"]),
-        revert=record_of(told["revert"])[0],
-        tokens=tokens | {"cache": cache},
-        cost=told["cost"],
-        branch=word(told["workspace_id"]),
-        place=(told["rowid"],),
-    )
+    def messages(self, where: str, keys: Iterable[Any]) -> list[Row]:
+        """Rows of messages: rowid, id, time, data."""
+        sql = f"SELECT rowid, {self.select('message', ('id', 'time_created'))}, {_DATA} FROM message WHERE {where}"
+        return list(many(self.connection, sql, keys))
 
-
-def _branches(connection: Connection, schema: Schema) -> dict[str, str | None]:
-    """The branch of each workspace."""
-    if not schema.has("workspace", "id", "branch"):
-        return {}
-    return {ident: word(branch) for ident, branch in connection.execute("SELECT id, branch FROM workspace").fetchall()}
-
-
-def session(connection: Connection, schema: Schema, ident: str) -> Info | None:
-    """The session of that id, or None; also finds an id that is stored as no text, or as text that is no UTF-8."""
-    found = sessions(connection, schema, "WHERE id IN ({keys})", [ident])
-    return next((one for one in found or sessions(connection, schema) if one.id == ident), None)
+    def parts(self, where: str, keys: Iterable[Any]) -> dict[Any, list[Row]]:
+        """Rows of parts, by message: rowid, id, message, time, data."""
+        found: dict[Any, list[Row]] = {}
+        columns, order = self.select("part", ("id", "message_id", "time_created")), self.order("part")
+        sql = f"SELECT rowid, {columns}, {_DATA} FROM part WHERE {where} ORDER BY {order}"
+        for row in many(self.connection, sql, keys) if self.has_parts else ():
+            found.setdefault(row[2], []).append(row)
+        return found
 
 
-def newest(connection: Connection, schema: Schema) -> float | None:
-    """When something was last heard of any session, in milliseconds."""
-    if not schema.has("session", "time_updated"):
-        return None
-    return moment(connection.execute("SELECT max(time_updated) FROM session").fetchone()[0])
+Row = tuple[Any, ...]
+_DATA: Final = "CAST(data AS BLOB)"
+"""Bytes are decoded as JSON at once, and not as text before."""
 
 
-def attributes_of(connection: Connection, schema: Schema, info: Info, *, whole: bool = True) -> Record:
-    """All that the database says of a session; with `whole` also of its project, its workspace and its tasks to do."""
-    own = _row(connection, "SELECT * FROM session WHERE rowid = ?", info.place[0])
-    if whole:
-        for table in ("project", "workspace"):
-            key = own.get(f"{table}_id")
-            if key is not None and schema.has(table, "id"):
-                own |= {table: _row(connection, f"SELECT * FROM {table} WHERE id = ?", key)}
-        if schema.has("todo", "session_id"):
-            todos = _rows(connection, "SELECT * FROM todo WHERE session_id = ? ORDER BY rowid", info.id)
-            own |= {"todo": todos} if todos else {}
-    return own
+def _info(row: tuple[Any, ...], branches: dict[Any, Any]) -> Info:
+    columns: Record = dict(zip(("rowid", *_SESSION), row, strict=True))
+    cache = {"read": columns["tokens_cache_read"], "write": columns["tokens_cache_write"]}
+    tokens = {name: columns[f"tokens_{name}"] for name in ("input", "output", "reasoning")}
+    record = {name: columns[name] for name in ("title", "directory", "version", "agent", "cost")}
+    record |= {name: _value(name, columns[name]) for name in ("model", "revert")}
+    record |= {"parentID": columns["parent_id"], "tokens": tokens | {"cache": cache}}
+    record |= {"time": {"created": columns["time_created"], "updated": columns["time_updated"]}}
+    branch = word(branches.get(columns["workspace_id"]))
+    return info_of({name: one for name, one in record.items() if one is not None}, columns["id"], row[0], branch)
 
 
-def _row(connection: Connection, sql: str, key: Any) -> Record:
-    rows = _rows(connection, sql, key)
-    return rows[0] if rows else {}
-
-
-def _rows(connection: Connection, sql: str, key: Any) -> list[Record]:
-    cursor = connection.execute(sql, (key,))
-    names = [column[0] for column in cursor.description]
-    return [{name: value_of(name, value) for name, value in zip(names, row, strict=True)} for row in cursor.fetchall()]
-
-
-def value_of(name: str, value: Any) -> Any:
+def _value(name: str, value: Any) -> Any:
     """The value of a column: decoded where it holds JSON, text where it holds bytes."""
     if name in _JSON and isinstance(value, str):
-        told, other, _ = record_of(value)
-        return other["data"] if other else told
+        try:
+            return decode(value.encode("utf-8", "surrogatepass"))[0]
+        except FormatError:
+            return value
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-# ---- messages
-
-_DATA: Final = "CAST(data AS BLOB)"
-"""Bytes are decoded as JSON at once, and not as text before."""
-MessageRow = tuple[Any, ...]
-"""rowid, id, time_created, data."""
+def _shown(row: Record) -> Record:
+    return {name: _value(name, value) for name, value in row.items() if name != "rowid"}
 
 
-def message_rows(connection: Connection, schema: Schema, where: str, keys: Iterable[Any]) -> list[MessageRow]:
-    """Rows of messages, in no order."""
-    columns = schema.select("message", ("id", "time_created"))
-    return list(many(connection, f"SELECT rowid, {columns}, {_DATA} FROM message WHERE {where}", keys))
-
-
-def part_rows(connection: Connection, schema: Schema, messages: Iterable[Any]) -> dict[Any, list[tuple[Any, ...]]]:
-    """Rows of the parts of messages, by message: rowid, id, message, time_created, data."""
-    if not has_parts(schema):
-        return {}
-    columns, order = schema.select("part", ("id", "message_id", "time_created")), schema.order("part")
-    found: dict[Any, list[tuple[Any, ...]]] = {}
-    sql = f"SELECT rowid, {columns}, {_DATA} FROM part WHERE message_id IN ({{keys}}) ORDER BY {order}"
-    for row in many(connection, sql, messages):
-        found.setdefault(row[2], []).append(row)
-    return found
-
-
-def message_of(row: MessageRow, parts: Iterable[tuple[Any, ...]]) -> tuple[Message, list[tuple[str, str]]]:
+def _source(row: Row, parts: Iterable[Row]) -> tuple[SourceMessage, list[tuple[str, str]]]:
     """A message with its parts, and (where, why) of what of it cannot be read."""
     wrong: list[tuple[str, str]] = []
-    ident = word(row[1]) or f"message row {row[0]}"
-    data, other, problem = record_of(row[-1])
+    unknown: Unknown = {}
+    rowid, key, created, value = row
+    message = word(key) or f"message row {rowid}"
+    data, beside, problem = decode_record(MESSAGES, value, unknown)
     if problem is not None:
-        wrong.append((f"message {ident}", problem))
-    made = []
-    for rowid, key, _, created, value in parts:
-        told, rest, problem = record_of(value)
-        name = key if isinstance(key, str) and key else f"part row {rowid}"
+        wrong.append((f"message {message}", problem))
+    found: list[Part] = []
+    for place, name, _, written, content in parts:
+        ident = name if isinstance(name, str) and name else f"part row {place}"
+        part, other, problem = decode_record(PARTS, content, unknown)
         if problem is not None:
-            wrong.append((f"part {name}", problem))
-        made.append(part_with(name, told, {"time_created": created, **rest}, (rowid,), size_of(value)))
-    own = {"time_created": row[2], **other}
-    return Message(ident, data, tuple(made), own, (row[0],), size_of(row[-1])), wrong
+            wrong.append((f"part {ident}", problem))
+        found.append(Part(ident, part, place, content or b"", other, _time(written)))
+    return SourceMessage(message, data, rowid, value or b"", beside, _time(created), tuple(found), unknown), wrong
 
 
-def stored(connection: Connection, schema: Schema, message: Any, only: Any = None) -> tuple[Message, Record] | None:
-    """The message in that row, with its part in that row or all of them, and the rows as they are; None if gone.
+def _time(value: Any) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 < value < 1e14 else None
 
-    Columns that this version does not know are among what they say.
+
+def _stored(database: Database, at: At) -> tuple[SourceMessage, Record]:
+    """The message at that place, with its part there or all of them, and the rows as they are.
+
+    Columns that this version does not know are among its fields. Raises `FormatError` if it is gone.
     """
-    row = _row_of(connection, "message", message)
-    if row is None:
-        return None
-    if only is not None:
-        found = [one for one in [_row_of(connection, "part", only)] if one is not None]
-    else:
-        rows = part_rows(connection, schema, [row["id"]]).get(row["id"], [])
-        found = [one for one in (_row_of(connection, "part", each[0]) for each in rows) if one is not None]
-    raw = {"message": _plain(row), "parts": [_plain(one) for one in found]}
-    parts = []
-    for one in found:
-        told, rest, _ = record_of(one.get("data"))
-        name = word(one["id"]) or f"part row {one['rowid']}"
-        parts.append(part_with(name, told, _known(one) | rest, (one["rowid"],)))
-    data, other, _ = record_of(row.get("data"))
-    ident = word(row["id"]) or f"message row {message}"
-    return Message(ident, data, tuple(parts), _known(row) | other, (message,)), raw
+    rows = database.messages("rowid IN ({keys})", [at.message])
+    if not rows:
+        raise changed("its row is gone")
+    where, key = ("message_id IN ({keys})", rows[0][1]) if at.part is None else ("rowid IN ({keys})", at.part)
+    source, _ = _source(rows[0], [row for found in database.parts(where, [key]).values() for row in found])
+    (row,) = database.records("message", "rowid = ?", at.message)
+    below = [database.records("part", "rowid = ?", part.place)[0] for part in source.parts]
+    parts = [replace(part, own=_beside(one) | part.own) for part, one in zip(source.parts, below, strict=True)]
+    source = replace(source, parts=tuple(parts), own=_beside(row) | source.own)
+    return source, {"message": _plain(row), "parts": list(map(_plain, below))}
 
 
-def _row_of(connection: Connection, table: str, rowid: Any) -> Record | None:
-    cursor = connection.execute(f"SELECT rowid AS rowid, * FROM {table} WHERE rowid = ?", (rowid,))
-    names = [column[0] for column in cursor.description]
-    row = cursor.fetchone()
-    return None if row is None else {"id": None} | dict(zip(names, row, strict=True))
-
-
-def _known(row: Record) -> Record:
-    return {name: value_of(name, value) for name, value in row.items()
-            if name not in ("rowid", "id", "data") and value is not None}  # fmt: skip
+def _beside(row: Record) -> Record:
+    """The columns beside the record."""
+    return {name: value for name, value in _shown(row).items() if name not in ("id", "data") and value is not None}
 
 
 def _plain(row: Record) -> Record:
@@ -302,193 +260,167 @@ MOST: Final = 10_000
 Stamp = tuple[Any, ...]
 
 
-class Held(msgspec.Struct, frozen=True):
-    """A message as it was read."""
+class ReadMessage(msgspec.Struct, frozen=True):
+    """A message that was read."""
 
     stamp: Stamp
     check: int
     """A hash of its rows."""
-    told: Told
-    problems: tuple[Problem, ...] = ()
+    message: Message
+    problems: tuple[Problem, ...]
 
 
-class Known(msgspec.Struct, frozen=True):
-    """All that is known of a run."""
+class ReadSession(Session, frozen=True, kw_only=True):
+    """A session as far as it was read."""
+
+    stamps: dict[int, Stamp]
+    """Of all of its messages, by row."""
+    read: dict[int, ReadMessage]
+    waiting: tuple[int, ...]
+    """Messages that are not read yet."""
+
+
+class ReadRun(msgspec.Struct, frozen=True):
+    """A run as far as it was read."""
 
     tree: Tree
-    held: dict[str, dict[int, Held]]
-    """By session, by row of the message."""
-    stamps: dict[str, dict[int, Stamp]]
-    """Of all messages of the sessions, those that are not read yet too."""
-    memory: Memory
-    spans: list[Span]
+    spans: RunSpans
+    queue: list[Info]
+    """Sessions of the run that were found."""
     done: bool = True
 
 
-def read_on(
-    connection: Connection,
-    schema: Schema,
-    path: str,
-    info: Info,
-    before: Known | None,
-    *,
-    original: str | None = None,
-    pieces: bool = False,
-) -> Known:
-    """The run of session `info`; in `pieces` of about `PIECE_SECONDS` each, to be followed then."""
-    reader = _Reader(connection, schema, path, before, keeps=pieces)
-    tree = Tree(reader.sessions(info), original)
-    if before is not None and _is_same(tree, before.tree):
-        return msgspec.structs.replace(before, held=reader.held, stamps=reader.stamps, done=reader.done)
-    teller = Teller(tree, before.memory if before is not None else Memory())
-    return Known(tree, reader.held, reader.stamps, teller.memory, teller.spans, reader.done)
+class _RunReader:
+    """Reads the sessions of a run, in pieces of about `PIECE_SECONDS` if it `keeps` them to follow the run."""
 
+    def __init__(self, database: Database, path: str, before: ReadRun | None = None, *, keeps: bool = False) -> None:
+        self._database, self._path, self._keeps = database, path, keeps
+        self._before = before
+        self._known: dict[str, Any] = {} if before is None else before.tree.sessions
+        self._reads_on = before is not None and not before.done
+        in_pieces = keeps and (before is None or self._reads_on)  # what comes later is little
+        self._deadline = time.monotonic() + PIECE_SECONDS if in_pieces else inf
 
-def _is_same(tree: Tree, before: Tree) -> bool:
-    """Whether nothing came: each message is the same object, for its body may be another one where it is but equal."""
-    if tree.original != before.original or list(tree.sessions) != list(before.sessions):
-        return False
-    for now, then in zip(tree.sessions.values(), before.sessions.values(), strict=True):
-        if (now.info, now.problems, len(now.told)) != (then.info, then.problems, len(then.told)):
-            return False
-        if not all(map(is_, now.told, then.told)):
-            return False
-    return True
-
-
-class _Reader:
-    """Reads sessions, as far as they are not known."""
-
-    def __init__(self, connection: Connection, schema: Schema, path: str, before: Known | None, *, keeps: bool) -> None:
-        self._connection, self._schema, self._path = connection, schema, path
-        self._before = before.held if before is not None else {}
-        self._stamped = before.stamps if before is not None and not before.done else {}
-        self._keeps = keeps
-        self._began = time.monotonic()
-        self.held: dict[str, dict[int, Held]] = {}
-        self.stamps: dict[str, dict[int, Stamp]] = {}
-        self.done = True
-
-    def sessions(self, root: Info) -> dict[str, Session]:
-        """The sessions of a run, each after the one that started it."""
-        above = self._ancestors(root)
-        found: dict[str, Session] = {}
-        queue = [root]
+    def read(self, root: Info, original: str | None) -> ReadRun:
+        """The run of a session."""
+        before, sessions, queue = self._before, dict[str, Session](), [root]
+        if before is not None and self._reads_on:
+            sessions, queue = dict(self._known), list(before.queue)
+        above = self._database.ancestors(root)
+        done = True
         for info in queue:
-            if info.id in found or len(found) >= MOST:
+            if len(sessions) >= MOST or (info.id in sessions and not self._known[info.id].waiting):
                 continue
-            found[info.id] = one = self._session(info)
-            tasks = [named for told in one.told for named, _ in told.tasks]
-            queue += [child for child in self._below(info, tasks) if child.id not in above]
-        return found
+            one = sessions[info.id] = self._session(info)
+            if one.waiting:
+                done = False
+                break
+            tasks = [named for message in one.messages for named, _ in message.tasks]
+            queue += [child for child in self._database.below(info, tasks) if child.id not in above]
+        tree = Tree(sessions, original)
+        if before is not None and self._reads_on:
+            before.spans.take(tree)
+            return ReadRun(tree, before.spans, queue, done)
+        if before is not None and (tree, list(sessions)) == (before.tree, list(before.tree.sessions)):
+            return before
+        return ReadRun(tree, RunSpans(tree, None if before is None else before.spans), queue, done)
 
-    def _ancestors(self, root: Info) -> set[str]:
-        above = {root.id}
-        parent = root.parent
-        while parent is not None and parent not in above:
-            above.add(parent)
-            rows = sessions(self._connection, self._schema, "WHERE id IN ({keys})", [parent])
-            parent = rows[0].parent if rows else None
-        return above
-
-    def _below(self, info: Info, tasks: Iterable[str]) -> list[Info]:
-        """The sessions that a session started: they name it as their parent, or a call of it names them."""
-        found: list[Info] = []
-        if self._schema.has("session", "parent_id"):
-            found = sessions(self._connection, self._schema, "WHERE parent_id IN ({keys})", [info.id])
-        named = dict.fromkeys(tasks).keys() - {one.id for one in found}
-        if named:
-            found += sessions(self._connection, self._schema, "WHERE id IN ({keys})", sorted(named))
-        return found
-
-    def _session(self, info: Info) -> Session:
+    def _session(self, info: Info) -> ReadSession:
         """A session with those of its messages for which there was time."""
-        stamps = self._stamped.get(info.id)  # while it is read on, nothing is compared
-        latest = set[int]()
-        if stamps is None:
+        before: ReadSession | None = self._known.get(info.id)
+        read = {} if before is None else before.read
+        if before is not None and self._reads_on:
+            stamps, wanted = before.stamps, before.waiting
+        else:
             stamps = self._stamps(info)
             latest = set(list(stamps)[-LATEST:])
-        self.stamps[info.id] = stamps
-        before = self._before.get(info.id, {})
-        wanted = [
-            rowid
-            for rowid, stamp in stamps.items()
-            if rowid in latest or (known := before.get(rowid)) is None or known.stamp != stamp
-        ]
-        there = {rowid: one for rowid, one in before.items() if rowid in stamps}
-        now = time.monotonic()
-        deadline = now + max(PIECE_SECONDS, now - self._began)  # what all pieces cost again must not be most of it
-        for start in range(0, len(wanted), BATCH):
-            if start and self._keeps and time.monotonic() >= deadline:
-                self.done = False
-                break
+            wanted = tuple(
+                [
+                    rowid
+                    for rowid, stamp in stamps.items()
+                    if rowid in latest or (known := read.get(rowid)) is None or known.stamp != stamp
+                ]
+            )
+        there = {rowid: one for rowid, one in read.items() if rowid in stamps}
+        start = 0
+        while start < len(wanted) and (start == 0 or time.monotonic() < self._deadline):
             for rowid, one in self._messages(wanted[start : start + BATCH], stamps):
-                old = before.get(rowid)
+                old = read.get(rowid)
                 same = old is not None and old.check == one.check
-                there[rowid] = msgspec.structs.replace(old, stamp=one.stamp) if old is not None and same else one
-        self.held[info.id] = there
-        held = [there[rowid] for rowid in stamps if rowid in there]
-        return Session(info, tuple(one.told for one in held), tuple(p for one in held for p in one.problems))
+                there[rowid] = replace(old, stamp=one.stamp) if old is not None and same else one
+            start += BATCH
+        ordered = [there[rowid] for rowid in stamps if rowid in there]
+        messages = tuple([one.message for one in ordered])
+        problems = tuple([problem for one in ordered for problem in one.problems])
+        return ReadSession(info, messages, problems, stamps=stamps, read=there, waiting=wanted[start:])
 
     def _stamps(self, info: Info) -> dict[int, Stamp]:
-        """By message, in their order: numbers that are others when anything of it has changed, for who keeps them."""
-        connection, schema = self._connection, self._schema
-        sql = (
-            f"SELECT rowid, id, {schema.stamp('message')} FROM message WHERE session_id = ?"
-            f" ORDER BY {schema.order('message')}"
-        )
-        rows = connection.execute(sql, (info.id,)).fetchall()
-        if not (self._keeps and has_parts(schema)):
+        """By message, in their order: numbers that differ when anything of it has changed."""
+        database = self._database
+        sql = f"SELECT rowid, id, {database.stamp('message')} FROM message WHERE session_id = ?"
+        rows = database.rows(f"{sql} ORDER BY {database.order('message')}", info.id)
+        if not (self._keeps and database.has_parts):
             return {rowid: (stamp,) for rowid, _, stamp in rows}
-        stamp = schema.stamp("part")
+        stamp = database.stamp("part")
         sql = (
             f"SELECT message_id, count(*), total(rowid), total({stamp}), max({stamp}) FROM part"
             " WHERE message_id IN (SELECT id FROM message WHERE session_id = ?) GROUP BY message_id"
         )
-        sums = {key: tuple(found) for key, *found in connection.execute(sql, (info.id,)).fetchall()}
+        sums = {key: tuple(found) for key, *found in database.rows(sql, info.id)}
         return {rowid: (stamp, *sums.get(key, ())) for rowid, key, stamp in rows}
 
-    def _messages(self, rowids: list[int], stamps: dict[int, Stamp]) -> list[tuple[int, Held]]:
-        rows = message_rows(self._connection, self._schema, "rowid IN ({keys})", rowids)
-        parts = part_rows(self._connection, self._schema, [row[1] for row in rows if row[1] is not None])
-        found = []
+    def _messages(self, rowids: Sequence[int], stamps: dict[int, Stamp]) -> Iterator[tuple[int, ReadMessage]]:
+        database = self._database
+        rows = database.messages("rowid IN ({keys})", rowids)
+        below = database.parts("message_id IN ({keys})", [row[1] for row in rows if row[1] is not None])
         for row in rows:
-            own = parts.get(row[1], [])
-            message, wrong = message_of(row, own)
-            problems = tuple(Problem(self._path, where, reason) for where, reason in wrong)
-            check = hash((row, *own)) if self._keeps else 0
-            found.append((row[0], Held(stamps[row[0]], check, tell(message), problems)))
-        return found
+            parts = below.get(row[1], [])
+            source, wrong = _source(row, parts)
+            problems = tuple([Problem(self._path, where, reason) for where, reason in wrong])
+            check = hash((row, *parts)) if self._keeps else 0
+            yield row[0], ReadMessage(stamps[row[0]], check, interpret(source), problems)
 
 
 def read(connection: Connection, path: str, before: Found | None, *, ref: RunRef) -> Found:
-    """One session and its sub-agents as they are now: what is known already costs a look at its times."""
-    schema = schema_of(connection)
-    info = session(connection, schema, ref.key or "")
+    """One session and its sub-agents as they are now; what is known already costs a look at its times."""
+    database = Database(connection)
+    info = database.session(ref.key or "")
     if info is None:
         raise FormatError("the session is not in the database", f"session {ref.key}")
-    original = _original(connection, schema, info)
-    then: Known | None = before.memory if before is not None else None
-    known = read_on(connection, schema, path, info, then, original=original, pieces=True)
+    then: ReadRun | None = before.memory if before is not None else None
+    original = then.tree.original if then is not None and not then.done else Originals(database).of(info)
+    run = _RunReader(database, path, then, keeps=True).read(info, original)
     header, body = (before.header, before.body) if before is not None else (None, None)
-    if known.done or header is None:
-        latest = newest(connection, schema)
-        stale = info.updated is not None and latest is not None and info.updated < latest - STALE_MS
-        header = header_of_tree(known.tree, stale=stale)
-    if known.done or body is None:
-        attributes = attributes_of(connection, schema, info)
-        body = run_body(known.tree, attributes, rendered(attributes))
-    problems = known.tree.problems
-    return Found(spans=known.spans, problems=problems, header=header, body=body, done=known.done, memory=known)
+    if run.done or header is None:
+        latest = None
+        if database.has("session", "time_updated"):
+            latest = _time(database.rows("SELECT max(time_updated) FROM session")[0][0])
+        header = header_of_tree(run.tree, stale=_is_stale(info, latest))
+    if run.done or body is None:
+        attributes = _session_attributes(database, info, whole=True)
+        body = run_body(run.tree, attributes, rendered(attributes))
+    return Found(
+        spans=list(run.spans.spans), problems=run.tree.problems, header=header, body=body, done=run.done, memory=run
+    )
 
 
-def _original(connection: Connection, schema: Schema, info: Info) -> str | None:
-    """The session that this one was forked from; looked for only where it may be a fork."""
-    openings = Openings(connection, schema)
-    if not is_suspect(info, openings.of(info).first):
-        return None
-    runs, _ = listed(sessions(connection, schema))
-    return Originals(runs, openings.of).of(info)
+def _is_stale(info: Info, latest: float | None) -> bool:
+    """Whether other sessions went on for long after the last change of this one."""
+    return info.time.updated is not None and latest is not None and info.time.updated < latest - STALE_MS
+
+
+def _session_attributes(database: Database, info: Info, *, whole: bool) -> Record:
+    """The row of a session; with `whole` also those of its project, its workspace and its tasks to do."""
+    own = next(iter(database.attributes("session", "rowid = ?", info.place)), {})
+    if whole:
+        for table in ("project", "workspace"):
+            key = own.get(f"{table}_id")
+            if key is not None and database.has(table, "id"):
+                own |= {table: next(iter(database.attributes(table, "id = ?", key)), {})}
+        if database.has("todo", "session_id"):
+            todos = database.attributes("todo", "session_id = ? ORDER BY rowid", info.id)
+            own |= {"todo": todos} if todos else {}
+    return own
 
 
 def body(file: File, span: Span) -> Body:
@@ -498,41 +430,32 @@ def body(file: File, span: Span) -> Body:
         raise FormatError("this span comes from another format")
     with file.database() as connection:
         connection.execute("BEGIN")
-        schema = schema_of(connection)
-        if at.message is None:
-            return _made_up(connection, schema, span)
-        found = stored(connection, schema, at.message[0], at.part[0] if at.part else None)
-        if found is None:
-            raise changed("its row is gone")
-        message, raw = found
-        if at.part is None and not at.step and message.id != span.id:
-            raise changed(f"message {span.id}")
-        return body_of(span, message, rendered(raw))
-
-
-def _made_up(connection: Connection, schema: Schema, span: Span) -> Body:
-    """A span that no message tells: a sub-agent, what was reverted."""
-    at: At = span.at
-    if not at.shows:
-        return Body()
-    rows = sessions(connection, schema, "WHERE rowid IN ({keys})", at.session)
-    if not rows:
-        raise changed(f"session {span.id}")
-    attributes = attributes_of(connection, schema, rows[0], whole=False)
-    if at.shows == "revert":
-        return Body(attributes=rows[0].revert)
-    links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
-    return Body(attributes=attributes, links=links, raw=rendered(attributes))
+        database = Database(connection)
+        if at.message is not None:
+            source, raw = _stored(database, at)
+            if at.part is None and not at.step and source.id != span.id:
+                raise changed(f"message {span.id}")
+            return body_of(span, source, rendered(raw))
+        if not at.shows:
+            return Body()
+        infos = database.sessions("WHERE rowid IN ({keys})", [at.session])
+        if not infos:
+            raise changed(f"session {span.id}")
+        attributes = _session_attributes(database, infos[0], whole=False)
+        if at.shows == "revert":
+            return Body(attributes=attributes["revert"])
+        links = (Link("started by", span=span.parent_id),) if span.parent_id else ()
+        return Body(attributes=attributes, links=links, raw=rendered(attributes))
 
 
 # ---- the list
 
 Mark = tuple[Any, ...]
-"""What is another one when rows of a session came, or a session below it."""
+"""Differs when rows of a session came, or a session below it."""
 
 
 class Counted(msgspec.Struct, frozen=True):
-    """A run as it was counted, with all of its sessions."""
+    """A run that was counted, with all of its sessions."""
 
     sessions: tuple[str, ...]
     mark: Mark
@@ -543,128 +466,159 @@ def summarize(file: File, name: str, *, deep: bool) -> Iterator[RunSummary | Pro
     """Every session that is no sub-agent of another one."""
     with file.database() as connection:
         connection.execute("BEGIN")  # one state of it for all statements; closing ends it
-        schema = schema_of(connection)
-        infos = sessions(connection, schema)
-        yield from _unlisted(connection, schema, file.path, len(infos), deep=deep)
-        runs, circular = listed(infos)
+        database = Database(connection)
+        infos = database.sessions()
+        yield from _unlisted(database, file.path, len(infos), deep=deep)
+        runs, circular = runs_of(infos)
         for info in circular:
-            yield Problem(file.path, f"session {info.id}", "its parents go round in a circle: it stands for itself")
-        latest = max((info.updated or 0 for info in infos), default=0)
-        openings = Openings(connection, schema)
-        originals = Originals(runs, openings.of)
+            yield Problem(file.path, f"session {info.id}", "its parents form a cycle: it is listed as a run")
+        latest = max((info.time.updated or 0 for info in infos), default=0)
+        originals = Originals(database, runs)
         kept: dict[str, Counted] | None = file.memo.get(KEPT) if deep else None
-        marks = {} if kept is None else _marks(connection, schema, infos)
+        marks = {} if kept is None else _marks(database, infos)
         modified_at, moving = file.stat.mtime, file.moving
         for info in runs:
-            stale = info.updated is not None and info.updated < latest - STALE_MS
-            original = originals.of(info)
+            stale, original = _is_stale(info, latest), originals.of(info)
             known = kept.get(info.id) if kept is not None else None
             if known is not None and known.mark == (*map(marks.get, known.sessions), original, stale):
-                yield msgspec.structs.replace(known.summary, modified_at=modified_at)
+                yield replace(known.summary, modified_at=modified_at)
                 continue
             ref = RunRef(name, file.path, info.id)
-            if deep:
-                found = read_on(connection, schema, file.path, info, None, original=original)
-                tree = found.tree
-                builder = RunBuilder(ref, lambda span: Body())
-                header = header_of_tree(tree, stale=stale)
-                builder.add(found.spans, header=header, problems=tree.problems)
-                summary = builder.summary(modified_at=modified_at, moving=moving)
-                if kept is not None and header.status is not None and tree.sessions.keys() <= marks.keys():
-                    mark = (*map(marks.get, tree.sessions), original, stale)
-                    kept[info.id] = Counted(tuple(tree.sessions), mark, summary)
-            else:
-                header = header_of(info, openings.leading(info), openings.last(info), stale=stale, original=original)
-                summary = summary_of(ref, header, None, modified_at=modified_at, moving=moving)
+            if not deep:
+                header = header_of(info, originals.leading(info), originals.last(info), stale=stale, original=original)
+                yield summary_of(ref, header, None, modified_at=modified_at, moving=moving)
+                continue
+            run = _RunReader(database, file.path).read(info, original)
+            builder, header = RunBuilder(ref, lambda span: Body()), header_of_tree(run.tree, stale=stale)
+            builder.add(run.spans.spans, header=header, problems=run.tree.problems)
+            summary = builder.summary(modified_at=modified_at, moving=moving)
+            if kept is not None and header.status is not None and run.tree.sessions.keys() <= marks.keys():
+                mark = (*map(marks.get, run.tree.sessions), original, stale)
+                kept[info.id] = Counted(tuple(run.tree.sessions), mark, summary)
             yield summary
 
 
-def _marks(connection: Connection, schema: Schema, infos: Sequence[Info]) -> dict[str, Mark]:
-    """The marks of all sessions but those that were heard of lately: parts of them may change where no row comes."""
-    if not (schema.has("message", "time_updated") and schema.has("part", "session_id")):
+def _marks(database: Database, infos: Sequence[Info]) -> dict[str, Mark]:
+    """The marks of all sessions but those that changed lately: parts of them may change where no row comes."""
+    if not (database.has("message", "time_updated") and database.has("part", "session_id")):
         return {}
     sql = "SELECT session_id, count(*), total(time_updated), max(time_updated) FROM message GROUP BY session_id"
-    messages = {ident: tuple(found) for ident, *found in connection.execute(sql).fetchall()}
+    messages = {ident: tuple(found) for ident, *found in database.rows(sql)}
     sql = "SELECT session_id, count(*), max(rowid) FROM part GROUP BY session_id"
-    parts = {ident: tuple(found) for ident, *found in connection.execute(sql).fetchall()}
+    parts = {ident: tuple(found) for ident, *found in database.rows(sql)}
     below: dict[str | None, list[str]] = {}
     for info in infos:
         below.setdefault(info.parent, []).append(info.id)
-    heard = {info.id: max(info.updated or 0, moment(messages.get(info.id, (None,))[-1]) or 0) for info in infos}
-    latest = max(heard.values(), default=0)
+    updated = {info.id: max(info.time.updated or 0, _time(messages.get(info.id, (None,))[-1]) or 0) for info in infos}
+    latest = max(updated.values(), default=0)
     return {
         info.id: (info, messages.get(info.id), parts.get(info.id), below.get(info.id))
         for info in infos
-        if heard[info.id] < latest - STALE_MS
+        if updated[info.id] < latest - STALE_MS
     }
 
 
-def _unlisted(connection: Connection, schema: Schema, path: str, found: int, *, deep: bool) -> Iterator[Problem]:
+def _unlisted(database: Database, path: str, found: int, *, deep: bool) -> Iterator[Problem]:
     """What no run shows."""
-    (rows,) = connection.execute("SELECT count(*) FROM session").fetchone()
+    ((rows,),) = database.rows("SELECT count(*) FROM session")
     if rows > found:
         yield Problem(path, "session", f"{rows - found} rows have no id")
-    if not has_parts(schema):
+    if not database.has_parts:
         yield Problem(path, "part", "the table has no columns message_id, data: no part of any message can be read")
-    elif deep and (lost := _lost(connection, "part", "message_id", "message")):
-        yield Problem(path, "part", f"{lost} rows belong to no message")
-    if deep and (lost := _lost(connection, "message", "session_id", "session")):
-        yield Problem(path, "message", f"{lost} rows belong to no session")
-    if deep and schema.has("session_message", "session_id"):
-        told = "SELECT session_id FROM message WHERE session_id NOT NULL"
-        sql = f"SELECT count(*) FROM session_message WHERE session_id NOT IN ({told})"
-        (unread,) = connection.execute(sql).fetchone()
+    if not deep:
+        return
+    for table, key, above in (("part", "message_id", "message"), ("message", "session_id", "session")):
+        if database.has(table, key) and (table != "part" or database.has_parts):
+            known = f"SELECT id FROM {above} WHERE id NOT NULL"
+            ((lost,),) = database.rows(f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR {key} NOT IN ({known})")
+            if lost:
+                yield Problem(path, table, f"{lost} rows belong to no {above}")
+    if database.has("session_message", "session_id"):
+        known = "SELECT session_id FROM message WHERE session_id NOT NULL"
+        ((unread,),) = database.rows(f"SELECT count(*) FROM session_message WHERE session_id NOT IN ({known})")
         if unread:
             yield Problem(path, "session_message", f"{unread} rows are the only ones of their sessions, and not read")
 
 
-def _lost(connection: Connection, table: str, key: str, above: str) -> int:
-    """How many rows of a table name no row of the one above."""
-    sql = f"SELECT count(*) FROM {table} WHERE {key} IS NULL OR {key} NOT IN (SELECT id FROM {above} WHERE id NOT NULL)"
-    (count,) = connection.execute(sql).fetchone()
-    return int(count)
+class Originals:
+    """How sessions begin and end, and which one each was forked from.
 
+    opencode copies the messages of a fork with new ids, and records nowhere from where. The original is a session that
+    began earlier with the same words: its first message has the same time, or its title is that of the fork.
+    """
 
-class Openings:
-    """How sessions begin and end, looked up when it is asked for."""
+    def __init__(self, database: Database, infos: Sequence[Info] | None = None) -> None:
+        """`infos` are the sessions that are runs; they are looked up when they are needed if they are not given."""
+        self._database, self._infos = database, infos
+        self._alike: dict[float | str, list[Info]] | None = None
+        """By the time of the first message, and by title."""
+        self._first, self._prompt = cache(self._find_first), cache(self._find_prompt)
 
-    def __init__(self, connection: Connection, schema: Schema) -> None:
-        self._connection, self._schema = connection, schema
-        self._order = schema.order("message")
-        self._found: dict[str, Opening] = {}
-
-    def of(self, info: Info) -> Opening:
-        """How a session begins."""
-        if info.id not in self._found:
-            self._found[info.id] = Opening(self._first(info), cache(lambda: self._said(info)))
-        return self._found[info.id]
-
-    def _first(self, info: Info) -> float | None:
-        if not self._schema.has("message", "time_created"):
+    def of(self, info: Info) -> str | None:
+        """Id of the original, None if there is none."""
+        created, first = info.time.created, self._first(info.id)
+        if first is None or created is None or not (first < created or FORK.match(info.title)):
             return None
-        sql = "SELECT min(time_created) FROM message WHERE session_id = ?"
-        return moment(self._connection.execute(sql, (info.id,)).fetchone()[0])
+        wanted, prompt = _original_title(info.title), self._prompt(info.id)
+        found: list[tuple[bool, bool, float, str]] = []
+        alike = self._find_alike()
+        for other in (*alike.get(first, ()), *alike.get(wanted or 0.0, ())):
+            began, same = other.time.created, self._first(other.id) == first
+            if began is not None and began < created and (prompt or same) and self._prompt(other.id) == prompt:
+                found.append((other.title != wanted, not same, began, other.id))
+        return min(found)[-1] if found else None
 
-    def _said(self, info: Info) -> str:
-        return next((told.said for told in self.leading(info) if told.is_prompt), "")
+    def _find_alike(self) -> dict[float | str, list[Info]]:
+        if self._alike is None:
+            self._alike = {}
+            for info in runs_of(self._database.sessions())[0] if self._infos is None else self._infos:
+                self._alike.setdefault(info.title, []).append(info)
+                if (first := self._first(info.id)) is not None:
+                    self._alike.setdefault(first, []).append(info)
+        return self._alike
 
-    def leading(self, info: Info) -> list[Told]:
+    def _find_first(self, ident: str) -> float | None:
+        """When the first message of a session was created, which a copy of it has too."""
+        if not self._database.has("message", "time_created"):
+            return None
+        return _time(self._database.rows("SELECT min(time_created) FROM message WHERE session_id = ?", ident)[0][0])
+
+    def _find_prompt(self, ident: str) -> str:
+        """The first prompt of a session."""
+        return next((message.text for message in self._leading(ident) if message.is_prompt), "")
+
+    def leading(self, info: Info) -> list[Message]:
         """The first messages of a session, up to `LEADING`, as far as they say more than the session itself."""
-        found: list[Told] = []
-        prompted = False
-        for row in self._rows(info, f"{self._order} LIMIT {LEADING}"):
-            if prompted and info.agent and info.model:
+        found: list[Message] = []
+        for message in self._leading(info.id):
+            found.append(message)
+            if any(one.is_prompt for one in found) and info.agent and info.model_name:
                 break
-            parts = () if prompted else part_rows(self._connection, self._schema, [row[1]]).get(row[1], ())
-            found.append(tell(message_of(row, parts)[0]))
-            prompted = prompted or found[-1].is_prompt
         return found
 
-    def last(self, info: Info) -> Told | None:
-        """The last message of a session, without its parts."""
-        backwards = ", ".join(f"{name} DESC" for name in self._order.split(", "))
-        rows = self._rows(info, f"{backwards} LIMIT 1")
-        return tell(message_of(rows[0], ())[0]) if rows else None
+    def _leading(self, ident: str) -> Iterator[Message]:
+        """The first messages of a session, those after the first prompt without their parts."""
+        prompted = False
+        for row in self._rows(ident, f"{self._database.order('message')} LIMIT {LEADING}"):
+            parts = {} if prompted else self._database.parts("message_id IN ({keys})", [row[1]])
+            message = interpret(_source(row, parts.get(row[1], ()))[0])
+            prompted = prompted or message.is_prompt
+            yield message
 
-    def _rows(self, info: Info, order: str) -> list[tuple[Any, ...]]:
-        return message_rows(self._connection, self._schema, f"session_id IN ({{keys}}) ORDER BY {order}", [info.id])
+    def last(self, info: Info) -> Message | None:
+        """The last message of a session, without its parts."""
+        backwards = ", ".join(f"{name} DESC" for name in self._database.order("message").split(", "))
+        rows = self._rows(info.id, f"{backwards} LIMIT 1")
+        return interpret(_source(rows[0], ())[0]) if rows else None
+
+    def _rows(self, ident: str, order: str) -> list[Row]:
+        return self._database.messages(f"session_id IN ({{keys}}) ORDER BY {order}", [ident])
+
+
+def _original_title(title: str) -> str | None:
+    """The title of the session of which one of this title is a fork; None if its title is not that of a fork."""
+    match = FORK.match(title)
+    if match is None:
+        return None
+    count = int(match[2])
+    return match[1] if count <= 1 else f"{match[1]} (fork #{count - 1})"

@@ -1,4 +1,4 @@
-"""The files in which opencode kept sessions before 1.2: one a session, one a message, one a part.
+"""The files in which opencode kept sessions before 1.2: one for each session, message and part.
 
 ``storage/session/PROJECT/SESSION.json``, ``storage/message/SESSION/MESSAGE.json``, ``storage/part/MESSAGE/PART.json``.
 A run is listed under the file of its session; those of its sub-agents lie beside that. A message names its session and
@@ -8,33 +8,33 @@ a part its message, and they lie in folders that are called so.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from tracetui.errors import FormatError
 from tracetui.formats.base import NO, Chunk
-from tracetui.formats.decode import top_names
+from tracetui.formats.decode import decode, top_names
 from tracetui.formats.document import Whole, unchanged, whole
-from tracetui.formats.opencode.messages import (
-    At,
+from tracetui.formats.lines import record_on
+from tracetui.formats.opencode.messages import At, body_of, interpret, part_alone
+from tracetui.formats.opencode.records import (
+    MESSAGES,
+    PARTS,
     Info,
-    Message,
     Part,
     Record,
-    alone,
-    body_of,
+    SourceMessage,
     changed,
+    decode_record,
     info_of,
-    part_with,
-    record_of,
-    tell,
 )
-from tracetui.formats.opencode.runs import Memory, Session, Teller, Tree, header_of_tree, run_body
-from tracetui.formats.scalars import child, word
-from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder
+from tracetui.formats.opencode.runs import RunSpans, Session, Tree, header_of_tree, run_body
+from tracetui.formats.scalars import child, mapping, word
+from tracetui.formats.schema import Schema, Unknown
+from tracetui.model import Body, Problem, Span
 from tracetui.sources.base import File, Stat, is_file_name, reason_of
 
 SURE: Final = 90
@@ -64,7 +64,7 @@ def sniff(file: File) -> int:
 # ---- the files of a run
 
 
-class Mark(msgspec.Struct, frozen=True):
+class Version(msgspec.Struct, frozen=True):
     """All files of a run as they were read."""
 
     own: Whole
@@ -73,7 +73,7 @@ class Mark(msgspec.Struct, frozen=True):
     folders: tuple[str, ...]
     """Where they are."""
     others: dict[str, Stat]
-    """Files that lie there as well, and are those of other runs."""
+    """Files in the same folders that belong to other runs."""
 
 
 class _Files:
@@ -98,107 +98,97 @@ class _Files:
         self.folders[folder] = None
         return sorted(listed_in(self._file, folder))
 
-    def record(self, path: str) -> tuple[Record, Record]:
-        """The object in a file, and what is there instead."""
+    def content(self, path: str) -> bytes | None:
+        """The bytes of a file; None, and a problem, if it cannot be read."""
         try:
             with self._file.other(path) as other:
                 data = other.read_all()
                 self.parts[path] = whole(other, data)
                 self._file.other(path, other.stat)  # the run moves while this file does
-                found, rest, problem = record_of(data)
-                if problem is not None:
-                    self.problems.append(Problem(other.path, "", problem))
-                return found, rest
+                return data
         except OSError as error:
             self.parts[path] = None
             self.problems.append(Problem(self._file.path, path, reason_of(error)))
-            return {}, {}
+            return None
 
-    def message(self, path: str) -> Message:
-        """The message in a file, with its parts."""
-        data, rest = self.record(path)
-        ident = word(data.get("id")) or stem_of(path)
-        paths = self.names(f"../../part/{ident}") if is_file_name(ident) and ident not in self._seen else []
-        own = self._own(ident, path)
-        return Message(own, data, tuple([self.part(one) for one in paths]), rest, (path,))
-
-    def part(self, path: str) -> Part:
-        """The part in a file."""
-        data, rest = self.record(path)
-        read = self.parts[path]
-        size = 0 if read is None else read.stat.size
-        return part_with(self._own(word(data.get("id")) or stem_of(path), path), data, rest, (path,), size)
-
-    def _own(self, ident: str, path: str) -> str:
-        """An id that nothing before has: those of spans are to be different."""
+    def _record(self, path: str, schema: Schema[Any], unknown: Unknown) -> tuple[str, str, Any, bytes, Record]:
+        """(Id of the record in a file, an id that none before it has, the record, its bytes, what is beside it)."""
+        content = self.content(path)
+        data, beside, problem = decode_record(schema, content, unknown)
+        if problem is not None and content is not None:
+            with self._file.other(path) as other:
+                self.problems.append(Problem(other.path, "", problem))
+        ident = word(data.id) or stem_of(path)
         own = path if ident in self._seen else ident
+        return ident, own, data, content or b"", beside
+
+    def message(self, path: str) -> SourceMessage:
+        """The message in a file, with its parts."""
+        unknown: Unknown = {}
+        ident, own, data, content, beside = self._record(path, MESSAGES, unknown)
+        paths = self.names(f"../../part/{ident}") if is_file_name(ident) and ident not in self._seen else []
         self._seen.add(own)
-        return own
+        parts = tuple([self.part(one, unknown) for one in paths])
+        return SourceMessage(own, data, path, content, beside, None, parts, unknown)
+
+    def part(self, path: str, unknown: Unknown) -> Part:
+        """The part in a file."""
+        _, own, data, content, beside = self._record(path, PARTS, unknown)
+        self._seen.add(own)
+        return Part(own, data, path, content, beside)
 
 
 # ---- reading
-
-
-def summarize(file: File, name: str) -> Iterator[RunSummary | Problem]:
-    """The one run of a session and all that belongs to it; both stages read everything."""
-    tree, files = _tree(file)
-    builder = RunBuilder(RunRef(name, file.path), lambda span: Body())
-    builder.add(Teller(tree, Memory()).spans, header=_header(tree, files), problems=files.problems)
-    yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
 
 
 class StorageReader:
     """The `Reader` of a run in files: all of them at once, and again when one of them has changed."""
 
     def __init__(self) -> None:
-        self._mark: Mark | None = None
+        self._version: Version | None = None
 
     def more(self, file: File) -> Chunk:
-        if self._mark is not None and (same := _same(file, self._mark)) is not None:
-            self._mark = same
+        if self._version is not None and (same := _same(file, self._version)) is not None:
+            self._version = same
             return Chunk()
-        own = whole(file, file.read_all())
-        tree, files = _tree(file)
-        about = record_of(file.read_all())[0]
+        data = file.read_all()
+        own, files = whole(file, data), _Files(file)
+        record, tree = _tree(file, data, files)
         chunk = Chunk(
-            spans=Teller(tree, Memory()).spans,
-            header=_header(tree, files),
-            body=run_body(tree, about if kind_of(about) == "session" else {}),
+            spans=RunSpans(tree).spans,
+            header=replace(header_of_tree(tree, stale=False), size=files.size),
+            body=run_body(tree, record if kind_of(record) == "session" else {}),
             problems=files.problems,
-            reset=self._mark is not None,
+            reset=self._version is not None,
         )
-        self._mark = Mark(own, files.parts, tuple(files.folders), files.others)
+        self._version = Version(own, files.parts, tuple(files.folders), files.others)
         return chunk
 
 
-def _header(tree: Tree, files: _Files) -> Header:
-    return msgspec.structs.replace(header_of_tree(tree, stale=False), size=files.size)
-
-
-def _same(file: File, mark: Mark) -> Mark | None:
-    """The mark to go on with if nothing changed, None if it must be read again."""
-    own = unchanged(file, mark.own)
+def _same(file: File, before: Version) -> Version | None:
+    """The version to remember if nothing changed, None if it must be read again."""
+    own = unchanged(file, before.own)
     if own is None:
         return None
     there: dict[str, Stat] = {}
-    for folder in mark.folders:
+    for folder in before.folders:
         there |= listed_in(file, folder)
-    known = mark.parts.keys() - {file.name}
+    known = before.parts.keys() - {file.name}
     others = {path: stat for path, stat in there.items() if path not in known}
     if known - there.keys() or any(
-        mark.others.get(path) != stat and _names_parent(file, path) for path, stat in others.items()
+        before.others.get(path) != stat and _names_parent(file, path) for path, stat in others.items()
     ):
         return None
     parts: dict[str, Whole | None] = {}
     for path in known:
-        part = mark.parts[path]
+        part = before.parts[path]
         if part is None or part.stat != there[path]:
             return None
         with file.other(path, part.stat) as other:
             parts[path] = part if part.check is None else unchanged(other, part)
             if parts[path] is None:
                 return None
-    return Mark(own, parts, mark.folders, others)
+    return Version(own, parts, before.folders, others)
 
 
 def _names_parent(file: File, path: str) -> bool:
@@ -212,48 +202,44 @@ def _names_parent(file: File, path: str) -> bool:
         return False
 
 
-def _tree(file: File) -> tuple[Tree, _Files]:
-    """The run whose file this is: that of a session, else what stands for itself."""
-    record, rest, problem = record_of(file.read_all())
-    if problem is not None and not record:
-        raise FormatError(problem)
-    files = _Files(file)
-    if problem is not None:
-        files.problems.append(Problem(file.path, "", problem))
-    kind = kind_of(record)
-    ident = word(record.get("id")) or stem_of(file.name)
+def _tree(file: File, data: bytes, files: _Files) -> tuple[Record, Tree]:
+    """The record in `file`, and the run that it is: that of a session, else of a message or part without one."""
+    value, note = decode(data)
+    if not isinstance(value, dict):
+        raise FormatError("it is no JSON object")
+    if note is not None:
+        files.problems.append(Problem(file.path, "", f"read leniently: {note}"))
+    kind, ident = kind_of(value), word(value.get("id")) or stem_of(file.name)
     if kind == "session":
-        return Tree(_sessions(file, files, info_of(record, ident, (file.name,)))), files
-    above = Info(word(record.get("sessionID")) or ident, directory=None)
-    told = tell(files.message(file.name)) if kind == "message" else alone(part_with(ident, record, rest, (file.name,)))
-    return Tree({above.id: Session(above, (told,))}), files
+        return value, Tree(_sessions(file, files, info_of(value, ident, file.name)))
+    problems, unknown = list(files.problems), dict[str, int]()
+    message = (
+        interpret(files.message(file.name))
+        if kind == "message"
+        else part_alone(files.part(file.name, unknown), unknown)
+    )
+    files.problems = problems + [one for one in files.problems[len(problems) :] if one.path != file.path]
+    session = Info(id=word(value.get("sessionID")) or ident)
+    return value, Tree({session.id: Session(session, (message,))})
 
 
 def _sessions(file: File, files: _Files, root: Info) -> dict[str, Session]:
-    """A session and those of its sub-agents, each after the one that started it."""
+    """A session and those of its sub-agents, each after the session that started it."""
     beside = _beside(file, files)
     found: dict[str, Session] = {}
     queue, above, parents = [root], {root.id}, {one.id: one.parent for one in beside}
     parent = root.parent
-    while parent is not None and parent not in above:  # where they go round in a circle each stands for itself
+    while parent is not None and parent not in above:  # each session of a cycle is a run of its own
         above.add(parent)
         parent = parents.get(parent)
     for info in queue:
         if info.id in found:
             continue
-        messages = (
-            [files.message(path) for path in files.names(f"../../message/{info.id}")] if is_file_name(info.id) else []
-        )
-        messages.sort(key=lambda one: (_created(one), one.id))
-        found[info.id] = Session(info, tuple([tell(one, info.place) for one in messages]))
+        paths = files.names(f"../../message/{info.id}") if is_file_name(info.id) else []
+        messages = sorted(map(files.message, paths), key=lambda one: (one.started or 0.0, one.id))
+        found[info.id] = Session(info, tuple([interpret(one, info.place) for one in messages]))
         queue += [one for one in beside if one.parent == info.id and one.id not in above]
     return found
-
-
-def _created(message: Message) -> float:
-    times = message.data.get("time")
-    created = times.get("created") if isinstance(times, dict) else None
-    return created if isinstance(created, int | float) and created == created else 0.0
 
 
 def _beside(file: File, files: _Files) -> list[Info]:
@@ -264,41 +250,34 @@ def _beside(file: File, files: _Files) -> list[Info]:
         if not _names_parent(file, path):
             files.others[path] = stat
         else:
-            data, _ = files.record(path)
-            found.append(info_of(data, word(data.get("id")) or stem_of(path), (path,)))
-    return sorted((one for one in found if one.parent is not None), key=lambda one: (one.created or 0, one.id))
+            record = record_on(files.content(path) or b"") or {}
+            found.append(info_of(record, word(record.get("id")) or stem_of(path), path))
+    return sorted((one for one in found if one.parent is not None), key=lambda one: (one.time.created or 0, one.id))
 
 
 # ---- one span
 
 
 def body(file: File, span: Span) -> Body:
-    """Everything about one span, from the files that tell it."""
+    """Everything about one span, from the files of its message or part."""
     at = span.at
     if not isinstance(at, At):
         raise FormatError("this span comes from another format")
     files = _Files(file)
     if at.message is None and at.part is None:
-        data = files.record(at.session[0])[0] if at.shows and at.session else {}
-        return Body(attributes=child(data, "revert") if at.shows == "revert" else data)
-    if at.part is not None:
-        message = Message("", {}, (msgspec.structs.replace(files.part(at.part[0]), id=at.part_id),))
+        record = record_on(files.content(at.session) or b"") or {} if at.shows and at.session else {}
+        return Body(attributes=child(record, "revert") if at.shows == "revert" else record)
+    if at.part is None:
+        source = files.message(at.message)
     else:
-        assert at.message is not None
-        message = files.message(at.message[0])
-    if files.problems and not message.data and not message.parts:
+        source = SourceMessage("", None, parts=(replace(files.part(at.part, {}), id=at.part_id),))
+    raw = source.raw if at.part is None else source.parts[0].raw
+    if not raw:
         raise changed(files.problems[0].path)
-    return body_of(span, message, _raw(file, at))
+    return body_of(span, source, raw)
 
 
-def _raw(file: File, at: At) -> bytes:
-    """The file of the part, else of the message."""
-    place = at.part or at.message or ("",)
-    with file.other(place[0]) as other:
-        return other.read_all()
-
-
-# ---- which files belong together: nothing names the project in whose folder a session is
+# ---- which files belong together: no record names the project that has the session in its folder
 
 MOST: Final = 200
 """Files that are looked into, where the name of none is the one that is looked for."""
@@ -329,8 +308,8 @@ def stem_of(path: str) -> str:
 
 
 def whole_of(file: File) -> str | None:
-    """Path of the file of the session that `file` belongs to; None where it stands for itself."""
-    record, _, _ = record_of(file.read_all())
+    """Path of the file of the session that `file` belongs to; None if it is a run of its own."""
+    record = record_on(file.read_all()) or {}
     kind = kind_of(record)
     path: str | None = file.name
     if kind == "message":
@@ -357,7 +336,7 @@ def _top(file: File, path: str) -> str:
     seen, at = [path], path
     while len(seen) < CHAIN:
         with file.other(at) as other:
-            parent = word(record_of(other.read_all())[0].get("parentID")) or ""
+            parent = word(mapping(record_on(other.read_all())).get("parentID")) or ""
         folder = at.rpartition("/")[0]
         above = _there(file, [f"{folder}/{name}" if folder else name for name in _names(parent)])
         if above is None:
@@ -408,6 +387,6 @@ def _message_file(file: File, part: Record) -> tuple[str, str] | None:
     for one in sessions[:MOST]:  # a file need not be called like what is in it
         for path in sorted(listed_in(file, f"../../message/{one}"))[:MOST]:
             with file.other(path) as other:
-                if record_of(other.read_all())[0].get("id") == ident:
+                if mapping(record_on(other.read_all())).get("id") == ident:
                     return one, path
     return None
