@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 from zlib import crc32
@@ -128,14 +127,6 @@ class Outline:
     def note(self, where: str, reason: str) -> None:
         """Add to the problems."""
         self._problems.append(Problem(self._path, f"{self._where}, {where}" if self._where else where, reason))
-
-
-def rendered(value: Any) -> bytes:
-    """A JSON rendering of `value`, empty where it is nested too deeply to be written."""
-    try:
-        return json.dumps(value, ensure_ascii=False).encode("utf-8", "surrogatepass")
-    except RecursionError:
-        return b""
 
 
 class Whole(msgspec.Struct, frozen=True):

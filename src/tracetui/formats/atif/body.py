@@ -10,7 +10,7 @@ from msgspec import Raw
 
 from tracetui.errors import FormatError
 from tracetui.formats.atif.records import AGENT, At, Document, answers_of, arguments_in, step_in
-from tracetui.formats.document import rendered
+from tracetui.formats.bodies import rendered
 from tracetui.formats.kept import once
 from tracetui.formats.messages import parts_in, text_in
 from tracetui.formats.scalars import mapping, sequence, without, word

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from tracetui.formats.bodies import rendered
 from tracetui.formats.decode import decode_value
-from tracetui.formats.document import rendered
 from tracetui.formats.latticeflow.records import EVENTS, ITEMS, elements, ident, record, roles
 from tracetui.formats.latticeflow.spans import At
 from tracetui.formats.places import Named, changed

@@ -7,7 +7,8 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.formats.document import Record, rendered
+from tracetui.formats.bodies import rendered
+from tracetui.formats.document import Record
 from tracetui.formats.penelope.records import decoded, same
 from tracetui.formats.penelope.turns import ARGUMENTS, At, Call, Turn, first_of, flattened
 from tracetui.formats.scalars import mapping, sequence, string, without

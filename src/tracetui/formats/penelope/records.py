@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Final
 import msgspec
 
 from tracetui.errors import FormatError
+from tracetui.formats.bodies import rendered
 from tracetui.formats.decode import decode, decode_value
-from tracetui.formats.document import rendered
 from tracetui.formats.scalars import mapping, string
 from tracetui.formats.schema import Finite, Loose, Schema, Whole
 

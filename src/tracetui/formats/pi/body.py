@@ -53,7 +53,7 @@ def _message(record: Record, raw: bytes, *, is_output: bool) -> Body:
     name = "content" if isinstance(message.get("content"), str | list) or "summary" not in message else "summary"
     content, role, reason = message.get(name), text(message.get("role")), text(message.get("stopReason"))
     attributes = _envelope(record, name, *(["role"] if role else []), *(["stopReason"] if reason else []))
-    parts = convert_each("content", blocks_of(content), _part, attributes)
+    parts = convert_each("content", enumerate(blocks_of(content)), _part, attributes)
     if not isinstance(content, str | list) and content is not None:
         attributes[name] = content
     found = Message(role or kind_of(record), tuple(parts), text(message.get("responseId")), reason)
