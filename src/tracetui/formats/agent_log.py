@@ -116,10 +116,10 @@ class OpenRow(msgspec.Struct, gc=False):
         """The row as it is now."""
         operation = self.operation
         return Span(
-            id=self.id,
-            name=self.name,
-            operation=operation,
-            parent_id=self.parent_id,
+            self.id,
+            self.name,
+            operation,
+            self.parent_id,
             step=self.step,
             is_step=operation is CHAT and self.step is not None,
             status=self.status,

@@ -629,9 +629,9 @@ def step_span(
     if inherited:
         facts.append(INHERITED)
     return Span(
-        id=database.span_id(row.run, row.superstep, row.node_name, row.rowid),
-        name=row.name,
-        operation=operation,
+        database.span_id(row.run, row.superstep, row.node_name, row.rowid),
+        row.name,
+        operation,
         owner=owner,
         nested_graph=operation is _WORKFLOW,
         parent_id=parent,

@@ -127,10 +127,10 @@ class Spans:
     ) -> None:
         self.spans.append(
             Span(
-                id=own,
-                name=name,
-                operation=operation,
-                parent_id=parent,
+                own,
+                name,
+                operation,
+                parent,
                 step=self._turns or None,
                 is_step=operation is Operation.TURN,
                 status=outcome.status,

@@ -523,10 +523,10 @@ class SpanData:
         record, attrs, operation, start, end = self.record, self.attrs, self.operation, self.start, self.end
         status, text, source = self._status()
         return Span(
-            id=identifier(record.span.id) or "l{}.{}.{}.{}".format(line.number, *record.place),
-            name=name_of(attrs, operation, self.name),
-            operation=operation,
-            parent_id=parent_id(record.span),
+            identifier(record.span.id) or "l{}.{}.{}.{}".format(line.number, *record.place),
+            name_of(attrs, operation, self.name),
+            operation,
+            parent_id(record.span),
             is_step=operation is _CHAT,
             status=status,
             status_word=text,

@@ -112,9 +112,9 @@ def _span(step: Step, place: int, cause: Error | None, at: At, previews: bool) -
     else:
         status, source = _UNKNOWN, None
     return Span(
-        id=f"s{place}",
-        name=step.name,
-        operation=operation,
+        f"s{place}",
+        step.name,
+        operation,
         step=index if type(index) is int else whole(index),
         is_step=operation is not _POLICY,
         status=status,

@@ -199,9 +199,9 @@ class Assistant(Message, tag="assistant"):
         session.steps += 1
         started = self.began(when)
         span = Span(
-            id=ident,
-            name=model or "assistant",
-            operation=CHAT,
+            ident,
+            model or "assistant",
+            CHAT,
             step=session.steps,
             is_step=True,
             status=status,
