@@ -12,10 +12,9 @@ from tests.ui.conftest import NOW
 from tests.ui.test_snapshots import Pictures
 from tracetui.formats.homes import Home
 from tracetui.ui.base_app import BaseApp
-from tracetui.ui.choosing import ChoosingApp
+from tracetui.ui.choosing import ChoosingApp, commands_for
 from tracetui.ui.commands import COMMANDS
 from tracetui.ui.screens.help import HelpScreen
-from tracetui.ui.screens.homes import commands_for
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 HOMES = [

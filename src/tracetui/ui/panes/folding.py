@@ -37,6 +37,16 @@ class FoldingView(LineView):
         self.move_to(parent)
         return True
 
+    async def action_fold(self) -> None:
+        """Fold the row under the cursor, or go to the one that it is in; else scroll."""
+        if not self.toggle(open_=False) and not self.to_parent():
+            await super().action_fold()
+
+    async def action_unfold(self) -> None:
+        """Unfold the row under the cursor; else scroll."""
+        if not self.toggle(open_=True):
+            await super().action_unfold()
+
     @property
     def target(self) -> str | None:
         """Id of the span that the row under the cursor names."""
