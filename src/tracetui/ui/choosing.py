@@ -16,7 +16,6 @@ from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
 from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.widgets.frame import short_path
-from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 from tracetui.views.homes import ALL, HomeRows, heading
@@ -54,13 +53,6 @@ def _own(homes: Sequence[Home]) -> Iterator[Command]:
     yield Command("open-all", ("a",), "open all", "Open all of them together.", "nth(0)", _HERE, hint=3, group="go")
 
 
-class Homes(LineView):
-    """One row a place."""
-
-    number = 1
-    pane_name = "Traces on this machine"
-
-
 class HomesScreen(SingleScreen):
     """Enter opens what is picked (or the place under the cursor), a digit that place, ``a`` all."""
 
@@ -68,7 +60,7 @@ class HomesScreen(SingleScreen):
         self, homes: Sequence[Home], missing: str, take: Callable[[list[str]], None], commands: Sequence[Command]
     ) -> None:
         """`missing` names what is not there; `take` is called with the paths of the places to open, none to end."""
-        super().__init__(HOMES, Homes(id="homes"), commands)
+        super().__init__(HOMES, "Traces on this machine", commands)
         self._homes, self._missing, self._take = homes, missing, take
         self._picked: list[str] = []
 

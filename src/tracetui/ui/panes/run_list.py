@@ -233,7 +233,21 @@ class RunList(LineView):
     def _show(self, rows: runs.RunRows, took: float) -> None:
         """Show what was arranged; `took` is for how many seconds others had to wait for it."""
         app, began = self.app, time.monotonic()
-        self.show_runs(rows, len(app.store.runs))
+        before = self.rows
+        key = self._found_again(rows, rows.now) if self.chosen else self._newest_failed(rows)
+        self.show(
+            rows,
+            key=key,
+            title=self._title(),
+            title_right=self._shown(rows, len(app.store.runs)),
+            heading=self._heading_for,
+        )
+        if self._shown_as != self.arrangement:
+            self._shown_as = self.arrangement
+            self._above.clear()
+        elif self.complete and isinstance(before, runs.RunRows):
+            above = (rows.key(i) for i in range(self.top))
+            self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
         if not len(rows):
             words = self.arrangement.words
             self.nothing(states.empty(app.roots, app.stage, words, bool(app.store.runs)))
@@ -242,18 +256,6 @@ class RunList(LineView):
         self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
 
     # ---- rows
-
-    def show_runs(self, rows: runs.RunRows, total: int) -> None:
-        """Show these rows of so many runs in all."""
-        before = self.rows
-        key = self._found_again(rows, rows.now) if self.chosen else self._newest_failed(rows)
-        self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
-        if self._shown_as != self.arrangement:
-            self._shown_as = self.arrangement
-            self._above.clear()
-        elif self.complete and isinstance(before, runs.RunRows):
-            above = (rows.key(i) for i in range(self.top))
-            self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
 
     def _kept_columns(self) -> Columns[RunSummary]:
         if self._columns is None:

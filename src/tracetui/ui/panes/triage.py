@@ -12,7 +12,7 @@ from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group
 from tracetui.text import Clean
 from tracetui.ui.panes.steps import Steps
-from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import triage
 from tracetui.views.cause import cause_rows, example_of
 from tracetui.views.masking import clean, one_line
@@ -155,13 +155,3 @@ class Failure(Steps):
     def action_fold_all(self, open_: bool) -> None:
         """Unfold or fold all loops."""
         self.toggle_loops(open_=open_)
-
-    async def action_fold(self) -> None:
-        """Fold the loop under the cursor; else scroll."""
-        if not self.toggle_loop(open_=False):
-            self.action_sideways(-SIDEWAYS)
-
-    async def action_unfold(self) -> None:
-        """Unfold the loop under the cursor; else scroll."""
-        if not self.toggle_loop(open_=True):
-            self.action_sideways(SIDEWAYS)

@@ -155,7 +155,7 @@ class FramedScreen(Screen[None], inherit_bindings=False):
 
     def pane_focused(self, name: str) -> None:
         """Take in that a pane which is on the screen got the focus."""
-        self.focus_pane(name)
+        self.state = focus(self.state, name)
 
     def on_resize(self, event: events.Resize) -> None:
         """Where nothing useful fits, say so in place of everything."""
@@ -376,9 +376,10 @@ class _Search(Question):
 class SingleScreen(FramedScreen):
     """Rows over the whole width, a path above them, and a way back. A subclass says what is listed."""
 
-    def __init__(self, pane: str, view: LineView, commands: Sequence[Command]) -> None:
-        super().__init__(commands, {pane: view}, PanesState(pane))
-        self.list = view
+    def __init__(self, pane: str, title: str, commands: Sequence[Command]) -> None:
+        self.list = LineView(id=pane)
+        self.list.number, self.list.pane_name = 1, title
+        super().__init__(commands, {pane: self.list}, PanesState(pane))
 
     def compose(self) -> ComposeResult:
         yield self._header

@@ -80,9 +80,6 @@ class ComparedScreen(FramedScreen):
         if (state.ask, state.tab) != (before.ask, before.tab):
             self.ask_look()
 
-    def pane_focused(self, name: str) -> None:
-        self.state = states.focus(self.state, name)
-
     def arrange_panes(self) -> None:
         """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
         size, state = self.app.size, self.state

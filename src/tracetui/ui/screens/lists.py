@@ -50,18 +50,11 @@ class ListScreen(SingleScreen):
     app: HostApp
 
 
-class Hits(LineView):
-    """One row a hit, below its run."""
-
-    number = 1
-    pane_name = "Hits"
-
-
 class HitsScreen(ListScreen):
     """Shows a `Search`, which goes on whether it is shown or not."""
 
     def __init__(self, search: Search, commands: Sequence[Command]) -> None:
-        super().__init__(HITS, Hits(id="hits"), commands)
+        super().__init__(HITS, "Hits", commands)
         self._search = search
         self.list.position = search.cursor or 0
 
@@ -131,18 +124,11 @@ class HitsScreen(ListScreen):
         return tuple(pieces)
 
 
-class Findings(LineView):
-    """One row something that runs share."""
-
-    number = 1
-    pane_name = "Shared"
-
-
 class ContrastScreen(ListScreen):
     """Enter opens an example, at the step that has it."""
 
     def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
-        super().__init__(FINDINGS, Findings(id="findings"), commands)
+        super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
         self._refs, self._of = refs, of
         self._survey: Survey | None = None
@@ -191,18 +177,11 @@ class ContrastScreen(ListScreen):
         return tuple(pieces)
 
 
-class Statistics(LineView):
-    """One row a name."""
-
-    number = 1
-    pane_name = "Statistics"
-
-
 class StatisticsScreen(ListScreen):
     """``<`` and ``>`` choose what the rows are. Enter shows the runs that have the name."""
 
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
-        super().__init__(STATISTICS, Statistics(id="statistics"), commands)
+        super().__init__(STATISTICS, "Statistics", commands)
         self._job, self._of = job, of
         self._survey: Survey | None = None
         self.by = By.TOOL
@@ -283,18 +262,11 @@ class StatisticsScreen(ListScreen):
         return tuple(pieces)
 
 
-class Replays(LineView):
-    """One row a replay."""
-
-    number = 1
-    pane_name = "Replays"
-
-
 class ReplaysScreen(ListScreen):
     """Enter opens the comparison of a replay with the original."""
 
     def __init__(self, original: RunSummary, replays: Sequence[RunRef], commands: Sequence[Command]) -> None:
-        super().__init__(REPLAYS, Replays(id="replays"), commands)
+        super().__init__(REPLAYS, "Replays", commands)
         self.original, self._replays = original, list(replays)
 
     def on_mount(self) -> None:
@@ -353,13 +325,6 @@ class ReplaysScreen(ListScreen):
         self.app.engine.differ.survey(())
 
 
-class Facets(LineView):
-    """One row a value."""
-
-    number = 1
-    pane_name = "Pick"
-
-
 class FacetsScreen(ListScreen):
     """Space picks several, Enter takes what is picked (or the value under the cursor)."""
 
@@ -367,7 +332,7 @@ class FacetsScreen(ListScreen):
         self, facets: Sequence[Facet], total: int, take: Callable[[str], None], commands: Sequence[Command]
     ) -> None:
         """`take` is called with the query that asks for what was picked; `total` is of how many runs."""
-        super().__init__(FACETS, Facets(id="facets"), commands)
+        super().__init__(FACETS, "Pick", commands)
         self._facets, self._total, self._take = facets, total, take
         self._chosen: list[Choice] = []
 

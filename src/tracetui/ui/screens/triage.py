@@ -16,7 +16,6 @@ from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, grouped
 from tracetui.ui import layout, triage_state
-from tracetui.ui import state as states
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
 from tracetui.ui.panes.triage import Cause, Failure, Queue
 from tracetui.ui.screens.runs import RunsScreen, Scope
@@ -82,9 +81,6 @@ class TriageScreen(RunsScreen):
         if (state.pane, state.zoom) != (before.pane, before.zoom):
             self._arrange_panes()
             self.set_focus(self.view)
-
-    def pane_focused(self, name: str) -> None:
-        self.state = states.focus(self.state, name)
 
     # ---- data
 

@@ -7,7 +7,7 @@ A pane is a `LineView` with a title rule, some heading lines, rows, and a minima
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from typing import ClassVar, Final
+from typing import Final
 
 from rich.segment import Segment
 from textual import events, on
@@ -111,7 +111,7 @@ class LineView(LineWidget, can_focus=True):
     """A pane of rows. The cursor is a *key*: rows may come, go and move, and the cursor stays on its row."""
 
     ALLOW_SELECT = True
-    number: ClassVar[int] = 0
+    number: int = 0
     pane_name: str = ""
 
     class Moved(Message):
