@@ -102,7 +102,7 @@ class HomesScreen(SingleScreen):
 
 
 class ChoosingApp(BaseApp):
-    """Ends when something was chosen, which is in `chosen` then; nothing is there if somebody left."""
+    """Ends when something was chosen: `chosen` has it, and is empty if the reader left."""
 
     COMMANDS: ClassVar = set()
     ENABLE_COMMAND_PALETTE = False

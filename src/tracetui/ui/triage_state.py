@@ -52,18 +52,18 @@ def failed_runs(
 
 
 def undecided(
-    groups: Sequence[Group], item: Group | Member | None, told: Callable[[Group | RunRef], Judgement]
+    groups: Sequence[Group], item: Group | Member | None, judgement_of: Callable[[Group | RunRef], Judgement]
 ) -> Hashable:
     """The next row without a verdict: the next run of the signature, else the next signature; None if there is none."""
     if isinstance(item, Member):
         runs = item.group.runs
         after = runs[runs.index(item.run) + 1 :] if item.run in runs else ()
-        following = next((ref for ref in after if told(ref).verdict is None), None)
+        following = next((ref for ref in after if judgement_of(ref).verdict is None), None)
         if following is not None:
             return following
     group = item.group if isinstance(item, Member) else item
     keys = [one.signature.key for one in groups]
     here = keys.index(group.signature.key) if group is not None else -1
     order = [*groups[here + 1 :], *groups[: here + 1]]
-    following_group = next((one for one in order if told(one).verdict is None), None)
+    following_group = next((one for one in order if judgement_of(one).verdict is None), None)
     return following_group.signature.key if following_group is not None else None

@@ -105,7 +105,7 @@ class Detail(FoldingView):
         self._found = sought, self.cursor
 
     def toggle(self, *, open_: bool | None = None) -> bool:
-        """As in every pane that folds; whoever unfolds something reads it."""
+        """As in every pane that folds; what is unfolded is read."""
         done = super().toggle(open_=open_)
         if done:
             self._is_read()

@@ -337,7 +337,7 @@ class RunList(LineView):
         super().move_to(position, center=center)
 
     def _found_again(self, rows: runs.RunRows, now: float) -> RunRef | None:
-        """The run that the cursor lost, if it is among these: its file was renamed, moved or made anew."""
+        """The run that the cursor lost, if it is among these: its file was renamed, moved or written again."""
         item = self._item
         if self._lost is not None and self._shown_as == self.arrangement and now - self._lost[1] > REUNION_SECONDS:
             self._lost = None
@@ -368,7 +368,7 @@ class RunList(LineView):
         return first, last - first, rows.above(len(rows))
 
     def tick(self, now: float) -> None:
-        """Draw anew how long runs have lasted that are still going."""
+        """Draw again how long runs have lasted that are still going."""
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             rows.now = now

@@ -48,7 +48,7 @@ class Steps(LineView):
         super().__init__(id=id)
         self.run: Run | None = None
         self.stands: Callable[[Run], Liveness] | None = None
-        """Tells how a run stands of which the trace tells no end."""
+        """How a run stands that the trace gives no end of."""
         self._state = State.ENDED
         self._stood: tuple[Run, bool, Run] | None = None
         """The run that is shown, whether it is going on, and the run with its open spans as they stand."""
@@ -136,7 +136,7 @@ class Steps(LineView):
             self.passed(self.top + self.page - 1)
 
     def tick(self, now: float, *, aged: bool = False) -> None:
-        """Draw anew how long open spans have lasted; if `aged`, also how long ago the run was."""
+        """Draw again how long open spans have lasted; if `aged`, also how long ago the run was."""
         rows = self.rows
         if not isinstance(rows, spans.SpanRows):
             return
@@ -200,7 +200,7 @@ class Steps(LineView):
             self.folded |= walk.first_folds(run)
         self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
-        if self._newest not in run.index:  # the run began anew, and is shorter than it was
+        if self._newest not in run.index:  # the run was restarted, and is shorter than it was
             self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
         if self._came is not None and before is not run:

@@ -415,14 +415,6 @@ class MainScreen(RunsScreen):
         """Show only the runs that a query finds."""
         self.become(states.filter_runs(self.state, words))
 
-    def action_export(self) -> None:
-        """Write the run to a file."""
-        run = self.app.store.runs.get(self.state.ref) if self.state.ref is not None else None
-        if run is None:
-            self.say("there is no run here to export", "status.warn")
-        else:
-            self.app.exporter.export_run(run, self)
-
     def action_reread(self) -> None:
         """Read the open run, or the directory, again."""
         ref = self.state.ref

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from tracetui.errors import TracetuiError, UsageError
-from tracetui.model import RunRef
+from tracetui.model import RunRef, RunSummary
 from tracetui.ui.host import HostApp
 from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.services.verdicts import Subject, named
@@ -157,6 +157,14 @@ class RunsScreen(FramedScreen):
         scope = self.scope(contrast=True)
         if scope is not None:
             self.app.show_contrast(scope.refs, scope.of)
+
+    def action_export(self) -> None:
+        """Write the run under the cursor to a file."""
+        subject = self.subject
+        if isinstance(subject, RunSummary):
+            self.app.exporter.export_run(subject, self)
+        else:
+            self.say("there is no run here to export", "status.warn")
 
     def action_grep(self) -> None:
         """Ask what to search for in all runs."""

@@ -82,15 +82,15 @@ class Verdicts:
         """What the list says of what was judged of a run."""
         if self.is_empty:
             return ()
-        told = self.of(run)
+        judged = self.of(run)
         words = (
-            [Piece(clean(f" {told.verdict}"), "accent bold" if told.source == "run" else "accent")]
-            if told.verdict
+            [Piece(clean(f" {judged.verdict}"), "accent bold" if judged.source == "run" else "accent")]
+            if judged.verdict
             else []
         )
-        words += [Piece(one_line(f" #{tag}", 40), "accent") for tag in told.tags]
-        if told.note:
-            words.append(Piece(one_line(f" {told.note}", 60), "sec"))
+        words += [Piece(one_line(f" #{tag}", 40), "accent") for tag in judged.tags]
+        if judged.note:
+            words.append(Piece(one_line(f" {judged.note}", 60), "sec"))
         return tuple(words)
 
     def marked(self, letter: str, runs: Iterable[RunSummary]) -> tuple[RunRef, str | None] | None:

@@ -430,13 +430,13 @@ class LineView(LineWidget, can_focus=True):
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
 
     def redraw(self, index: int) -> None:
-        """Draw a row anew whose content changed although its rows did not."""
+        """Draw a row again: its content changed, although its rows did not."""
         for key in [key for key in self._strips.keys() if key[0] == index]:  # noqa: SIM118 - a cache, not a dict
             self._strips.discard(key)
         self._repaint(index)
 
     def redraw_title(self) -> None:
-        """Draw the title rule anew."""
+        """Draw the title rule again."""
         self.refresh(Region(0, 0, self.outer_size.width, 1))
 
     def _repaint(self, index: int) -> None:

@@ -142,7 +142,7 @@ class LineWidget(Widget):
         return changed
 
     def refresh_changed(self) -> None:
-        """Paint anew the lines that are other than what is painted."""
+        """Paint the lines that differ from what is painted."""
         width, height = self.outer_size
         if not self.is_attached:  # the app is ending
             return
