@@ -101,7 +101,7 @@ class TraceApp(HostApp):
         self.roots = list(roots)
         self.store = Store()
         self.verdicts = Verdicts(roots)
-        self.liveness = LivenessTracker(self.store, self.clock)
+        self.liveness = LivenessTracker(self.store, lambda: self.clock())
         self.assessments = Assessments(engine)
         self.comparisons = Comparisons(self.store)
         self.surveys = Surveys(self.store, engine)
