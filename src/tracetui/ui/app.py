@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -291,6 +291,14 @@ class TraceApp(HostApp):
 
         words, runs = self.words(), self.store.runs.values()
         return query.begun(words, self.query_context())[0].select(runs) if words else list(runs)
+
+    def pick_query(self, take: Callable[[str], None]) -> None:
+        from tracetui.store import query
+        from tracetui.ui.screens.lists import FacetsScreen
+
+        runs = list(self.store.runs.values())
+        found = query.facets(query.RUN_KEYS, runs, self.query_context())
+        self.push_screen(FacetsScreen(found, len(runs), take, self.commands))
 
     def filter_runs(self, key: str, value: str) -> None:
         from tracetui.store import query

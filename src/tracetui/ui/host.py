@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from textual.screen import Screen
@@ -55,6 +55,10 @@ class HostApp(BaseApp):
 
     def found(self) -> list[RunSummary]:
         """The runs that the query of the list finds; all where there is none."""
+        raise NotImplementedError
+
+    def pick_query(self, take: Callable[[str], None]) -> None:
+        """Show the values to filter by; `take` is called with the query that asks for what was picked."""
         raise NotImplementedError
 
     def filter_runs(self, key: str, value: str) -> None:

@@ -302,12 +302,7 @@ class RunList(LineView):
 
     def action_facets(self) -> None:
         """Pick the filter from the values that there are."""
-        from tracetui.store import query
-        from tracetui.ui.screens.lists import FacetsScreen
-
-        runs = list(self.app.store.runs.values())
-        found = query.facets(query.RUN_KEYS, runs, self.app.query_context())
-        self.app.push_screen(FacetsScreen(found, len(runs), self._filter_by, self.app.commands))
+        self.app.pick_query(self._filter_by)
 
     def action_ledger(self) -> None:
         """Say how much of the runs that are shown was understood."""
