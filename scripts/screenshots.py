@@ -31,10 +31,9 @@ from tracetui.demo import agent
 from tracetui.live.engine import Engine
 from tracetui.sources.local import LocalSource
 from tracetui.ui.app import TraceApp
+from tracetui.ui.screens.base import SingleScreen
 from tracetui.ui.screens.diff import DiffScreen
-from tracetui.ui.screens.facets import FacetsScreen
-from tracetui.ui.screens.single import SingleScreen
-from tracetui.ui.screens.statistics import StatisticsScreen
+from tracetui.ui.screens.lists import FacetsScreen, StatisticsScreen
 from tracetui.ui.screens.triage import TriageScreen
 from tracetui.views import masking
 
@@ -194,7 +193,7 @@ async def take(shot: Shot) -> tuple[str, list[Strip]]:
                 await write(app, pilot, path, data, seconds)
             if states:
                 app.later += SILENCE
-                app.main.live.tick()
+                app.main.tick()
                 await settle(app, pilot)
             svg = re.sub(r"terminal-\d+-", "terminal-", app.export_screenshot(title="tracetui"))
             return svg, app.screen._compositor.render_strips()
@@ -228,7 +227,7 @@ async def write(app: Still, pilot: Pilot[int], path: Path, data: bytes, seconds:
     app.later = seconds
     with path.open("ab") as file:
         file.write(data[path.stat().st_size :])
-    pulses = app.main.store.pulses
+    pulses = app.store.pulses
     await wait(pilot, lambda: any(pulse.changed_at == app.clock() for pulse in pulses.values()), "what was written")
     await pilot.pause(QUIET)  # it comes twice: to the list, and to the open run
 
@@ -244,7 +243,7 @@ async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
     """Wait until everything is known and shown, in a comparison also its tab."""
 
     def settled() -> bool:
-        if app.stage or not app.main.settled or not app.main.live.watching.how:
+        if app.stage or not app.main.settled or not app.liveness.watching.how:
             return False
         screen = app.screen
         if isinstance(screen, DiffScreen):
@@ -258,11 +257,11 @@ async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
 
 def surveyed(app: TraceApp) -> bool:
     """Whether what is asked of many runs is answered."""
-    screen, surveying = app.screen, app.main.surveying
-    answered = surveying.latest is not None and surveying.latest.finished
+    screen, surveys = app.screen, app.surveys
+    answered = surveys.latest is not None and surveys.latest.finished
     if isinstance(screen, TriageScreen):
         group, ref = screen.queue.group, screen.queue.run
-        known = group is not None and group.runs in surveying.contrasts
+        known = group is not None and group.runs in surveys.contrasts
         return answered and known and ref is not None and app.store.opened(ref) is not None
     return answered or not isinstance(screen, SingleScreen) or isinstance(screen, FacetsScreen)
 

@@ -100,6 +100,8 @@ def test_a_crash(samples: Path, tmp_path: Path, place: str) -> None:
     log = Path(told[1])
     assert stat.S_IMODE(log.stat().st_mode) == 0o600
     assert "crashing.py" in log.read_text()
+    if place in ("key", "timer"):
+        assert "\nMainState(pane=runs, " in log.read_text()
     assert "SECRET" not in log.read_text()
 
 

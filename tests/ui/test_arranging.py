@@ -13,7 +13,7 @@ from textual.pilot import Pilot
 from tests.ui.conftest import NOW, Opener, press, settle, until
 from tracetui.model import RunSummary, Status
 from tracetui.ui.app import TraceApp
-from tracetui.ui.controllers.arranging import MANY
+from tracetui.ui.panes.run_list import MANY
 from tracetui.views.arrange import arrange
 from tracetui.views.runs import RunRows
 
@@ -46,13 +46,13 @@ def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def in_order(app: TraceApp) -> bool:
     """Whether the rows are what arranging the runs at once would give."""
     runs = app.main.runs
-    rows = arrange(app.store.runs.values(), [], runs.arrangement, now=NOW.timestamp(), going=app.main.live.is_going)
+    rows = arrange(app.store.runs.values(), [], runs.arrangement, now=NOW.timestamp(), going=app.liveness.is_going)
     return runs.refs() == [item.ref for item in rows if isinstance(item, RunSummary)]
 
 
 async def shown(app: TraceApp, pilot: Pilot[int]) -> None:
     """Wait until the list is what the store is."""
-    await until(pilot, lambda: app.main.arranging.settled and not app.main.arranging.due, what="the whole list")
+    await until(pilot, lambda: app.main.runs.settled and not app.main.runs.due, what="the whole list")
 
 
 async def test_all_are_listed_and_the_cursor_is_on_the_newest_failed_one(opened: Opener, many: Path) -> None:
@@ -68,8 +68,8 @@ async def test_a_key_does_not_wait_for_the_thread_nor_is_it_overruled(opened: Op
     async with opened(many) as (app, pilot):
         await shown(app, pilot)
         for _ in range(3):
-            app.main.arranging.soon()
-            assert not app.main.arranging.settled
+            app.main.runs.soon()
+            assert not app.main.runs.settled
             before = app.main.runs.arrangement
             await pilot.press(";", ",")
             assert app.main.runs.arrangement != before
@@ -84,10 +84,10 @@ async def test_runs_that_change_while_a_thread_arranges_are_shown_as_they_are(op
         await press(pilot, "g")
         ref = app.main.runs.ref
         assert ref is not None
-        app.main.arranging.soon()
+        app.main.runs.soon()
         changed = msgspec.structs.replace(app.store.runs[ref], steps=77)
         app.store.put(changed, NOW.timestamp())
-        app.main.arranging.changed(last=False)
+        app.main.runs.store_changed(last=False)
         await shown(app, pilot)
         row = app.main.runs.rows.index(ref)
         assert row is not None

@@ -17,7 +17,7 @@ async def test_with_ascii_glyphs_english_traces_show_ascii_only(
     async with opened(samples / "ccpa", samples / "paprika" / "v0", size=size, ascii_glyphs=True) as (app, pilot):
         assert text_of(app).isascii()
         for ref in app.main.runs.refs():
-            app.main.actions.enter(ref)
+            app.main.enter(ref)
             await settle(pilot)
             for tab in app.main.detail.tabs:
                 app.main.detail.choose(tab)

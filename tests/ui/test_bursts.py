@@ -36,7 +36,8 @@ from tracetui.ui.commands import (
     TRIAGE,
     of_pane,
 )
-from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.state import arrange_runs, filter_runs
 
 SCREENS: Final = {RUNS: MAIN, QUEUE: TRIAGE, PAIRS: DIFF, **{pane: frozenset({pane}) for pane in LISTS}}
 """The first pane of every screen, and all of its panes."""
@@ -104,9 +105,9 @@ async def come_to(app: TraceApp, pane: str) -> None:
         screen = app.screen
         if asking(screen) or not isinstance(screen, FramedScreen):
             await type_alone(app, "escape")
-        elif pane in screen.views and not (pane == RUNS and app.main.level):
+        elif pane in screen.views and not (pane == RUNS and app.main.state.level):
             break
-        elif screen is app.main and not app.main.level and pane != RUNS:
+        elif screen is app.main and not app.main.state.level and pane != RUNS:
             app.main.focus_pane(RUNS)
             app.main.runs.move_to_key(start_of(app, pane))
             for key in WAYS[pane]:
@@ -117,8 +118,8 @@ async def come_to(app: TraceApp, pane: str) -> None:
     app.screen.views[pane].focus()
     arrangement = app.main.runs.arrangement
     if app.screen is app.main and (arrangement.words or arrangement.failures):
-        app.main.runs.rearrange(words="", failures=False)
-        app.main.refresh_list()
+        app.main.become(filter_runs(arrange_runs(app.main.state, failures=False), ""))
+        app.main.runs.now()
     await drain(app)
 
 

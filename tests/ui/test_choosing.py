@@ -12,10 +12,9 @@ from tests.ui.conftest import NOW
 from tests.ui.test_snapshots import Pictures
 from tracetui.formats.homes import Home
 from tracetui.ui.base_app import BaseApp
-from tracetui.ui.choosing import ChoosingApp
+from tracetui.ui.choosing import ChoosingApp, commands_for
 from tracetui.ui.commands import COMMANDS
 from tracetui.ui.screens.help import HelpScreen
-from tracetui.ui.screens.homes import commands_for
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
 
 HOMES = [
@@ -68,7 +67,7 @@ async def test_a_double_click_opens() -> None:
     app = app_of()
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        await pilot.click("#homes", offset=(10, 3), times=2)
+        await pilot.click("#places", offset=(10, 3), times=2)
         await pilot.pause()
     assert app.chosen == ALL[1:2]
 
@@ -77,7 +76,7 @@ async def test_one_place_is_not_offered_with_all() -> None:
     app = app_of(HOMES[:1])
     async with app.run_test(size=(80, 24)) as pilot:
         await pilot.pause()
-        assert len(app.screen.query_one("#homes").rows) == 1  # type: ignore[attr-defined]
+        assert len(app.screen.query_one("#places").rows) == 1  # type: ignore[attr-defined]
         await pilot.press("a")
     assert app.chosen == ALL[:1]
 

@@ -8,7 +8,8 @@ import pytest
 
 from tracetui.errors import UsageError
 from tracetui.ui import config
-from tracetui.ui.commands import COMMANDS, Keys
+from tracetui.ui.commands import COMMANDS, of_pane
+from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.arrange import Arrangement
 
 
@@ -41,9 +42,10 @@ def test_theme_time_and_list(own_folders: Path) -> None:
 def test_a_key_of_the_users_own_replaces_the_first_one_and_takes_it_from_others(own_folders: Path) -> None:
     own_folders.write_text('[keys]\nfailures = "x"\nsearch = "f"\n')
     commands = config.commands(config.load())
-    keys = Keys(commands)
-    found = [keys.press(key, "runs") for key in ("x", "f", "!", "/")]
-    assert [command.id if command else None for command in found] == ["failures", "search", None, None]
+    runs = LineView()
+    runs.bind_commands(of_pane("runs", commands))
+    found = [runs.bound[key][0].id if key in runs.bound else None for key in ("x", "f", "!", "/")]
+    assert found == ["failures", "search", None, None]
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,8 @@ from tests.ui.test_triage import NIGHT, go_to_type, the_triage, triage
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import DETAIL
-from tracetui.ui.screens.contrast import ContrastScreen
 from tracetui.ui.screens.diff import DiffScreen
-from tracetui.ui.screens.replays import ReplaysScreen
+from tracetui.ui.screens.lists import ContrastScreen, ReplaysScreen
 from tracetui.views import walk
 from tracetui.views.cause import example_of
 
@@ -34,7 +33,7 @@ async def open_example(app: TraceApp, pilot: Pilot[int], screen: ContrastScreen)
     assert example is not None
     ref, span = example
     await press(pilot, "enter")
-    await until(pilot, lambda: app.main.ref == ref and app.main.settled, what="the example")
+    await until(pilot, lambda: app.main.state.ref == ref and app.main.settled, what="the example")
     if span is not None:
         assert app.main.steps.span is not None
         assert app.main.steps.span.id == span
@@ -55,7 +54,7 @@ async def test_failed_runs_are_told_from_the_others(opened: Opener, samples: Pat
         assert "reading" not in line(app, 1)  # known already
         await press(pilot, "escape")
         assert app.screen is app.main
-        assert not app.main.level
+        assert not app.main.state.level
 
 
 async def test_the_cursor_is_where_it_was_when_an_example_is_left(opened: Opener, samples: Path) -> None:
@@ -96,7 +95,7 @@ async def test_a_group_of_failures_is_told_from_the_others_and_leads_to_an_examp
         screen = await contrast(app, pilot)
         assert group.id in line(app, 0)
         await open_example(app, pilot, screen)
-        assert app.main.ref in group.runs
+        assert app.main.state.ref in group.runs
         await press(pilot, "escape")
         assert isinstance(app.screen, ContrastScreen)
         await press(pilot, "escape")
@@ -110,7 +109,7 @@ async def test_beside_a_signature_stands_what_its_runs_share(opened: Opener, sam
         await until(pilot, lambda: "comparing with" not in text_of(app) and "3/3" in text_of(app), what="the contrast")
         await press(pilot, "2", "G", "enter")
         assert app.screen is app.main
-        assert app.main.level == 1
+        assert app.main.state.level == 1
         await press(pilot, "escape")
         assert the_triage(app).queue.group is not None
 
@@ -135,7 +134,7 @@ async def test_the_walk_counts_and_keeps_pane_and_tab(opened: Opener, samples: P
         visited = []
         for _ in range(20):
             await press(pilot, "e")
-            await until(pilot, lambda: not app.main.walking, what="the run")
+            await until(pilot, lambda: app.main.state.goal is None, what="the run")
             if "no more errors" in line(app, 1):
                 break
             run = app.main.steps.run
@@ -145,18 +144,18 @@ async def test_the_walk_counts_and_keeps_pane_and_tab(opened: Opener, samples: P
                 assert app.main.steps.span is not None
                 here = errors.index(app.main.steps.span.id) + 1
                 assert f"e {here}/{len(errors)}" in line(app, 1)
-            visited.append(app.main.ref)
+            visited.append(app.main.state.ref)
             assert app.main.pane == DETAIL
             assert tab not in app.main.detail.tabs or app.main.detail.tab == tab
         else:
             raise AssertionError("the walk has no end")
         assert len(set(visited)) > 3
-        last = app.main.ref
+        last = app.main.state.ref
         await press(pilot, "E")
-        await until(pilot, lambda: not app.main.walking, what="the run before")
+        await until(pilot, lambda: app.main.state.goal is None, what="the run before")
         run = app.main.steps.run
         assert run is not None
-        if app.main.ref != last:  # from behind, a run is entered at its last error
+        if app.main.state.ref != last:  # from behind, a run is entered at its last error
             errors = walk.errors(run)
             assert f"e {len(errors)}/{len(errors)}" in line(app, 1)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from msgspec.structs import replace
 from textual.pilot import Pilot
 
 from tests import hostile
@@ -18,10 +19,9 @@ from tracetui.diff.comparison import Comparison
 from tracetui.model import RunRef, RunSummary
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import CHANGE, DIFF, PAIRS, SIDES, of_pane
-from tracetui.ui.screens.context import ContextScreen
-from tracetui.ui.screens.diff import DiffScreen
-from tracetui.ui.screens.framed import FramedScreen
-from tracetui.ui.screens.replays import ReplaysScreen
+from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.screens.diff import ContextScreen, DiffScreen
+from tracetui.ui.screens.lists import ReplaysScreen
 from tracetui.views.diff import PairRows, summary
 
 S = TypeVar("S", bound=FramedScreen)
@@ -102,7 +102,7 @@ async def test_the_list_tells_who_replays_whom_and_after_a_comparison_that_it_di
 ) -> None:
     async with opened(samples) as (app, pilot):
         original = run_like(app, "d20b6eb4")
-        ties = app.main.comparing.ties
+        ties = app.main.runs.ties
         assert "".join(piece.text for piece in ties(original, app.look.glyphs).before).strip() == "↺×1"
         screen = await diff_of(app, pilot, MISMATCH)
         await type_keys(pilot, screen, "q")
@@ -189,7 +189,7 @@ async def test_i_shows_what_was_ignored_and_hides_it_again(opened: Opener, sampl
         assert "nothing is ignored" in text_of(app)
         await type_keys(pilot, screen, "i")
         assert screen.diff.same
-        assert app.main.comparing.verdicts[screen.ask_of.a, screen.ask_of.b].same
+        assert app.comparisons.verdicts[screen.ask_of.a, screen.ask_of.b].same
 
 
 async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples: Path) -> None:
@@ -209,7 +209,7 @@ async def test_folds_open_by_l_and_enter_and_all_at_once(opened: Opener, samples
         await type_keys(pilot, screen, "z", "R")
         everything = len(change.rows)
         assert everything > closed + 4
-        assert screen.zoomed is None
+        assert screen.state.zoom is None
         await type_keys(pilot, screen, "z", "M")
         assert len(change.rows) < closed
 
@@ -294,14 +294,14 @@ async def test_two_marked_runs_are_compared_whatever_their_formats(opened: Opene
         await go_to(app, pilot, "8d7464ab")
         await press(pilot, "space")
         assert " A  insurance" in text_of(app)
-        assert app.main.comparing.marked == [run_like(app, "appeal").ref, app.main.runs.ref]
+        assert app.main.state.marked == (run_like(app, "appeal").ref, app.main.runs.ref)
         await pilot.press("d")
         screen = await shown(app, pilot, DiffScreen)
         assert screen.diff is not None
         assert screen.diff.a.summary.id == "appeal"
         await type_keys(pilot, screen, "q")
         await press(pilot, "space")
-        assert len(app.main.comparing.marked) == 1
+        assert len(app.main.state.marked) == 1
         await press(pilot, "g", "G", "k", "k")
         await pilot.press("d")
         await shown(app, pilot, DiffScreen)
@@ -315,7 +315,7 @@ async def test_without_marks_d_says_how_to_mark(opened: Opener, samples: Path) -
 
 async def test_goals_and_metrics_stand_side_by_side(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        app.main.comparing.marked = [run_like(app, "appeal").ref, run_like(app, "coverage").ref]
+        app.main.state = replace(app.main.state, marked=(run_like(app, "appeal").ref, run_like(app, "coverage").ref))
         await pilot.press("d")
         screen = await shown(app, pilot, DiffScreen)
         told = [screen.sides.rows.plain(i) for i in range(len(screen.sides.rows))]
@@ -418,7 +418,7 @@ async def test_every_key_of_every_pane_does_something_without_breaking(
             screen.focus_pane(pane)
             await quiet(pilot, screen)
             assert pane in (screen.pane, pane)
-            screen.perform(command)
+            await screen.perform(command)
             await pilot.pause()
             if command.id == "search":
                 await pilot.press("escape")
@@ -454,7 +454,7 @@ async def test_the_footer_offers_a_comparison_only_where_there_is_one(opened: Op
             if not (one.replay_of or one.replay_of_path or app.store.relations.replays(one.ref))
         )
         await go_to(app, pilot, run.id)
-        assert app.main.ref == run.ref
+        assert app.main.state.ref == run.ref
         assert "diff original" not in text_of(app).split("\n")[-1]
 
 
@@ -495,7 +495,7 @@ async def test_a_run_that_cannot_be_read_is_said(opened: Opener, replayed: Path)
         await go_to(app, pilot, "replay-1")
         ref = run_like(app, "replay-1").ref
         gone = RunRef(ref.format, str(replayed / "gone.json"))
-        app.main.comparing.open(ref, gone)
+        app.compare(ref, gone)
         await until(pilot, lambda: "cannot be read" in text_of(app), what="why not")
 
 
@@ -518,7 +518,7 @@ async def test_hostile_runs_are_compared_without_a_leak(opened: Opener, attack: 
         pairs = [(several[0], several[-1]) for several in by_format.values()]
         pairs += [(a[0], b[-1]) for a, b in zip(by_format.values(), list(by_format.values())[1:], strict=False)]
         for a, b in pairs:
-            app.main.comparing.open(a, b)
+            app.compare(a, b)
             screen = await shown(app, pilot, DiffScreen)
             assert_harmless(app)
             for keys in (
@@ -559,6 +559,6 @@ async def test_keys_in_one_breath_compare_the_run_that_the_cursor_came_to(opened
         runs.move_to(there - 1)
         await settle(pilot)
         runs.action_move(1)  # what it moved is not heard of yet
-        app.main.comparing.do_diff_original("")
+        app.main.action_diff_original()
         screen = await shown(app, pilot, DiffScreen)
         assert screen.ask_of.b == run_like(app, MISMATCH).ref

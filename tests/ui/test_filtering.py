@@ -12,8 +12,8 @@ from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS, STEPS
-from tracetui.ui.screens.facets import FacetsScreen
 from tracetui.ui.screens.help import HelpScreen
+from tracetui.ui.screens.lists import FacetsScreen
 from tracetui.ui.widgets.prompt import Prompt
 
 RESEARCHER = "paprika/0690e0f0*.json"
@@ -252,7 +252,7 @@ async def test_facets_count_the_runs(opened: Opener, samples: Path) -> None:
 async def test_a_filter_goes_on_holding_while_the_run_is_read(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "f", *keys("agent:deployer"), "enter", "enter")
-        assert app.main.level == 1
+        assert app.main.state.level == 1
         await settle(pilot)
         await press(pilot, "escape")
         assert agents(app) == {"deployer"}

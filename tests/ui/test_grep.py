@@ -13,7 +13,7 @@ from tests.ui.conftest import Opener, press, text_of, until
 from tests.ui.test_filtering import keys, line
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
-from tracetui.ui.screens.hits import HitsScreen
+from tracetui.ui.screens.lists import HitsScreen
 from tracetui.views.hits import Hit, HitRows
 
 
@@ -45,7 +45,7 @@ async def open_hit(app: TraceApp, pilot: Pilot[int], which: Callable[[Hit], bool
     await press(pilot, "enter")
     main = app.main
     await until(pilot, lambda: app.screen is main and main.detail.sought is None and main.settled, what="the hit")
-    assert main.ref == hit.ref
+    assert main.state.ref == hit.ref
     return hit
 
 
@@ -161,14 +161,14 @@ async def test_escape_leads_back_to_the_hits_with_the_cursor_where_it_was(opened
         row, _ = hits(screen)[7]
         screen.list.move_to(row)
         await press(pilot, "enter")
-        assert app.main.level == 1
+        assert app.main.state.level == 1
         await press(pilot, "escape")
         again = the_hits(app)
         assert again.list.position == row
         assert "refund" in line(app, 0)
         await press(pilot, "escape")
         assert app.screen is app.main
-        assert not app.main.level
+        assert not app.main.state.level
         await press(pilot, "ampersand", "enter")  # what was searched for last is offered again, and known
         assert the_hits(app).list.position == row
 
@@ -220,7 +220,7 @@ async def test_a_search_is_given_up(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "ampersand", *"ref", "escape")
         assert app.screen is app.main
-        assert app.main.surveying.search is None
+        assert app.surveys.search is None
 
 
 async def test_the_address_of_a_run_with_a_hit_is_copied(

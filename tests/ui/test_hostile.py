@@ -109,7 +109,7 @@ async def test_every_pane_of_hostile_runs(opened: Opener, attack: Path, size: tu
         refs = twins(app)
         assert len(refs) == 5
         for ref in refs:
-            app.main.actions.enter(ref)
+            app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)
             await see_everything(app, pilot)
@@ -131,7 +131,7 @@ async def test_every_pane_of_hostile_cases(opened: Opener, attacked: dict[str, l
         assert runs
         await until(pilot, lambda: all(run.deep for run in app.store.runs.values()), what="the counts")
         assert_harmless(app)
-        app.main.actions.enter(max(runs, key=lambda run: app.store.runs[run.ref].spans or 0).ref)
+        app.main.enter(max(runs, key=lambda run: app.store.runs[run.ref].spans or 0).ref)
         await until(pilot, lambda: app.main.settled, what="the run")
         await settle(pilot)
         assert len(app.main.steps.rows) > 1
@@ -143,7 +143,7 @@ async def test_every_pane_of_hostile_cases(opened: Opener, attacked: dict[str, l
 async def test_every_theme(opened: Opener, attack: Path, palette: str, ascii_glyphs: bool) -> None:
     async with opened(attack, palette=palette, ascii_glyphs=ascii_glyphs) as (app, pilot):
         for ref in twins(app):
-            app.main.actions.enter(ref)
+            app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)
             for tab in app.main.detail.tabs:
@@ -169,7 +169,7 @@ async def test_the_list_sorted_grouped_and_filtered(opened: Opener, attack: Path
 async def test_clicking_on_every_row_runs_no_action(opened: Opener, attack: Path) -> None:
     async with opened(attack) as (app, pilot):
         for ref in twins(app)[:2]:
-            app.main.actions.enter(ref)
+            app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)
             for y in range(1, 40, 2):
@@ -254,7 +254,7 @@ async def test_what_is_copied_may_be_pasted_anywhere(
     monkeypatch.setattr(TraceApp, "copy", copy)
     async with opened(attack) as (app, pilot):
         for ref in twins(app):
-            app.main.actions.enter(ref)
+            app.main.enter(ref)
             await until(pilot, lambda: app.main.settled, what="the run")
             await settle(pilot)
             await press(pilot, "y", "y", "y", "l", "y", "p", "3", "G", "y", "y", "escape", "escape")
@@ -271,6 +271,6 @@ async def test_too_much_for_the_clipboard_is_said(opened: Opener, samples: Path)
     async with opened(samples) as (app, pilot):
         assert app.copy("x" * CLIPBOARD_LIMIT) == CLIPBOARD_LIMIT
         assert app.copy("x" * (CLIPBOARD_LIMIT + 1)) == 0
-        app.main.actions.copy("é" * CLIPBOARD_LIMIT, "the row")
+        app.main.copy("é" * CLIPBOARD_LIMIT, "the row")
         await pilot.pause()
         assert "too long for the terminal's clipboard" in text_of(app)

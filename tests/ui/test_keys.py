@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 import pytest
+from textual.binding import Binding
 from textual.pilot import Pilot
 
 from tests.ui.conftest import Opener, press, settle, text_of, until
@@ -28,12 +29,12 @@ from tracetui.ui.commands import (
     RUNS,
     STATISTICS,
     TRIAGE,
-    Command,
     of_pane,
     shown,
 )
-from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.screens.help import help_lines
+from tracetui.ui.state import arrange_runs, filter_runs
 from tracetui.ui.widgets.line_view import LineView
 
 WAYS: Final = {
@@ -78,8 +79,8 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
             break
         if screen is app.main:
             app.main.focus_pane(RUNS)
-            app.main.runs.rearrange(words="", failures=False)
-            app.main.refresh_list()
+            app.main.become(filter_runs(arrange_runs(app.main.state, failures=False), ""))
+            app.main.runs.now()
             await settle(pilot)
             if pane == REPLAYS:
                 app.main.runs.move_to_key(next(ref for ref in app.main.runs.refs() if ORIGINAL in ref.path))
@@ -90,7 +91,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], pane: str) -> None:
     screen = app.screen
     assert isinstance(screen, FramedScreen), pane
     assert pane in screen.views
-    if pane in MAIN and pane != RUNS and not app.main.level:
+    if pane in MAIN and pane != RUNS and not app.main.state.level:
         app.main.focus_pane(RUNS)
         await press(pilot, "enter")
     if pane in MAIN | TRIAGE:
@@ -108,9 +109,9 @@ async def test_every_key_of_every_pane_is_taken(
     done: list[str] = []
     perform = FramedScreen.perform
 
-    def note(self: FramedScreen, command: Command) -> None:
-        done.append(command.id)
-        perform(self, command)
+    async def note(self: FramedScreen, command: Binding, letter: str = "") -> None:
+        done.append(command.id or "")
+        await perform(self, command, letter)
 
     monkeypatch.setattr(FramedScreen, "perform", note)
     folder = with_replays(samples, tmp_path) if pane == REPLAYS else samples

@@ -117,7 +117,6 @@ async def test_where_its_row_is_gone_the_cursor_stays_in_range() -> None:
         app.view.action_move(1)
         app.view.action_page(1)
         app.view.action_edge(True)
-        app.view.action_open()
         assert app.view.position == 0
 
 

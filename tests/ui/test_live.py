@@ -179,7 +179,7 @@ async def test_a_failure_rings_only_when_wanted(
         paprika(tmp_path / "b.json", "quiet-failure", status="error")
         await shows(app, pilot, "2 of 2 failed")
         assert sent == []
-        app.main.live.notify = True
+        app._notify = True
         paprika(tmp_path / "c.json", "loud\x1b]0;x\x07-failure", status="error")
         await shows(app, pilot, "3 of 3 failed")
         assert len(sent) == 1
@@ -192,8 +192,8 @@ async def test_a_run_whose_file_goes_stays_readable(opened: Opener, tmp_path: Pa
     paprika(tmp_path / "b.json", "run-b", steps=3)
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
-        assert app.main.ref is not None
-        Path(app.main.ref.path).unlink()
+        assert app.main.state.ref is not None
+        Path(app.main.state.ref.path).unlink()
         await shows(app, pilot, "its file is gone")
         assert "q3" in text_of(app)
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 from textual import events
 from textual.pilot import Pilot
 
@@ -22,8 +23,9 @@ from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.ui.app import TraceApp
-from tracetui.ui.controllers import live
 from tracetui.ui.panes import run_list
+from tracetui.ui.screens import main
+from tracetui.ui.state import Goal
 from tracetui.ui.widgets.frame import Vitals, header
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views.glyphs import UNICODE
@@ -173,9 +175,10 @@ async def test_following_goes_to_what_came_last_wherever_it_is(opened: Opener, t
 async def test_an_address_of_a_span_goes_there_though_the_run_is_going_on(opened: Opener, tmp_path: Path) -> None:
     session = session_of(tmp_path / "s.jsonl", 30)
     async with opened(tmp_path) as (app, pilot):
-        app.main.target = address.parse(f"{session.path}/l7", os.path.isfile)
-        app.main.refresh_list()
-        await until(pilot, lambda: app.main.steps.run is not None and app.main.level == 1)
+        goal = Goal(address=address.parse(f"{session.path}/l7", os.path.isfile))
+        app.main.state = replace(app.main.state, goal=goal)
+        app.main.runs.now()
+        await until(pilot, lambda: app.main.steps.run is not None and app.main.state.level == 1)
         await settle(pilot)
         assert app.main.steps.cursor == "l7"
         assert "FOLLOW" not in text_of(app)
@@ -365,7 +368,7 @@ async def test_what_is_said_of_the_whole_list_is_kept_true_while_nothing_happens
 async def test_how_long_ago_it_was_is_kept_true_in_the_list_and_above_the_steps(
     opened: Opener, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(live, "AGE_TICKS", 1)
+    monkeypatch.setattr(main, "AGE_TICKS", 1)
     start = json.loads(paprika(tmp_path / "ended.json", "ended"))["execution"]["started_at"]
     began = datetime.fromisoformat(start).timestamp()
     monkeypatch.setattr(TraceApp, "clock", lambda self: began + 3600)
@@ -403,8 +406,8 @@ async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
         await shows(app, pilot, "silent")
-        app.main.live.watching = Watching(how="polling", lost="box does not answer")
-        app.main.live.tick()
+        app.liveness.watching = Watching(how="polling", lost="box does not answer")
+        app.main.tick()
         await lacks(app, pilot, "silent")
         await shows(app, pilot, "connection lost  box does not answer")
 

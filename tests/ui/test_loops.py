@@ -73,7 +73,7 @@ async def test_a_loop_is_one_row_that_unfolds_and_folds(opened: Opener, samples:
 async def test_all_loops_fold_and_unfold_and_the_folds_of_the_tree_stay(opened: Opener, samples: Path) -> None:
     async with opened(sample(samples, SUBSIDIES)) as (app, pilot):
         await press(pilot, "enter", "z", "R")
-        assert (numbers(app), app.main.steps.as_tree, app.main.zoomed) == (UNFOLDED, False, None)
+        assert (numbers(app), app.main.steps.as_tree, app.main.state.zoom) == (UNFOLDED, False, None)
         await press(pilot, "z", "M")
         assert (numbers(app), app.main.steps.as_tree, step(app)) == (WITHOUT, False, 11)
 
@@ -109,12 +109,12 @@ async def test_jumps_and_targets_unfold_what_hides_them(opened: Opener, samples:
         await press(pilot, "]", "t")
         assert (step(app), numbers(app)) == (6, UNFOLDED)
 
-        ref, run = app.main.ref, app.main.steps.run
+        ref, run = app.main.state.ref, app.main.steps.run
         assert ref is not None
         assert run is not None
         await press(pilot, "z", "M", "escape")
         assert numbers(app) == WITHOUT
-        app.main.actions.enter(ref, run.steps[6].span)
+        app.main.enter(ref, run.steps[6].span)
         await settle(pilot)
         assert (step(app), numbers(app)) == (7, UNFOLDED)
 

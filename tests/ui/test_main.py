@@ -15,7 +15,7 @@ from tracetui.views import detail
 
 def shown(app: TraceApp) -> str:
     """Name of the focused pane and level, for one-line assertions."""
-    return f"{app.main.pane} {app.main.level}"
+    return f"{app.main.pane} {app.main.state.level}"
 
 
 async def test_it_opens_on_the_newest_failed_run_with_its_failure_in_view(opened: Opener, samples: Path) -> None:
@@ -77,13 +77,13 @@ async def test_the_error_walk_visits_every_failed_run_once_and_says_when_it_ends
             await press(pilot, "e")
             if "no more errors" in text_of(app):
                 break
-            assert app.main.ref is not None
-            if app.main.ref not in seen:
-                seen.append(app.main.ref)
+            assert app.main.state.ref is not None
+            if app.main.state.ref not in seen:
+                seen.append(app.main.state.ref)
         failed = {run.ref for run in app.store.runs.values() if run.status is Status.ERROR}
         assert set(seen) == failed
         await press(pilot, "E")
-        assert app.main.ref in failed
+        assert app.main.state.ref in failed
 
 
 async def test_the_tree_and_the_timeline_share_the_cursor(opened: Opener, samples: Path) -> None:
@@ -101,7 +101,7 @@ async def test_folding_hides_what_is_below_and_the_cursor_stays_in_sight(opened:
         everything = len(app.main.steps.rows)
         await press(pilot, "z", "M")
         assert len(app.main.steps.rows) < everything
-        assert app.main.zoomed is None
+        assert app.main.state.zoom is None
         assert app.main.steps.span is not None
         await press(pilot, "z", "R")
         assert len(app.main.steps.rows) == everything
@@ -202,8 +202,8 @@ async def test_the_palette_opens_a_run(opened: Opener, samples: Path) -> None:
         await pilot.press("down", "enter")
         await until(pilot, lambda: app.screen is app.main)
         await settle(pilot)
-        assert app.main.ref is not None
-        assert app.main.ref.key == "batch-001/2"
+        assert app.main.state.ref is not None
+        assert app.main.state.ref.key == "batch-001/2"
 
 
 @pytest.mark.parametrize("size", [(80, 24), (120, 40), (200, 60), (40, 10), (20, 5), (1, 1)])
@@ -216,11 +216,11 @@ async def test_every_size_can_be_worked_in(opened: Opener, samples: Path, size: 
 async def test_resizing_keeps_cursor_and_run(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter", "j")
-        span, ref = app.main.steps.cursor, app.main.ref
+        span, ref = app.main.steps.cursor, app.main.state.ref
         for size in ((80, 24), (200, 60), (30, 8), (120, 40)):
             await pilot.resize_terminal(*size)
             await settle(pilot)
-        assert (app.main.steps.cursor, app.main.ref) == (span, ref)
+        assert (app.main.steps.cursor, app.main.state.ref) == (span, ref)
 
 
 async def test_jumping_from_a_criterion_to_its_turn(opened: Opener, samples: Path) -> None:
@@ -284,8 +284,8 @@ async def test_jumping_from_a_replay_to_its_original(opened: Opener, samples: Pa
         naming = next(i for i in range(len(rows)) if detail.target_run(rows, i) == replay.replay_of)
         app.main.detail.move_to(naming)
         await press(pilot, "enter")
-        assert app.main.ref is not None
-        assert app.store.runs[app.main.ref].id == replay.replay_of
+        assert app.main.state.ref is not None
+        assert app.store.runs[app.main.state.ref].id == replay.replay_of
 
 
 async def test_an_unreadable_file_shows_its_own_text_at_the_place_where_reading_stopped(

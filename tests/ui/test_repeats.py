@@ -15,7 +15,7 @@ from tests.ui.test_diff import shown, type_keys
 from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
-from tracetui.ui.screens.replays import ReplaysScreen
+from tracetui.ui.screens.lists import ReplaysScreen
 from tracetui.views.diff import PREFIX
 
 START = int(NOW.timestamp() - 7200) * 1_000_000_000
@@ -69,7 +69,7 @@ async def go_to(app: TraceApp, pilot: Pilot[int], ref: RunRef) -> None:
 
 def told(app: TraceApp, ref: RunRef) -> tuple[str, str]:
     """What the list says before and after the outcome of a run."""
-    ties = app.main.comparing.ties(app.store.runs[ref], app.look.glyphs)
+    ties = app.main.runs.ties(app.store.runs[ref], app.look.glyphs)
     return "".join(piece.text for piece in ties.before).strip(), "".join(piece.text for piece in ties.after).strip()
 
 

@@ -53,7 +53,7 @@ def looks(monkeypatch: pytest.MonkeyPatch, samples: Path, request: pytest.Fixtur
         async def run(pilot: Pilot[int]) -> None:
             folders = sum(1 for _ in os.walk(root))
             await settle(pilot)
-            await until(pilot, lambda: app.main.live.watching.folders == folders, what="all folders in the header")
+            await until(pilot, lambda: app.liveness.watching.folders == folders, what="all folders in the header")
             await press(pilot, *keys)
             if drive is not None:
                 await drive(pilot)
@@ -174,7 +174,7 @@ async def quiet(pilot: Pilot[int]) -> None:
     assert isinstance(app, TraceApp)
 
     def answered() -> bool:
-        latest = app.main.surveying.latest
+        latest = app.surveys.latest
         return latest is not None and latest.finished
 
     await until(pilot, answered, what="the answer")
@@ -189,7 +189,7 @@ async def second(pilot: Pilot[int]) -> None:
     assert isinstance(app, TraceApp)
     screen = app.screen
     assert isinstance(screen, TriageScreen)
-    contrasts = app.main.surveying.contrasts
+    contrasts = app.surveys.contrasts
     await until(pilot, lambda: screen.queue.group is not None and screen.queue.group.runs in contrasts, what="contrast")
     await quiet(pilot)
 

@@ -26,7 +26,7 @@ LATER: Final = (
     *("tracetui.diff", "tracetui.views.diff", "tracetui.live.comparing.differ", "tracetui.live.following.tail"),
     *("tracetui.export.diff", "tracetui.export.events", "tracetui.export.text", "tracetui.export.json"),
     *("tracetui.store.query", "tracetui.store.sidecar", "tracetui.store.signature", "tracetui.live.surveying.jobs"),
-    *("tracetui.ui.controllers.filtering", "tracetui.ui.screens.triage", "tracetui.ui.screens.single"),
+    *("tracetui.ui.widgets.query_prompt", "tracetui.ui.screens.triage", "tracetui.ui.screens.lists"),
     *("tracetui.ui.screens.diff", "tracetui.ui.screens.help", "tracetui.ui.providers"),
     # of prices, and of what is asked where no place is named
     *("genai_prices", "pydantic", "tracetui.store.statistics", "tracetui.formats.homes", "tracetui.ui.choosing"),

@@ -12,7 +12,7 @@ from tests.ui.test_triage import NIGHT, go_to_type, triage
 from tracetui.store.statistics import By
 from tracetui.ui.app import TraceApp
 from tracetui.ui.commands import RUNS
-from tracetui.ui.screens.statistics import StatisticsScreen
+from tracetui.ui.screens.lists import StatisticsScreen
 from tracetui.views.statistics import StatisticRows
 
 
@@ -79,7 +79,7 @@ async def test_what_is_shown_is_counted_when_a_filter_holds(opened: Opener, samp
 async def test_one_run_is_counted_from_within_it(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter")
-        ref = app.main.ref
+        ref = app.main.state.ref
         assert ref is not None
         screen = await statistics(app, pilot)
         assert "of run" in line(app, 0)
@@ -87,7 +87,7 @@ async def test_one_run_is_counted_from_within_it(opened: Opener, samples: Path) 
         assert set(counts(screen)) == set(app.store.runs[ref].tools or ())
         await press(pilot, "escape")
         assert app.screen is app.main
-        assert (app.main.level, app.main.ref) == (1, ref)
+        assert (app.main.state.level, app.main.state.ref) == (1, ref)
 
 
 async def test_enter_in_the_statistics_of_a_run_leads_to_the_list(opened: Opener, samples: Path) -> None:

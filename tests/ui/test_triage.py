@@ -172,7 +172,7 @@ async def test_a_run_is_visited_and_leaving_it_leads_back(opened: Opener, sample
         assert isinstance(item, Member)
         await press(pilot, "enter")
         await until(pilot, lambda: app.screen is app.main and app.main.steps.run is not None, what="the run")
-        assert app.main.ref == item.run
+        assert app.main.state.ref == item.run
         assert app.main.steps.span is not None
         assert app.main.steps.span.name == "search"
         await press(pilot, "escape")
@@ -180,7 +180,7 @@ async def test_a_run_is_visited_and_leaving_it_leads_back(opened: Opener, sample
         assert again.queue.item == item
         await press(pilot, "escape")
         assert app.screen is app.main
-        assert not app.main.level
+        assert not app.main.state.level
 
 
 async def test_the_walk_goes_through_all_failed_runs(opened: Opener, samples: Path) -> None:
@@ -238,25 +238,25 @@ async def test_verdicts_are_in_the_list_and_outlive_the_program(opened: Opener, 
 
 async def test_a_verdict_in_the_list_goes_on_to_the_next_failed_run(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
-        before = app.main.ref
+        before = app.main.state.ref
         assert before is not None
         await press(pilot, "v", "r")
-        assert app.main.ref != before
-        assert app.main.ref is not None
-        assert app.store.runs[app.main.ref].status.value == "error"
+        assert app.main.state.ref != before
+        assert app.main.state.ref is not None
+        assert app.store.runs[app.main.state.ref].status.value == "error"
         assert app.verdicts.of(app.store.runs[before]).verdict is Verdict.REAL
 
 
 async def test_a_mark_is_set_and_found_again(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "enter", "j")
-        marked, span = app.main.ref, app.main.steps.span
+        marked, span = app.main.state.ref, app.main.steps.span
         assert span is not None
         await press(pilot, "m", "b", "escape", "G")
-        assert app.main.ref != marked
+        assert app.main.state.ref != marked
         await press(pilot, "apostrophe", "b")
         await until(pilot, lambda: app.main.steps.span is not None and app.main.steps.span.id == span.id, what="mark")
-        assert app.main.ref == marked
+        assert app.main.state.ref == marked
         await press(pilot, "escape", "apostrophe", "z")
         assert "nothing here is marked with z" in text_of(app)
 
@@ -285,19 +285,19 @@ async def test_nothing_failed(opened: Opener, tmp_path: Path, samples: Path) -> 
 async def test_what_was_broken_off_is_compared_again(opened: Opener, samples: Path) -> None:
     async with opened(samples) as (app, pilot):
         await press(pilot, "T")
-        screen, surveying = app.screen, app.main.surveying
+        screen, surveys = app.screen, app.surveys
         assert isinstance(screen, TriageScreen)
         await until(pilot, lambda: any(len(group.runs) > 1 for group in screen.queue.groups), what="a signature")
         several = next(group for group in screen.queue.groups if len(group.runs) > 1)
         screen.queue.move_to_key(several.signature.key)
-        await until(pilot, lambda: surveying.is_told_apart(several.runs), what="all that they share")
-        assert surveying.comparing(several.runs) == ""
+        await until(pilot, lambda: surveys.is_compared(several.runs), what="all that they share")
+        assert surveys.progress(several.runs) == ""
 
-        surveying._told_apart.clear()  # as if somebody had left before
-        surveying.stop()
-        assert "comparing" in surveying.comparing(several.runs)
+        surveys._compared.clear()  # as if somebody had left before
+        surveys.stop()
+        assert "comparing" in surveys.progress(several.runs)
         screen.show_cause()
-        await until(pilot, lambda: surveying.is_told_apart(several.runs), what="all that they share, found out anew")
+        await until(pilot, lambda: surveys.is_compared(several.runs), what="all that they share, found out anew")
 
 
 async def test_the_row_of_a_run_has_its_tags_and_its_note(opened: Opener, samples: Path) -> None:

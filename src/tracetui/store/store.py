@@ -215,6 +215,13 @@ class Store:
         """The whole run, if it is still kept."""
         return self._open.get(ref)
 
+    def summary(self, ref: RunRef | None) -> RunSummary | None:
+        """A run as the list knows it, or better, as its whole does."""
+        if ref is None:
+            return None
+        run = self._open.get(ref)
+        return run.summary if run is not None else self.runs.get(ref)
+
     def keep_body(self, ref: RunRef, span: Span, body: Body) -> None:
         """Keep the body of a span that was looked at."""
         self._bodies[ref, span.id] = span, body

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from datetime import UTC, tzinfo
 from typing import TYPE_CHECKING, ClassVar, Final
 
@@ -18,27 +18,39 @@ from textual.events import Event, InputEvent
 from textual.message import Message
 from textual.screen import Screen
 
+from tracetui.live.comparing.compared import Calls
 from tracetui.live.engine import Engine
+from tracetui.live.mail import Mail
+from tracetui.model import Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
 from tracetui.store import address
 from tracetui.store.store import Store
 from tracetui.text import clean_lines
 from tracetui.ui import config
-from tracetui.ui.base_app import BaseApp, drive
+from tracetui.ui.base_app import drive
 from tracetui.ui.commands import COMMANDS as TABLE
-from tracetui.ui.commands import Command
-from tracetui.ui.controllers.judging import Verdicts
-from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.commands import RUNS, Command
+from tracetui.ui.host import HostApp
+from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.screens.main import MainScreen
+from tracetui.ui.screens.runs import RunsScreen
+from tracetui.ui.services.exports import Exporter
+from tracetui.ui.services.findings import Assessments, Comparisons, Surveys
+from tracetui.ui.services.liveness import LivenessTracker
+from tracetui.ui.services.verdicts import Verdicts
+from tracetui.ui.state import MainState, Sought, first_state
 from tracetui.ui.terminal.pace import Pace
+from tracetui.ui.terminal.wall import notification
 from tracetui.views import masking
-from tracetui.views.arrange import Arrangement
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.masking import one_line
 
 if TYPE_CHECKING:
     from textual.command import Provider
 
+    from tracetui.store.known import Known as QueryContext
+    from tracetui.ui.triage_state import TriageState
 
 FIRST_MAIL_SECONDS: Final = 0.06
 """How long the first paint waits for something to show."""
@@ -62,7 +74,7 @@ def _run_provider() -> type[Provider]:
     return RunProvider
 
 
-class TraceApp(BaseApp):
+class TraceApp(HostApp):
     """tracetui in a terminal."""
 
     COMMANDS: ClassVar = {_command_provider, _run_provider}
@@ -78,22 +90,32 @@ class TraceApp(BaseApp):
         glyphs: Glyphs = UNICODE,
         zone: tzinfo | None = None,
         commands: Sequence[Command] = TABLE,
-        arrangement: Arrangement | None = None,
+        state: MainState | None = None,
         slow: bool = False,
+        notify: bool = False,
     ) -> None:
+        """`notify`: the terminal rings when a run fails."""
         super().__init__(commands, palette=palette, glyphs=glyphs, zone=zone)
         self.pace = Pace(slow=slow)
-        self._mail_due = False
         self.engine = engine
         self.roots = list(roots)
         self.store = Store()
         self.verdicts = Verdicts(roots)
-        self.main = MainScreen(commands, arrangement)
-        self.stage = "list"
-        self.seen = 0
-        self.total: int | None = None
+        self.liveness = LivenessTracker(self.store, lambda: self.clock())
+        self.assessments = Assessments(engine)
+        self.comparisons = Comparisons(self.store)
+        self.surveys = Surveys(self.store, engine)
+        self.exporter = Exporter(engine, self.roots)
+        self.main = MainScreen(commands, state)
+        self.stage, self.seen, self.total = "list", 0, None
+        self.listed = self.preloaded = False
+        self._notify = notify
+        self._mail_due = self._held_back = False
         self._opening = True
-        self._held_back = False
+        self._read_ahead: RunRef | None = None
+        """The run whose likely partner was read ahead."""
+        self._triage_left: TriageState | None = None
+        """The triage as it was left: it goes on there."""
 
     def get_default_screen(self) -> MainScreen:
         return self.main
@@ -107,13 +129,11 @@ class TraceApp(BaseApp):
         self.post_message(MailWaiting())
 
     def open_screen(self, screen: Screen[None]) -> None:
-        """Show a screen of panes that have nothing to show yet: in whole frames until it has (`opened`), or soon."""
         self._opening = True
         self.push_screen(screen)
         self.set_timer(OPENING_SECONDS, self.opened)
 
     def opened(self) -> None:
-        """The screen has something to show."""
         if self._opening:
             self._opened()
 
@@ -173,25 +193,190 @@ class TraceApp(BaseApp):
         if mail.found or mail.total is not None:
             self.stage, self.seen, self.total = mail.stage, mail.seen, mail.total
         with self.engine.pause(), self.batch_update():
+            self._keep(mail)
+            for screen in self.screen_stack:
+                if isinstance(screen, FramedScreen) and screen is not self.main:
+                    screen.receive(mail)
             self.main.receive(mail)
 
-    # ---- for the screens
+    def _keep(self, mail: Mail) -> None:
+        """Take what arrived into the store and the services."""
+        store, now = self.store, self.clock()
+        self.liveness.watching = mail.watching or self.liveness.watching
+        if mail.found:
+            store.apply(mail.found, now)
+        if mail.listed:
+            store.end_scan()
+        for (ref, _), (span, body) in mail.bodies.items():
+            store.keep_body(ref, span, body)
+        for run in mail.runs.values():
+            store.keep(run)
+            if run.complete:
+                store.put(run.summary, now)
+        failed = store.newly_failed()
+        if self.listed and self._notify and failed:
+            self._ring_for(failed)
+        if not self.listed and not self.stage:
+            self.listed = True
+            self.engine.later(self._preload)
+        self.surveys.take(mail)
+        for then in mail.then:
+            then()
+        if self.comparisons.take(mail):
+            self.main.runs.now()
+        if self.assessments.take(mail, self.main.run_view.run):
+            self.main.run_view.show_assessment()
 
-    def back_to_main(self) -> list[FramedScreen]:
-        """Take away what lies over the main screen, and say what that was."""
+    def _ring_for(self, failed: Sequence[RunRef]) -> None:
+        """Notify of failed runs."""
+        runs = [run for ref in failed if (run := self.store.runs.get(ref)) is not None and run.parent is None]
+        if runs:
+            first = runs[0]
+            more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
+            cause = first.first_error.words if first.first_error is not None else first.outcome
+            self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
+
+    def _preload(self) -> None:
+        """Load, in a thread, what the first comparison and the first filter take."""
+        import tracetui.live.comparing.differ
+        import tracetui.ui.screens.diff
+        import tracetui.ui.widgets.query_prompt  # noqa: F401
+
+        self.preloaded = True
+
+    # ---- ways from one screen to another
+
+    def _back_to_main(self) -> list[FramedScreen]:
+        """Close what lies over the main screen, and return it."""
         above = [screen for screen in self.screen_stack[1:] if isinstance(screen, FramedScreen)]
         for screen in self.screen_stack[:0:-1]:
             self.close_screen(screen)
         return above
 
-    def push_again(self, screens: Sequence[FramedScreen]) -> None:
-        """Open screens as they were left, one over the other."""
-        for screen in screens:
-            if (again := screen.again()) is not None:
+    def visit(self, ref: RunRef, span: str | None, sought: Sought | None = None) -> None:
+        self.main.go_to(ref, span, self._back_to_main(), sought)
+
+    def read_ahead(self, ref: RunRef) -> None:
+        store = self.store
+        if not self.preloaded or ref == self._read_ahead or ref not in store.runs or store.opened(ref) is None:
+            return
+        self._read_ahead, other = ref, self.comparisons.likely_partner(ref)
+        if other is not None and store.opened(other) is None:
+            self.engine.differ.read_ahead(other)
+
+    def reopen(self, origin: Sequence[Hashable]) -> None:
+        """Open the screens that a run was visited from, as they were left, one over the other."""
+        for screen in origin:
+            if isinstance(screen, FramedScreen) and (again := screen.again()) is not None:
                 self.push_screen(again)
 
+    def words(self) -> str:
+        return self.main.state.arrangement.words
+
+    def query_context(self) -> QueryContext:
+        from tracetui.formats import registry
+        from tracetui.store.known import Known
+
+        store = self.store
+        return Known(
+            self.verdicts.sidecar,
+            lambda: store.runs.values(),
+            lambda: store.relations,
+            self.liveness.is_going,
+            registry.names,
+        )
+
+    def found(self) -> list[RunSummary]:
+        from tracetui.store import query
+
+        words, runs = self.words(), self.store.runs.values()
+        return query.begun(words, self.query_context())[0].select(runs) if words else list(runs)
+
+    def pick_query(self, take: Callable[[str], None]) -> None:
+        from tracetui.store import query
+        from tracetui.ui.screens.lists import FacetsScreen
+
+        runs = list(self.store.runs.values())
+        found = query.facets(query.RUN_KEYS, runs, self.query_context())
+        self.push_screen(FacetsScreen(found, len(runs), take, self.commands))
+
+    def filter_runs(self, key: str, value: str) -> None:
+        from tracetui.store import query
+
+        self._back_to_main()
+        if self.main.state.level:
+            self.main.focus_pane(RUNS)
+        self.main.filter_runs(f"{key}:{query.quoted(value)}")
+
+    def runs_changed(self) -> None:
+        self.main.runs.now()
+
+    def judged(self) -> None:
+        for screen in self.screen_stack:
+            if isinstance(screen, RunsScreen):
+                screen.judged(decided=False)
+
+    def compare(self, a: RunRef, b: RunRef) -> None:
+        from tracetui.ui.screens.diff import DiffScreen
+
+        known = self.comparisons.as_read(a, b)
+        self.open_screen(DiffScreen(self.comparisons.question(a, b), known, self.commands))
+
+    def compare_with_original(self, ref: RunRef) -> str:
+        partners = self.comparisons.partners(self.store.runs[ref])
+        if isinstance(partners, str):
+            return partners
+        original, replays = partners
+        if len(replays) == 1:
+            self.compare(original, replays[0])
+        else:
+            from tracetui.ui.screens.lists import ReplaysScreen
+
+            self.push_screen(ReplaysScreen(self.store.runs[original], replays, self.commands))
+        return ""
+
+    def compare_contexts(self, run: Run, a: str, b: str) -> None:
+        from tracetui.ui.screens.diff import ContextScreen
+
+        self.push_screen(ContextScreen(Calls(run.summary.ref, a, b), run, self.commands))
+
+    def search_runs(self, words: str) -> None:
+        from tracetui.ui.screens.lists import HitsScreen
+
+        search = self.surveys.search
+        if words and (search is None or words != search.words):
+            self.surveys.begin_search(words, self.main.runs.refs(), self.look.glyphs)
+        if self.surveys.search is not None:
+            self.push_screen(HitsScreen(self.surveys.search, self.commands))
+
+    def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
+        from tracetui.live.surveying.jobs import statistics_job
+        from tracetui.ui.screens.lists import StatisticsScreen
+
+        job = statistics_job(refs)
+        self.push_screen(StatisticsScreen(job, of, self.commands))
+        self.surveys.ask(job)
+
+    def show_contrast(self, refs: Sequence[RunRef], of: str) -> None:
+        from tracetui.ui.screens.lists import ContrastScreen
+
+        self.push_screen(ContrastScreen(tuple(refs), of, self.commands))
+        if not self.surveys.is_compared(refs):
+            self.surveys.contrast(refs)
+
+    def action_triage(self) -> None:
+        """Open the triage as it was left."""
+        from tracetui.ui.screens.triage import TriageScreen
+
+        self.push_screen(TriageScreen(self.commands, self._triage_left))
+
+    def triage_left(self, state: TriageState) -> None:
+        self._triage_left = state
+        self.main.runs.now()
+
+    # ---- for the screens
+
     def rescan(self) -> None:
-        """Read the directory again."""
         self.store.begin_scan()
         self.engine.rescan()
 
@@ -233,6 +418,7 @@ def run_app(
     masking.choose(ascii_glyphs=with_ascii)
     engine = Engine(place, paths, only=format, events=events)
     engine.start()
+    wanted = address.parse(target, place.is_file) if target is not None else None
     app = TraceApp(
         engine,
         paths,
@@ -240,16 +426,13 @@ def run_app(
         glyphs=ASCII if with_ascii else UNICODE,
         zone=UTC if settings.time == "utc" else None,
         commands=commands,
-        arrangement=config.arrangement(settings),
+        state=first_state(config.arrangement(settings), wanted, follow=follow, newest=newest),
         slow=slow,
+        notify=notify,
     )
-    app.main.live.newest, app.main.live.notify = newest or (follow and target is None), notify
-    app.main.follow_target = follow
-    if target is not None:
-        app.main.target = address.parse(target, place.is_file)
 
     def afterwards() -> None:
         engine.stop()
-        config.remember(app.main.runs.arrangement, paths)
+        config.remember(app.main.state.arrangement, paths)
 
     return drive(app, afterwards)

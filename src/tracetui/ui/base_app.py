@@ -20,6 +20,7 @@ from textual.screen import Screen
 
 from tracetui.text import clean
 from tracetui.ui.commands import Command
+from tracetui.ui.state import PanesState, describe
 from tracetui.ui.terminal.wall import (
     Wall,
     clipboard_sequence,
@@ -60,6 +61,8 @@ class BaseApp(App[int]):
         self.look = Look(PALETTES[palette], glyphs, zone or datetime.now().astimezone().tzinfo or UTC)
         self.commands = commands
         self.crash: BaseException | None = None
+        self.crash_states: Sequence[str] = ()
+        """The states of the screens when the first error was raised, without content of traces."""
         self._wall = Wall()
         self._disable_notifications = self._disable_tooltips = True  # never used, and their racks cost a layout each
         for each in PALETTES.values():
@@ -171,7 +174,9 @@ class BaseApp(App[int]):
         self.exit(TERMINAL_GONE, return_code=TERMINAL_GONE)
 
     def _handle_exception(self, error: Exception) -> None:
-        self.crash = self.crash or error
+        if self.crash is None:
+            self.crash, states = error, (getattr(screen, "state", None) for screen in self.screen_stack)
+            self.crash_states = [describe(state) for state in states if isinstance(state, PanesState)]
         self._return_code = 1
         self._exception = error
         self._exception_event.set()
@@ -192,7 +197,7 @@ def drive(app: BaseApp, afterwards: Callable[[], None] = lambda: None) -> int:
         afterwards()
         let_go()
     if app.crash is not None:
-        path = write_crash_log(app.crash)
+        path = write_crash_log(app.crash, app.crash_states)
         name = clean(type(app.crash).__name__, 80)
         sys.stderr.write(f"tracetui: a bug ended the program ({name}); where it happened: {clean(path)}\n")
         return BUG

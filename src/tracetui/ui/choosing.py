@@ -1,25 +1,108 @@
-"""The small app before the app: asks what is to be opened where nobody says it."""
+"""The small app before the app: asks which trace directory to open where no path was given."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import ClassVar
+from collections.abc import Callable, Iterator, Sequence
+from typing import ClassVar, Final
 
 from textual.screen import Screen
 
 from tracetui.formats.homes import Home
+from tracetui.text import Clean, clean, one_line
 from tracetui.ui import config
 from tracetui.ui.base_app import BaseApp, drive
 from tracetui.ui.commands import COMMANDS as TABLE
 from tracetui.ui.commands import Command
-from tracetui.ui.screens.homes import HomesScreen, commands_for
+from tracetui.ui.screens.base import SingleScreen
+from tracetui.ui.widgets.frame import short_path
 from tracetui.views import masking
 from tracetui.views.glyphs import ASCII, UNICODE, Glyphs
+from tracetui.views.homes import ALL, HomeRows, heading
+from tracetui.views.rows import Line, Piece
+
+HOMES: Final = "places"
+_HERE: Final = frozenset({HOMES})
+_TAKEN: Final = {
+    "open": (1, "Open the place under the cursor, or those that are picked."),
+    "pick-value": (2, "Pick the place, or no longer; several can be picked."),
+    "quit": (4, "Quit."),
+    "help": (5, ""),
+    **dict.fromkeys(("back", "down", "up", "page-down", "page-up", "top", "end"), (0, "")),
+    **dict.fromkeys(("interrupt", "end-now", "suspend"), (0, "")),
+}
+"""What this screen has of the table of commands: priority in the footer, and what it means here where it differs."""
+
+
+def commands_for(homes: Sequence[Home], table: Sequence[Command]) -> tuple[Command, ...]:
+    """The commands of this screen: those of the table that make sense here, and one for each place."""
+    return (*_from(table), *_own(homes))
+
+
+def _from(table: Sequence[Command]) -> Iterator[Command]:
+    for command in table:
+        if command.id in _TAKEN:
+            hint, words = _TAKEN[command.id]
+            yield command._replace(panes=_HERE, hint=hint, help=words or command.help)
+
+
+def _own(homes: Sequence[Home]) -> Iterator[Command]:
+    for number, home in enumerate(homes[:9], start=1):
+        words = clean(f"Open {short_path(home.path)}.")
+        yield Command(f"open-{number}", (str(number),), f"open {number}", words, f"nth({number})", _HERE, group="go")
+    yield Command("open-all", ("a",), "open all", "Open all of them together.", "nth(0)", _HERE, hint=3, group="go")
+
+
+class HomesScreen(SingleScreen):
+    """Enter opens what is picked (or the place under the cursor), a digit that place, ``a`` all."""
+
+    def __init__(
+        self, homes: Sequence[Home], missing: str, take: Callable[[list[str]], None], commands: Sequence[Command]
+    ) -> None:
+        """`missing` names what is not there; `take` is called with the paths of the places to open, none to end."""
+        super().__init__(HOMES, "Traces on this machine", commands)
+        self._homes, self._missing, self._take = homes, missing, take
+        self._picked: list[str] = []
+
+    def show_rows(self) -> None:
+        names = [short_path(home.path) for home in self._homes]
+        look, now = self.app.look, self.app.clock()
+        rows = HomeRows(self._homes, names, self._picked, now=now, glyphs=look.glyphs)
+        self.list.show(rows, heading=lambda width: [heading(width)])
+        self.refresh_frame()
+
+    def action_pick(self) -> None:
+        """Pick the place under the cursor, or not any more; the last row picks all."""
+        here, every = str(self.list.cursor), [home.path for home in self._homes]
+        if here == ALL:
+            self._picked = [] if len(self._picked) == len(every) else every
+        else:
+            self._picked = [path for path in every if (path in self._picked) is not (path == here)]
+        self.show_rows()
+
+    def action_nth(self, number: int) -> None:
+        """Open one place; all for 0."""
+        self._take([home.path for home in self._homes[number - 1 : number] or self._homes])
+
+    def action_open(self) -> None:
+        if self._picked:
+            self._take(self._picked)
+        else:
+            self.action_nth(0 if self.list.cursor == ALL else self.list.position + 1)
+
+    def leave(self) -> bool:
+        self._take([])
+        return True
+
+    def path(self) -> tuple[Line, Line]:
+        return (Piece(Clean("what is to be opened?"), "text bold"),), ()
+
+    def summary(self) -> Line:
+        return (Piece(one_line(f"no PATH was named, and there is no {self._missing}"), "sec"),)
 
 
 class ChoosingApp(BaseApp):
-    """Ends when something was chosen, which is in `chosen` then; nothing is there if somebody left."""
+    """Ends when something was chosen: `chosen` has it, and is empty if the reader left."""
 
     COMMANDS: ClassVar = set()
     ENABLE_COMMAND_PALETTE = False

@@ -1,12 +1,13 @@
 # ruff: noqa: E501 — a table reads best with one command a line
 """Every command once: its keys, its words, and the action that does it.
 
-Key handling, the footer, the help screen, the palette and docs/keys.md all read this table.
+The Textual bindings of the panes are made from this table, and so are the footer, the key reference (the help screen,
+docs/keys.md), the palette and the user's own keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Final, NamedTuple
 
 RUNS, STEPS, DETAIL, FACTS = "runs", "steps", "detail", "facts"
@@ -34,14 +35,14 @@ class Command(NamedTuple):
     id: str
     keys: tuple[str, ...]
     """Textual's names; several characters that are no name are a sequence (``]t``). ``m*`` is ``m`` and any letter, which
-    is put at the end of the action.
+    becomes the argument of the action.
     """
     title: str
     """A word or two for the footer and the palette."""
     help: str
     """One sentence."""
     action: str
-    """Method ``do_<action>`` of the main screen; what follows a colon is its argument."""
+    """A Textual action: the nearest of the focused pane, the containers it is in, its screen and the app does it."""
     panes: frozenset[str] = EVERYWHERE
     hint: int = 0
     """Priority in the footer, 1 first; 0 is not hinted."""
@@ -51,71 +52,71 @@ class Command(NamedTuple):
 COMMANDS: Final = (
     Command("open", ("enter",), "open", "Open what is under the cursor: a run, then its detail; unfold a folded row.", "open", hint=1, group="go"),
     Command("back", ("escape",), "back", "Back to where you came from.", "back", hint=9, group="go"),
-    Command("quit", ("q",), "quit", "Back; from the run list, quit.", "quit", hint=12, group="go"),
+    Command("quit", ("q",), "quit", "Back; from the run list, quit.", "leave", hint=12, group="go"),
     Command("interrupt", ("ctrl+c",), "copy or end", "Copy what is selected with the mouse; else end the program, from anywhere.", "interrupt", group="go"),
-    Command("end-now", ("ctrl+q",), "end", "End the program, from anywhere.", "end", group="go"),
-    Command("down", ("j", "down"), "down", "Move down.", "move:1", group="move"),
-    Command("up", ("k", "up"), "up", "Move up.", "move:-1", group="move"),
-    Command("page-down", ("pagedown", "ctrl+f"), "page down", "Move a page down.", "page:1", group="move"),
-    Command("page-up", ("pageup", "ctrl+b"), "page up", "Move a page up.", "page:-1", group="move"),
-    Command("half-down", ("ctrl+d",), "half a page down", "Move half a page down.", "page:0.5", group="move"),
-    Command("half-up", ("ctrl+u",), "half a page up", "Move half a page up.", "page:-0.5", group="move"),
-    Command("top", ("g", "home"), "top", "Go to the first row.", "edge:0", group="move"),
-    Command("end", ("G", "end"), "end", "Go to the last row.", "edge:1", group="move"),
+    Command("end-now", ("ctrl+q",), "end", "End the program, from anywhere.", "quit", group="go"),
+    Command("down", ("j", "down"), "down", "Move down.", "move(1)", group="move"),
+    Command("up", ("k", "up"), "up", "Move up.", "move(-1)", group="move"),
+    Command("page-down", ("pagedown", "ctrl+f"), "page down", "Move a page down.", "page(1)", group="move"),
+    Command("page-up", ("pageup", "ctrl+b"), "page up", "Move a page up.", "page(-1)", group="move"),
+    Command("half-down", ("ctrl+d",), "half a page down", "Move half a page down.", "page(0.5)", group="move"),
+    Command("half-up", ("ctrl+u",), "half a page up", "Move half a page up.", "page(-0.5)", group="move"),
+    Command("top", ("g", "home"), "top", "Go to the first row.", "edge(False)", group="move"),
+    Command("end", ("G", "end"), "end", "Go to the last row.", "edge(True)", group="move"),
     Command("fold", ("h", "left"), "fold", "Fold, or go to the parent; where nothing folds, scroll left.", "fold", group="fold"),
     Command("unfold", ("l", "right"), "unfold", "Unfold, or go into; where nothing folds, scroll right.", "unfold", RUN | DIFF | TRIAGE, hint=7, group="fold"),
     Command("scroll-right", ("l", "right"), "scroll right", "Scroll right; h scrolls left.", "unfold", LISTS, group="fold"),
-    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
-    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "unfold_all", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
-    Command("fold-1", ("z1",), "fold to depth 1", "Show only the top level.", "fold_to:1", RUN, group="fold"),
-    Command("fold-2", ("z2",), "fold to depth 2", "Show two levels.", "fold_to:2", RUN, group="fold"),
-    Command("fold-3", ("z3",), "fold to depth 3", "Show three levels.", "fold_to:3", RUN, group="fold"),
-    Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error:1", MAIN | TRIAGE, hint=2, group="find"),
-    Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error:-1", MAIN | TRIAGE, group="find"),
+    Command("fold-all", ("zM",), "fold all", "Fold everything.", "fold_all(False)", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
+    Command("unfold-all", ("zR",), "unfold all", "Unfold everything.", "fold_all(True)", RUN | {CHANGE, QUEUE, FAILURE}, group="fold"),
+    Command("fold-1", ("z1",), "fold to depth 1", "Show only the top level.", "fold_to(1)", RUN, group="fold"),
+    Command("fold-2", ("z2",), "fold to depth 2", "Show two levels.", "fold_to(2)", RUN, group="fold"),
+    Command("fold-3", ("z3",), "fold to depth 3", "Show three levels.", "fold_to(3)", RUN, group="fold"),
+    Command("next-error", ("e",), "next error", "Next error in this run; past the last one, the first of the next failed run.", "error(1)", MAIN | TRIAGE, hint=2, group="find"),
+    Command("previous-error", ("E",), "previous error", "Previous error, across runs.", "error(-1)", MAIN | TRIAGE, group="find"),
     Command("search", ("/",), "search", "Search in the focused pane; hides nothing.", "search", hint=3, group="find"),
-    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit:1", MAIN | TRIAGE | LISTS, group="find"),
-    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit:-1", MAIN | TRIAGE | LISTS, group="find"),
-    Command("next-difference", ("n",), "next change", "Next difference, in the next steps too; next hit while something is searched for.", "difference:1", DIFF, hint=1, group="find"),
-    Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit while something is searched for.", "difference:-1", DIFF, group="find"),
-    Command("next-divergent", ("]d",), "next step", "Next step that differs; of two contexts, the next model call.", "divergent:1", DIFF, hint=2, group="find"),
-    Command("previous-divergent", ("[d",), "previous step", "Previous step that differs; of two contexts, the previous model call.", "divergent:-1", DIFF, group="find"),
+    Command("next-hit", ("n",), "next hit", "Next hit of the search.", "hit(1)", MAIN | TRIAGE | LISTS, group="find"),
+    Command("previous-hit", ("N",), "previous hit", "Previous hit of the search.", "hit(-1)", MAIN | TRIAGE | LISTS, group="find"),
+    Command("next-difference", ("n",), "next change", "Next difference, in the next steps too; next hit while something is searched for.", "difference(1)", DIFF, hint=1, group="find"),
+    Command("previous-difference", ("N",), "previous change", "Previous difference; previous hit while something is searched for.", "difference(-1)", DIFF, group="find"),
+    Command("next-divergent", ("]d",), "next step", "Next step that differs; of two contexts, the next model call.", "divergent(1)", DIFF, hint=2, group="find"),
+    Command("previous-divergent", ("[d",), "previous step", "Previous step that differs; of two contexts, the previous model call.", "divergent(-1)", DIFF, group="find"),
     Command("filter", ("f",), "filter", "Show only runs (or steps) that this query finds: words, status:error, dur>5s …; Tab completes.", "filter", frozenset({RUNS, STEPS}), hint=4, group="find"),
     Command("pick", ("P",), "pick a filter", "Pick the filter from the values that there are, and how many runs have them.", "facets", frozenset({RUNS}), group="find"),
     Command("pick-value", ("space",), "pick", "Pick the value, or no longer; several can be picked.", "pick", frozenset({FACETS}), hint=2, group="find"),
     Command("grep", ("&",), "grep all runs", "Search the inputs, outputs, messages and errors of all runs that are shown.", "grep", MAIN, group="find"),
     Command("statistics", ("S",), "statistics", "How often, how long, how many tokens: by tool, model, node, agent or operation.", "statistics", MAIN | TRIAGE, group="go"),
     Command("contrast", ("C",), "contrast", "What the failed runs (or the marked ones) share that the others lack.", "contrast", MAIN | TRIAGE, hint=8, group="go"),
-    Command("failures", ("!",), "failures only", "Show failed runs only, or all again.", "failures", frozenset({RUNS}), hint=5, group="find"),
+    Command("failures", ("!",), "failures only", "Show failed runs only, or all again.", "arrange('failures')", frozenset({RUNS}), hint=5, group="find"),
     Command("mark", ("space",), "mark", "Mark the run, or take the mark off; d compares two marked runs, C says what they share.", "mark", frozenset({RUNS}), group="list"),
     Command("sort", (",",), "sort", "Sort by the next column; the timeline, by how long steps took.", "sort", frozenset({RUNS, STEPS}), hint=8, group="list"),
-    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "reverse", frozenset({RUNS}), group="list"),
-    Command("group", ("b",), "group by", "Group by day, agent, source (the project), format, status, or not at all.", "group", frozenset({RUNS}), hint=10, group="list"),
-    Command("columns", ("W",), "columns", "Show the hidden columns too; < and > scroll sideways.", "columns", frozenset({RUNS}), group="list"),
-    Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same:tool:1", RUN, group="find"),
-    Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same:tool:-1", RUN, group="find"),
-    Command("next-sibling", ("]s",), "next sibling", "Next span of the same parent.", "same:sibling:1", RUN, group="find"),
-    Command("previous-sibling", ("[s",), "previous sibling", "Previous span of the same parent.", "same:sibling:-1", RUN, group="find"),
-    Command("next-model", ("]m",), "next model call", "Next model call.", "same:model:1", RUN, group="find"),
-    Command("previous-model", ("[m",), "previous model call", "Previous model call.", "same:model:-1", RUN, group="find"),
-    Command("pane", ("tab",), "pane", "Focus the next pane.", "pane:next", EVERYWHERE - LISTS, hint=11, group="look"),
-    Command("pane-back", ("shift+tab",), "previous pane", "Focus the previous pane.", "pane:previous", EVERYWHERE - LISTS, group="look"),
-    Command("pane-1", ("1",), "runs", "Focus the run list.", "pane:1", MAIN, group="look"),
-    Command("pane-2", ("2",), "steps", "Focus the steps.", "pane:2", MAIN, group="look"),
-    Command("pane-3", ("3",), "detail", "Focus the detail.", "pane:3", MAIN, group="look"),
-    Command("pane-4", ("4",), "run facts", "Focus what is known of the whole run; on a narrow screen, its tab.", "pane:4", MAIN, group="look"),
-    Command("diff-pane-1", ("1",), "steps", "Focus the paired steps.", "pane:1", DIFF, group="look"),
-    Command("diff-pane-2", ("2",), "change", "Focus what changed in the step.", "pane:2", DIFF, group="look"),
-    Command("diff-pane-3", ("3",), "both runs", "Focus what is said of both runs as wholes.", "pane:3", DIFF, group="look"),
-    Command("triage-pane-1", ("1",), "signatures", "Focus the signatures.", "pane:1", TRIAGE, group="look"),
-    Command("triage-pane-2", ("2",), "signature", "Focus what is known of the signature.", "pane:2", TRIAGE, group="look"),
-    Command("triage-pane-3", ("3",), "failure", "Focus the steps up to the failure.", "pane:3", TRIAGE, group="look"),
+    Command("sort-reverse", (";",), "reverse", "Reverse the order.", "arrange('reverse')", frozenset({RUNS}), group="list"),
+    Command("group", ("b",), "group by", "Group by day, agent, source (the project), format, status, or not at all.", "arrange('group')", frozenset({RUNS}), hint=10, group="list"),
+    Command("columns", ("W",), "columns", "Show the hidden columns too; < and > scroll sideways.", "arrange('columns')", frozenset({RUNS}), group="list"),
+    Command("next-tool", ("]t",), "same tool, next", "Next call of the same tool.", "same('tool', 1)", RUN, group="find"),
+    Command("previous-tool", ("[t",), "same tool, previous", "Previous call of the same tool.", "same('tool', -1)", RUN, group="find"),
+    Command("next-sibling", ("]s",), "next sibling", "Next span of the same parent.", "same('sibling', 1)", RUN, group="find"),
+    Command("previous-sibling", ("[s",), "previous sibling", "Previous span of the same parent.", "same('sibling', -1)", RUN, group="find"),
+    Command("next-model", ("]m",), "next model call", "Next model call.", "same('model', 1)", RUN, group="find"),
+    Command("previous-model", ("[m",), "previous model call", "Previous model call.", "same('model', -1)", RUN, group="find"),
+    Command("pane", ("tab",), "pane", "Focus the next pane.", "next_pane(1)", EVERYWHERE - LISTS, hint=11, group="look"),
+    Command("pane-back", ("shift+tab",), "previous pane", "Focus the previous pane.", "next_pane(-1)", EVERYWHERE - LISTS, group="look"),
+    Command("pane-1", ("1",), "runs", "Focus the run list.", "pane(1)", MAIN, group="look"),
+    Command("pane-2", ("2",), "steps", "Focus the steps.", "pane(2)", MAIN, group="look"),
+    Command("pane-3", ("3",), "detail", "Focus the detail.", "pane(3)", MAIN, group="look"),
+    Command("pane-4", ("4",), "run facts", "Focus what is known of the whole run; on a narrow screen, its tab.", "pane(4)", MAIN, group="look"),
+    Command("diff-pane-1", ("1",), "steps", "Focus the paired steps.", "pane(1)", DIFF, group="look"),
+    Command("diff-pane-2", ("2",), "change", "Focus what changed in the step.", "pane(2)", DIFF, group="look"),
+    Command("diff-pane-3", ("3",), "both runs", "Focus what is said of both runs as wholes.", "pane(3)", DIFF, group="look"),
+    Command("triage-pane-1", ("1",), "signatures", "Focus the signatures.", "pane(1)", TRIAGE, group="look"),
+    Command("triage-pane-2", ("2",), "signature", "Focus what is known of the signature.", "pane(2)", TRIAGE, group="look"),
+    Command("triage-pane-3", ("3",), "failure", "Focus the steps up to the failure.", "pane(3)", TRIAGE, group="look"),
     Command("side", ("s",), "side/unified", "Show texts side by side, or one below the other.", "side", DIFF, hint=3, group="look"),
     Command("context-of", ("c",), "context", "Compare what both models were given, then what this one was given before; then the step again.", "context", DIFF, hint=4, group="look"),
     Command("ignored", ("i",), "ignored", "Count ids, times and the like as differences too, or ignore them again.", "ignored", DIFF, hint=5, group="look"),
     Command("zoom", ("z",), "zoom", "Give the focused pane the whole screen, or take it back.", "zoom", MAIN | DIFF | TRIAGE, hint=6, group="look"),
     Command("tree", ("t",), "tree/timeline", "Show the spans as a tree, or as a timeline with one line a step.", "tree", RUN, hint=5, group="look"),
-    Command("next-tab", (">",), "next tab", "Next tab of the detail, or of the statistics; in the list, scroll right.", "tab:1", MAIN | DIFF | {STATISTICS}, hint=8, group="look"),
-    Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab:-1", MAIN | DIFF | {STATISTICS}, group="look"),
+    Command("next-tab", (">",), "next tab", "Next tab of the detail, or of the statistics; in the list, scroll right.", "tab(1)", MAIN | DIFF | {STATISTICS}, hint=8, group="look"),
+    Command("previous-tab", ("<",), "previous tab", "Previous tab of the detail; in the list, scroll left.", "tab(-1)", MAIN | DIFF | {STATISTICS}, group="look"),
     Command("wrap", ("w",), "wrap", "Wrap long lines of the detail, or let them run on (h and l scroll).", "wrap", RUN | {CHANGE}, group="look"),
     Command("raw", ("r",), "raw", "Show the source's own text.", "raw", RUN, group="look"),
     Command("jump", ("'",), "jump", "Jump to the span that this row of the detail names.", "jump", frozenset({DETAIL, FACTS}), hint=4, group="go"),
@@ -124,33 +125,33 @@ COMMANDS: Final = (
     Command("context", ("c",), "context", "Compare what this model call was given with what the call before it was given.", "context", RUN, group="go"),
     Command("follow", ("F",), "follow", "Keep the newest step in view, or stop; scrolling stops, G goes on.", "follow", RUNS_AND_DETAIL, hint=6, group="go"),
     Command("ledger", ("i",), "what was understood", "Say how much of the runs that are shown was understood, and which kinds of records were not.", "ledger", frozenset({RUNS}), group="look"),
-    Command("state", ("i",), "why this state", "Say why the run counts as running, quiet, stalled or ended.", "state", RUN, group="look"),
-    Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy:value", hint=9, group="take"),
-    Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy:path", MAIN | TRIAGE, group="take"),
-    Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy:path", DIFF, group="take"),
-    Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy:address", group="take"),
+    Command("state", ("i",), "why this state", "Say why the run counts as running, quiet, stalled or ended.", "explain", RUN, group="look"),
+    Command("copy", ("yy",), "copy value", "Copy the row or value under the cursor (or what is selected).", "copy('value')", hint=9, group="take"),
+    Command("copy-path", ("yp",), "copy path", "Copy the path of the file.", "copy('path')", MAIN | TRIAGE, group="take"),
+    Command("copy-place", ("yp",), "copy path", "Copy the path of the value (messages[12].content).", "copy('path')", DIFF, group="take"),
+    Command("copy-address", ("yl",), "copy address", "Copy the address, as `tracetui show` takes it.", "copy('address')", group="take"),
     Command("triage", ("T",), "triage", "Group the failed runs by what made them fail, and judge them.", "triage", MAIN, hint=3, group="go"),
-    Command("real", ("vr",), "verdict: real", "Judge the failure to be real.", "verdict:real", MAIN | TRIAGE, hint=3, group="judge"),
-    Command("flaky", ("vf",), "verdict: flaky", "Judge it to be flaky: it comes and goes by itself.", "verdict:flaky", MAIN | TRIAGE, group="judge"),
-    Command("known", ("vk",), "verdict: known", "Judge it to be known already.", "verdict:known", MAIN | TRIAGE, group="judge"),
-    Command("ignore", ("vi",), "verdict: ignore", "Judge it to be of no interest.", "verdict:ignore", MAIN | TRIAGE, group="judge"),
+    Command("real", ("vr",), "verdict: real", "Judge the failure to be real.", "verdict('real')", MAIN | TRIAGE, hint=3, group="judge"),
+    Command("flaky", ("vf",), "verdict: flaky", "Judge it to be flaky: it comes and goes by itself.", "verdict('flaky')", MAIN | TRIAGE, group="judge"),
+    Command("known", ("vk",), "verdict: known", "Judge it to be known already.", "verdict('known')", MAIN | TRIAGE, group="judge"),
+    Command("ignore", ("vi",), "verdict: ignore", "Judge it to be of no interest.", "verdict('ignore')", MAIN | TRIAGE, group="judge"),
     Command("again", (".",), "last verdict again", "Give the last verdict again.", "verdict_again", MAIN | TRIAGE, group="judge"),
     Command("note", ("a",), "note", "Write a note on the run, or on the signature.", "note", MAIN | TRIAGE, hint=7, group="judge"),
     Command("tag", ("t",), "tag", "Give the run tags, or take tags off.", "tag", frozenset({RUNS}) | TRIAGE, group="judge"),
     Command("undo", ("u",), "undo", "Take back the last verdict, note, tag or mark.", "undo", MAIN | TRIAGE, hint=8, group="judge"),
-    Command("set-mark", ("m*",), "set a mark", "m and a letter: mark this place.", "set_mark:", MAIN | TRIAGE, group="judge"),
-    Command("go-to-mark", ("'*",), "go to a mark", "' and a letter: go to the place that is marked with it.", "go_to_mark:", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
-    Command("copy-curl", ("yc",), "copy curl", "Copy a curl command that sends this model call again.", "take:curl", RUN, group="take"),
-    Command("copy-fixture", ("yf",), "copy fixture", "Copy the step as a JSON fixture.", "take:fixture", RUN, group="take"),
-    Command("copy-test", ("yt",), "copy test stub", "Copy a pytest stub that holds the step.", "take:test", RUN, group="take"),
-    Command("copy-fork", ("yg",), "copy going on", "Copy the code that goes on from this step in a run of its own, where the format has it.", "take:fork", RUN, group="take"),
+    Command("set-mark", ("m*",), "set a mark", "m and a letter: mark this place.", "set_mark", MAIN | TRIAGE, group="judge"),
+    Command("go-to-mark", ("'*",), "go to a mark", "' and a letter: go to the place that is marked with it.", "go_to_mark", frozenset({RUNS, STEPS}) | TRIAGE, group="go"),
+    Command("copy-curl", ("yc",), "copy curl", "Copy a curl command that sends this model call again.", "take('curl')", RUN, group="take"),
+    Command("copy-fixture", ("yf",), "copy fixture", "Copy the step as a JSON fixture.", "take('fixture')", RUN, group="take"),
+    Command("copy-test", ("yt",), "copy test stub", "Copy a pytest stub that holds the step.", "take('test')", RUN, group="take"),
+    Command("copy-fork", ("yg",), "copy going on", "Copy the code that goes on from this step in a run of its own, where the format has it.", "take('fork')", RUN, group="take"),
     Command("export", ("x",), "export", "Write the run, the comparison or the triage to a file: Markdown, HTML or JSON; secrets are masked.", "export", MAIN | DIFF | TRIAGE, hint=9, group="take"),
     Command("reveal", ("R",), "reveal", "Show the masked value under the cursor of the detail, or mask it again.", "reveal", RUN, group="look"),
     Command("editor", ("o",), "editor", "Open a cleaned copy of this tab in $EDITOR.", "editor", RUN | DIFF, group="take"),
     Command("reread", ("ctrl+r",), "re-read", "Read the directory, or the open run, again.", "reread", group="go"),
-    Command("palette", ("ctrl+p", ":"), "palette", "Find a command or a run by name.", "palette", group="go"),
+    Command("palette", ("ctrl+p", ":"), "palette", "Find a command or a run by name.", "command_palette", group="go"),
     Command("help", ("?",), "help", "All keys of the focused pane.", "help", hint=13, group="go"),
-    Command("suspend", ("ctrl+z",), "suspend", "Suspend the program, as everywhere.", "suspend", group="go"),
+    Command("suspend", ("ctrl+z",), "suspend", "Suspend the program, as everywhere.", "suspend_process", group="go"),
 )  # fmt: skip
 """The table, in the order in which help shows it."""
 
@@ -204,46 +205,33 @@ SEQUENCES: Final = "[]yzvm'"
 
 
 class Keys:
-    """Turns key presses into commands, one at a time; remembers the beginning of a sequence."""
+    """Turns key presses into sequences that are bound, one press at a time."""
 
-    def __init__(self, commands: Sequence[Command] = COMMANDS) -> None:
-        self._commands = commands
+    def __init__(self) -> None:
         self.pending = ""
+        """The beginning of a sequence."""
 
-    def press(self, key: str, pane: str) -> Command | None:
-        """The command that this press completes in that pane, or None (nothing, or the beginning of a sequence)."""
+    def press(self, key: str, bound: Collection[str]) -> tuple[str, str]:
+        """(The key or sequence of `bound` that this press completes, the letter in place of `ANY`); empty if none."""
         begun, self.pending = self.pending, ""
         sequence = begun + key
-        if key == "escape" and begun and not any(begun in c.keys for c in of_pane(pane, self._commands)):
-            return None  # gives the sequence up, and no more
-        exact = [c for c in of_pane(pane, self._commands) if sequence in c.keys]
-        if exact:
-            self.pending = sequence if self._begins(sequence, pane) else ""
-            return exact[0]
-        if len(sequence) == 2 and (any_ := self._taking_any(sequence[0], pane)) is not None:
-            return any_._replace(action=any_.action + key)
-        if self._begins(sequence, pane):
+        if key == "escape" and begun and begun not in bound:
+            return "", ""  # gives the sequence up, and no more
+        if sequence in bound:
+            self.pending = sequence if self._begins(sequence, bound) else ""
+            return sequence, ""
+        if len(sequence) == 2 and sequence[0] + ANY in bound:
+            return sequence[0] + ANY, key
+        if self._begins(sequence, bound):
             self.pending = sequence
-            return None
-        alone = any(begun in c.keys for c in of_pane(pane, self._commands))  # the first key has been done already
-        return self.press(key, pane) if begun and alone else None
+            return "", ""
+        return self.press(key, bound) if begun in bound else ("", "")  # the first key has been done already
 
-    def continuing(self, pane: str) -> list[tuple[str, Command]]:
-        """What may follow on the beginning of a sequence: the key, and the command that it completes."""
+    def continuing(self, bound: Iterable[str]) -> list[tuple[str, str]]:
+        """(What may follow on the beginning of a sequence, the sequence that it completes)."""
         begun = self.pending
-        return [
-            (key[1:], command)
-            for command in of_pane(pane, self._commands)
-            for key in command.keys
-            if begun and len(key) == 2 and key[0] == begun
-        ]
+        return [(key[1:], key) for key in bound if begun and len(key) == 2 and key[0] == begun]
 
-    def _taking_any(self, first: str, pane: str) -> Command | None:
-        return next((c for c in of_pane(pane, self._commands) if first + ANY in c.keys), None)
-
-    def _begins(self, sequence: str, pane: str) -> bool:
-        return any(
-            len(key) == 2 > len(sequence) and key.startswith(sequence) and key[0] in SEQUENCES
-            for command in of_pane(pane, self._commands)
-            for key in command.keys
-        )
+    @staticmethod
+    def _begins(sequence: str, bound: Iterable[str]) -> bool:
+        return sequence in {*SEQUENCES} and any(len(key) == 2 and key[0] == sequence for key in bound)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 NARROW: Final = 100
 """Columns below which one pane is shown at a time."""
@@ -12,8 +12,14 @@ WIDE: Final = 180
 SMALLEST: Final = 40, 10
 """Columns and rows below which nothing useful fits."""
 
+Width = Literal["narrow", "middle", "wide"]
 Height = float | str
 """Rows, or a share of the room (``1fr``)."""
+
+
+def width_of(columns: int) -> Width:
+    """The class of a width."""
+    return "narrow" if columns < NARROW else "wide" if columns >= WIDE else "middle"
 
 
 def is_tiny(width: int, height: int) -> bool:
@@ -24,12 +30,15 @@ def is_tiny(width: int, height: int) -> bool:
 def classes(width: int, height: int, level: int, zoomed: str | None, panes: Iterable[str]) -> dict[str, bool]:
     """Which classes of the style sheet hold for the main screen."""
     return {
-        "narrow": width < NARROW,
-        "middle": NARROW <= width < WIDE,
-        "wide": width >= WIDE,
+        **{name: name == width_of(width) for name in ("narrow", "middle", "wide")},
         **{f"level-{number}": number == level for number in range(3)},
         **{f"zoom-{name}": name == zoomed for name in panes},
     }
+
+
+def needs_headline(columns: int, level: int) -> bool:
+    """Whether the steps say how the run ended: where no other part of the screen does."""
+    return columns >= WIDE or (columns >= NARROW and not level)
 
 
 def heights(width: int, height: int, level: int, zoomed: str | None, wanted: int) -> tuple[Height, Height]:

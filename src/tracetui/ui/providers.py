@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
@@ -11,7 +12,7 @@ from textual.markup import escape
 
 from tracetui.text import Clean
 from tracetui.ui.commands import shown
-from tracetui.ui.screens.framed import FramedScreen
+from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.theme import PALETTES
 from tracetui.views.masking import one_line
 
@@ -25,10 +26,10 @@ class CommandProvider(Provider):
     """Every command of the table, and the themes."""
 
     @property
-    def _entries(self) -> list[tuple[Clean, Clean, partial[None]]]:
+    def _entries(self) -> list[tuple[Clean, Clean, Callable[[], object]]]:
         app: TraceApp = self.app  # type: ignore[assignment]
         screen = self.screen if isinstance(self.screen, FramedScreen) else app.main
-        entries = [
+        entries: list[tuple[Clean, Clean, Callable[[], object]]] = [
             (
                 Clean(f"{command.title}  {shown(command.keys[0])}"),
                 Clean(command.help),
@@ -50,7 +51,7 @@ class CommandProvider(Provider):
         app: TraceApp = self.app  # type: ignore[assignment]
         command, _, words = query.partition(" ")
         if command == "grep" and words:
-            search = partial(app.main.surveying.search_for, words)
+            search = partial(app.main.search_runs, words)
             yield Hit(1.0, Content(f"grep all runs for {one_line(words, 80)}"), search)
         matcher = self.matcher(query)
         for name, words, run in self._entries:
@@ -66,9 +67,9 @@ class RunProvider(Provider):
         from tracetui.store.query import begun
 
         app: TraceApp = self.app  # type: ignore[assignment]
-        wanted, error = begun(query, app.main.filtering.context)
+        wanted, error = begun(query, app.query_context())
         if error is not None and not error.unfinished:
             return
         for run in wanted.select(app.store.runs.values())[:MOST_RUNS]:
             label = one_line(f"{run.status.value:<9} {run.name}  {run.id}  {run.prompt}", 160)
-            yield Hit(0.5, Content(label), partial(app.main.actions.enter, run.ref))
+            yield Hit(0.5, Content(label), partial(app.main.enter, run.ref))

@@ -1,15 +1,16 @@
-"""Pane 3: everything about one span, by tabs."""
+"""Pane 3: everything about one span, by tabs. Pane 4, on wide screens: the tab of the run, beside it."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 from tracetui.live.excerpt import Excerpt
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.store.places import label_of
 from tracetui.text import Clean, one_line
 from tracetui.ui.panes.folding import FoldingView
+from tracetui.ui.state import Sought
 from tracetui.views import detail
 from tracetui.views.excerpt import excerpt_rows
 from tracetui.views.glyphs import kind
@@ -27,37 +28,6 @@ _TITLE: Final = 15
 """Cells of the title rule that are left for what is not a tab."""
 UNWRAPPED: Final = 4000
 """Columns of a pane whose lines run on."""
-
-
-class Sought(NamedTuple):
-    """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first.
-
-    `before` and `after` are what stands around them there.
-    """
-
-    ref: RunRef
-    span: str | None
-    needle: str
-    tabs: tuple[str, ...] = ()
-    before: str = ""
-    after: str = ""
-
-    def fit(self, text: str) -> int:
-        """How well a text fits: how many characters around the words are the same; -1 if it does not hold them."""
-        text, needle = text.lower(), self.needle.lower()
-        before, after = self.before.lower(), self.after.lower()
-        best, at = -1, text.find(needle)
-        while at >= 0:
-            end = at + len(needle)
-            left = _alike(text[max(0, at - len(before)) : at][::-1], before[::-1])
-            best = max(best, left + _alike(text[end : end + len(after)], after))
-            at = text.find(needle, end)
-        return best
-
-
-def _alike(one: str, other: str) -> int:
-    """With how many characters both begin."""
-    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
 
 
 class Detail(FoldingView):
@@ -135,7 +105,7 @@ class Detail(FoldingView):
         self._found = sought, self.cursor
 
     def toggle(self, *, open_: bool | None = None) -> bool:
-        """As in every pane that folds; whoever unfolds something reads it."""
+        """As in every pane that folds; what is unfolded is read."""
         done = super().toggle(open_=open_)
         if done:
             self._is_read()
@@ -301,3 +271,53 @@ class Detail(FoldingView):
             self.draw_rows(keep=True)
         elif self._excerpt is not None:
             self.show_excerpt(self._excerpt)
+
+
+class Facts(FoldingView):
+    """The *run* tab of the detail, beside it."""
+
+    number = 4
+    pane_name = "Run"
+
+    def __init__(self) -> None:
+        super().__init__(id="facts")
+        self._shown: Run | None = None
+        self.assessment: Assessment | None = None
+        """How the run went, as far as that is known."""
+
+    def show_run(self, run: Run) -> None:
+        """Show what is known of a run."""
+        same = self._shown is not None and self._shown.summary.ref == run.summary.ref
+        if not same:
+            self.opened = frozenset()
+        self._shown = run
+        if self.display:
+            self.draw_rows(keep=same)
+
+    def nothing(self) -> None:
+        """Show no run."""
+        self._shown = None
+        self.show(ListRows(()), keep=False)
+
+    def on_resize(self) -> None:
+        super().on_resize()
+        if self._shown is not None:
+            self.draw_rows(keep=True)
+
+    def draw_rows(self, *, keep: bool) -> None:
+        """Show what is known of the run."""
+        assert self._shown is not None
+        width = max(20, self.outer_size.width - 2)
+        look = self.look
+        rows = detail.rows(
+            self._shown,
+            None,
+            None,
+            "run",
+            width=width,
+            opened=self.opened,
+            glyphs=look.glyphs,
+            zone=look.zone,
+            assessment=self.assessment,
+        )
+        self.show(rows, keep=keep)

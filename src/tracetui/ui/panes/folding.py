@@ -1,4 +1,4 @@
-"""What the panes have in common whose rows fold and lead somewhere."""
+"""What panes have in common that have rows which fold and lead somewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tracetui.views import detail
 
 
 class FoldingView(LineView):
-    """Remembers which folds were toggled; whoever inherits draws its rows by them."""
+    """Remembers which folds were toggled; a subclass draws its rows by them."""
 
     def __init__(self, *, id: str) -> None:
         super().__init__(id=id)
@@ -17,7 +17,7 @@ class FoldingView(LineView):
         """Folds that differ from how they come."""
 
     def draw_rows(self, *, keep: bool) -> None:
-        """Show the rows anew; the cursor stays on its row if `keep`."""
+        """Draw the rows again; the cursor stays on its row if `keep`."""
         raise NotImplementedError
 
     def toggle(self, *, open_: bool | None = None) -> bool:
@@ -36,6 +36,16 @@ class FoldingView(LineView):
             return False
         self.move_to(parent)
         return True
+
+    async def action_fold(self) -> None:
+        """Fold the row under the cursor, or go to the one that it is in; else scroll."""
+        if not self.toggle(open_=False) and not self.to_parent():
+            await super().action_fold()
+
+    async def action_unfold(self) -> None:
+        """Unfold the row under the cursor; else scroll."""
+        if not self.toggle(open_=True):
+            await super().action_unfold()
 
     @property
     def target(self) -> str | None:

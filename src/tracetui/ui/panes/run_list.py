@@ -1,22 +1,36 @@
-"""Pane 1: the runs."""
+"""Pane 1: the runs, and when their list is arranged: at once for a key, seldom while thousands of files arrive."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-import msgspec
+from textual.message import Message
 
 from tracetui.model import Problem, RunRef, RunSummary, Status
-from tracetui.text import Clean, one_line
-from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import runs
-from tracetui.views.arrange import Arrangement, Going, Item, Order, arrange, told_going
+from tracetui.text import Clean, grouped, one_line
+from tracetui.ui.host import HostApp
+from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
+from tracetui.ui.widgets.prompt import Asker
+from tracetui.views import runs, states
+from tracetui.views.arrange import Arrangement, Item, Order, arrange, place_of
+from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
     from tracetui.store.query import Columns, Context
+    from tracetui.ui.widgets.query_prompt import Filter
 
+QUERY_LABEL: Final = "filter: words status:error tool:… dur>5s since:2h (a or b)"
+REST_SECONDS: Final = 0.1
+"""While files arrive, the list changes no oftener than people read."""
+SHARE: Final = 12
+"""Arranging takes at most one part in so many of the time: the rest is for keys."""
+MANY: Final = 1_000
+"""Runs from which arranging takes so long that a thread does it where no key waits for it."""
+BETWEEN_SECONDS: Final = 0.002
+"""Between two steps of what is found out ahead."""
 REUNION_SECONDS: Final = 5.0
 """For how long a run that went is waited for, before the cursor belongs to the run that it stands on."""
 
@@ -27,17 +41,39 @@ class RunList(LineView):
     number = 1
     pane_name = "Runs"
 
-    def __init__(self, arrangement: Arrangement) -> None:
+    app: HostApp
+
+    class Arranged(Message):
+        """The reader wants the list arranged in another way: `how` is a key of `state.ARRANGING`."""
+
+        def __init__(self, how: str) -> None:
+            self.how = how
+            super().__init__()
+
+    class Marked(Message):
+        """The reader marks a run, or takes the mark off."""
+
+        def __init__(self, ref: RunRef) -> None:
+            self.ref = ref
+            super().__init__()
+
+    def __init__(
+        self, arrangement: Arrangement, arranged: Callable[[], None], filter_by: Callable[[str], None], asker: Asker
+    ) -> None:
+        """`arranged` is called when the rows are other ones, before they are painted; `filter_by` with a query."""
         super().__init__(id="runs")
         self.arrangement = arrangement
+        self.mark: Callable[[RunRef], str] = lambda ref: ""
+        """How a run is marked."""
         self.chosen = False
         """True once the reader moved the cursor: from then on it stays where it is."""
         self.complete = False
         """True once all runs are listed: those that appear later are new."""
+        self._arranged, self._filter_by, self._asker = arranged, filter_by, asker
         self._columns: Columns[RunSummary] | None = None
         self._order = Order()
         """What queries found out about the runs; there from the first query on."""
-        self._arranged: Arrangement | None = None
+        self._shown_as: Arrangement | None = None
         """The arrangement of the rows that are shown."""
         self._above: set[RunRef] = set()
         """Runs that appeared above the first row shown, and were not in view since."""
@@ -45,47 +81,181 @@ class RunList(LineView):
         """The run that was under the cursor when its file went: it may come back, or have another name now.
         And since when, as `now`.
         """
+        self._revision = self._members = -1
+        """Of the store, when the list was arranged."""
+        self._behind = False
+        """Whether a timer will arrange the list."""
+        self._after = 0.0
+        self._places: dict[RunRef, Hashable] = {}
+        self._late: list[RunSummary] | None = None
+        """While a thread arranges: the runs that changed since it was given them."""
 
-    def arranger(
-        self,
-        summaries: Iterable[RunSummary],
-        problems: Iterable[Problem],
-        *,
-        now: float,
-        stands: runs.Stands = runs.as_told,
-        going: Going = told_going,
-        ties: runs.Ties = runs.no_ties,
-        context: Context | None = None,
-    ) -> Callable[[], runs.RunRows]:
-        """What makes rows of these runs in the current arrangement; any thread may call it where nothing is asked for.
+    # ---- when it is arranged
 
-        `stands` tells how a run stands that did not end, `going` whether it goes on, `ties` how one is tied to others,
-        `context` what a query can ask that no trace tells.
+    @property
+    def due(self) -> bool:
+        """Whether the store has changed since the list was arranged."""
+        return self._revision != self.app.store.revision or self._revision < 0
+
+    @property
+    def settled(self) -> bool:
+        """Whether no thread is arranging it."""
+        return self._late is None
+
+    @property
+    def has_all(self) -> bool:
+        """Whether the runs that are shown are those of the store."""
+        return self._members == self.app.store.members
+
+    def has_come_to(self, ref: RunRef) -> bool:
+        """Whether the run has its row, or will have none as things are."""
+        return self.has_all or self.rows.index(ref) is not None
+
+    def store_changed(self, *, last: bool) -> None:
+        """Show what changed: in the rows that are there at once, in their order at once if that was not done just now,
+        else soon. A list that is not on the screen waits until it is.
         """
-        summaries, problems = list(summaries), list(problems)
-        arrangement, glyphs, order = self.arrangement, self.look.glyphs, self._order
+        store = self.app.store
+        if last or self._revision < 0:
+            self.soon()
+        elif self.is_on_screen:
+            touched = store.touched()
+            self.renew(touched)
+            if self._late is not None:
+                self._late += touched
+            came_or_went = self._members != store.members
+            if came_or_went and time.monotonic() >= self._after:
+                self.soon()
+            elif not came_or_went and not self._behind and not self._moved(touched):
+                self._revision = store.revision
+            else:
+                self._later()
+
+    def _moved(self, touched: Iterable[RunSummary]) -> bool:
+        """Whether a run belongs elsewhere now: only for runs that go on it is remembered where they stood."""
+        place = self._place()
+        return any(place(run) != self._places.get(run.ref) for run in touched)
+
+    def _place(self) -> Callable[[RunSummary], Hashable]:
+        app = self.app
+        return place_of(self.arrangement, now=app.clock(), going=app.liveness.is_going, context=self._query_context)
+
+    @property
+    def _query_context(self) -> Context | None:
+        """What a query can ask; nothing is asked without one."""
+        return self.app.query_context() if self.arrangement.words else None
+
+    def _later(self) -> None:
+        if not self._behind:
+            self._behind = True
+            self.set_timer(max(REST_SECONDS, self._after - time.monotonic()), self._catch_up)
+
+    def _catch_up(self) -> None:
+        self._behind = False
+        if self.due and self.is_on_screen:
+            with self.app.engine.pause(), self.app.batch_update():
+                self.soon()
+
+    def on_screen_again(self) -> None:
+        """The list may be on the screen again: show it as it is now."""
+        if self.due and self.is_on_screen:
+            with self.app.engine.pause(), self.app.batch_update():
+                self.now()
+
+    def now(self) -> None:
+        """Show the runs as they are known now; the cursor stays on its run."""
+        began = time.monotonic()
+        make = self._begin()
+        self._late = None
+        self._show(make(), time.monotonic() - began)
+
+    def soon(self) -> None:
+        """The same, in a thread if there are so many that keys would have to wait."""
+        if len(self.app.store.runs) < MANY or self.arrangement.words:
+            self.now()
+        elif self._late is not None:
+            self._later()
+        else:
+            make, late = self._begin(), list[RunSummary]()
+            self._late = late
+
+            def work() -> Callable[[], None]:
+                began = time.thread_time()
+                rows = make()
+                rows.prepare()
+                took = time.thread_time() - began
+                return lambda: self._arrived(rows, late, took)
+
+            self.app.engine.apart(work)
+
+    def _arrived(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
+        """Show what a thread arranged, unless that was superseded."""
+        if self._late is late:
+            self._late = None
+            for run in late:
+                rows.renew(run)
+            self._show(rows, took)
+
+    def _begin(self) -> Callable[[], runs.RunRows]:
+        """What makes rows of the runs as they are known at this moment; any thread may call it without a query."""
+        app, store, arrangement = self.app, self.app.store, self.arrangement
+        self._revision, self._members = store.revision, store.members
+        store.touched()
+        place = self._place()
+        self._places = {ref: place(store.runs[ref]) for ref in store.unended}
+        summaries, problems = (
+            list(store.runs.values()),
+            [one for several in store.problems.values() for one in several[:1]],
+        )
+        glyphs, order, context, now = self.look.glyphs, self._order, self._query_context, app.clock()
         columns = self._kept_columns() if arrangement.words else None
-        everything = arrangement.all_columns
+        going, stands, ties = app.liveness.is_going, app.liveness.state_in_list, self.ties
 
         def make() -> runs.RunRows:
             items = arrange(
                 summaries, problems, arrangement, now=now, going=going, context=context, columns=columns, order=order
             )
-            return runs.RunRows(items, now=now, glyphs=glyphs, all_columns=everything, stands=stands, ties=ties)
+            return runs.RunRows(
+                items, now=now, glyphs=glyphs, all_columns=arrangement.all_columns, stands=stands, ties=ties
+            )
 
         return make
 
-    def show_runs(self, rows: runs.RunRows, total: int) -> None:
-        """Show these rows of so many runs in all."""
+    def ties(self, run: RunSummary, glyphs: Glyphs) -> runs.Tied:
+        """What the list says of a run besides what its trace says: mark, relations, verdict."""
+        mark = self.mark(run.ref)
+        if self.app.stage:  # relations are found again with every file that arrives
+            return runs.Tied(mark)
+        tied = self.app.comparisons.ties(run, mark, glyphs)
+        judged = self.app.verdicts.words_of(run)
+        return tied._replace(after=(*tied.after, *judged)) if judged else tied
+
+    def _show(self, rows: runs.RunRows, took: float) -> None:
+        """Show what was arranged; `took` is for how many seconds others had to wait for it."""
+        app, began = self.app, time.monotonic()
         before = self.rows
         key = self._found_again(rows, rows.now) if self.chosen else self._newest_failed(rows)
-        self.show(rows, key=key, title=self._title(), title_right=self._shown(rows, total), heading=self._heading_for)
-        if self._arranged != self.arrangement:
-            self._arranged = self.arrangement
+        self.show(
+            rows,
+            key=key,
+            title=self._title(),
+            title_right=self._shown(rows, len(app.store.runs)),
+            heading=self._heading_for,
+        )
+        if self._shown_as != self.arrangement:
+            self._shown_as = self.arrangement
             self._above.clear()
         elif self.complete and isinstance(before, runs.RunRows):
             above = (rows.key(i) for i in range(self.top))
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
+        if not len(rows):
+            words = self.arrangement.words
+            self.nothing(states.empty(app.roots, app.stage, words, bool(app.store.runs)))
+        self._arranged()
+        now = time.monotonic()
+        self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
+
+    # ---- rows
 
     def _kept_columns(self) -> Columns[RunSummary]:
         if self._columns is None:
@@ -94,11 +264,58 @@ class RunList(LineView):
             self._columns = Columns()
         return self._columns
 
-    def look_ahead(self, summaries: Iterable[RunSummary]) -> Iterator[None]:
-        """Find out, in small steps, what the first word of a query over these runs needs."""
-        from tracetui.store.query import RUN_KEYS
+    # ---- queries
 
-        return self._kept_columns().ahead("", RUN_KEYS.hay, self._order.of(summaries, self.arrangement))
+    def filter(self) -> Filter:
+        """What the filter of the list works on."""
+        from tracetui.store import query
+        from tracetui.ui.widgets.query_prompt import Filter
+
+        app = self.app
+
+        def offers(text: str, cursor: int) -> Sequence[query.Completion]:
+            return query.complete(text, cursor, query.RUN_KEYS, app.store.runs.values(), app.query_context())
+
+        return Filter(
+            self._filter_by,
+            lambda text: query.begun(text, app.query_context())[1],
+            offers,
+            lambda: (len(self.refs()), len(app.store.runs), "runs"),
+        )
+
+    def action_filter(self) -> None:
+        """Ask which runs to show."""
+        from tracetui.ui.widgets.query_prompt import QueryQuestion
+
+        self._asker.ask(QueryQuestion(QUERY_LABEL, self.arrangement.words, self.filter(), self._asker.hint))
+        self.look_ahead()
+
+    def look_ahead(self, steps: Iterator[None] | None = None) -> None:
+        """Find out what the first word of a query needs, in small steps between keys, so that it waits for nothing."""
+        if steps is None:
+            from tracetui.store.query import RUN_KEYS
+
+            order = self._order.of(self.app.store.runs.values(), self.arrangement)
+            steps = self._kept_columns().ahead("", RUN_KEYS.hay, order)
+        if next(steps, steps) is None:
+            self.set_timer(BETWEEN_SECONDS, lambda: self.look_ahead(steps))
+
+    def action_facets(self) -> None:
+        """Pick the filter from the values that there are."""
+        self.app.pick_query(self._filter_by)
+
+    def action_ledger(self) -> None:
+        """Say how much of the runs that are shown was understood."""
+        from tracetui.views.ledger import ledger_words
+        from tracetui.views.silence import FRAME
+
+        store, refs = self.app.store, self.refs()
+        uncounted = sum(not store.runs[ref].deep for ref in refs)
+        more = f" · {grouped(uncounted)} of {grouped(len(refs))} not counted yet" if uncounted else ""
+        room = self.app.size.width - len(more) - FRAME
+        self.say(ledger_words(store.ledger(refs), glyphs=self.look.glyphs, width=room) + more)
+
+    # ---- its runs
 
     def renew(self, changed: Iterable[RunSummary]) -> None:
         """Show what these runs are now, each in the row that it has."""
@@ -115,9 +332,9 @@ class RunList(LineView):
         super().move_to(position, center=center)
 
     def _found_again(self, rows: runs.RunRows, now: float) -> RunRef | None:
-        """The run that the cursor lost, if it is among these: its file was renamed, moved or made anew."""
+        """The run that the cursor lost, if it is among these: its file was renamed, moved or written again."""
         item = self._item
-        if self._lost is not None and self._arranged == self.arrangement and now - self._lost[1] > REUNION_SECONDS:
+        if self._lost is not None and self._shown_as == self.arrangement and now - self._lost[1] > REUNION_SECONDS:
             self._lost = None
         elif self._lost is None and isinstance(item, RunSummary) and rows.index(item.ref) is None:
             self._lost = item, now
@@ -146,7 +363,7 @@ class RunList(LineView):
         return first, last - first, rows.above(len(rows))
 
     def tick(self, now: float) -> None:
-        """Draw anew how long runs have lasted that are still going."""
+        """Draw again how long runs have lasted that are still going."""
         rows = self.rows
         if isinstance(rows, runs.RunRows):
             rows.now = now
@@ -155,9 +372,22 @@ class RunList(LineView):
                 if isinstance(item, RunSummary) and item.status is Status.RUNNING:
                     self.redraw(index)
 
-    def rearrange(self, **changes: object) -> None:
-        """Change the arrangement; the caller shows the rows anew."""
-        self.arrangement = msgspec.structs.replace(self.arrangement, **changes)
+    async def action_arrange(self, how: str) -> None:
+        """Reverse, group or filter the list, or show more columns."""
+        await self.report(self.Arranged(how))
+
+    async def action_sort(self) -> None:
+        """Sort by the next column."""
+        await self.report(self.Arranged("sort"))
+
+    async def action_mark(self) -> None:
+        """Mark the run under the cursor, or take the mark off."""
+        if self.ref is not None:
+            await self.report(self.Marked(self.ref))
+
+    def action_tab(self, step: int) -> None:
+        """Scroll sideways: the list has no tabs."""
+        self.action_sideways(SIDEWAYS * step)
 
     @property
     def ref(self) -> RunRef | None:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from textual.message import Message
+
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
+from tracetui.ui.host import HostApp
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.views import headline, spans, states, walk
@@ -24,8 +27,19 @@ if TYPE_CHECKING:
 class Steps(LineView):
     """The spans of the run that is open or previewed."""
 
+    app: HostApp
     number = 2
     pane_name = "Steps"
+
+    class FollowChanged(Message):
+        """The cursor stays on the newest step from now on, or no longer."""
+
+    class EndReached(Message):
+        """The reader went to the last row, and so to what is going on."""
+
+        def __init__(self, position: int) -> None:
+            self.position = position
+            super().__init__()
 
     names = ("Steps", "Spans")
     """What the pane is called as a timeline, and as a tree."""
@@ -34,7 +48,7 @@ class Steps(LineView):
         super().__init__(id=id)
         self.run: Run | None = None
         self.stands: Callable[[Run], Liveness] | None = None
-        """Tells how a run stands of which the trace tells no end."""
+        """How a run stands that the trace gives no end of."""
         self._state = State.ENDED
         self._stood: tuple[Run, bool, Run] | None = None
         """The run that is shown, whether it is going on, and the run with its open spans as they stand."""
@@ -61,14 +75,19 @@ class Steps(LineView):
 
     def attach(self) -> None:
         """Go to the newest step, and stay on it as more come."""
-        self.following, self._came = True, None
+        self._set_following(True, None)
         self.move_to_key(self._newest)
         self._name_it()
 
     def detach(self) -> None:
         """Stay where the reader is; the steps that come are counted."""
-        self.following, self._came = False, 0
+        self._set_following(False, 0)
         self._name_it()
+
+    def _set_following(self, on: bool, came: int | None) -> None:
+        if on != self.following:
+            self.post_message(self.FollowChanged())
+        self.following, self._came = on, came
 
     @property
     def detached(self) -> bool:
@@ -97,6 +116,11 @@ class Steps(LineView):
         if self.following and not self.at_newest:
             self.detach()
 
+    def action_edge(self, end: bool) -> None:
+        super().action_edge(end)
+        if end and self.run is not None:
+            self.post_message(self.EndReached(self.position))
+
     def _settle(self, prefer_down: bool = True) -> None:
         """As everywhere; with the last step, the row below it comes into view that says how the run ended."""
         super()._settle(prefer_down)
@@ -112,7 +136,7 @@ class Steps(LineView):
             self.passed(self.top + self.page - 1)
 
     def tick(self, now: float, *, aged: bool = False) -> None:
-        """Draw anew how long open spans have lasted; if `aged`, also how long ago the run was."""
+        """Draw again how long open spans have lasted; if `aged`, also how long ago the run was."""
         rows = self.rows
         if not isinstance(rows, spans.SpanRows):
             return
@@ -169,13 +193,14 @@ class Steps(LineView):
             self._tree_for_now = False
             self.folded, self.unfolded = walk.first_folds(run), frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
-            self.following, self._newest, self._came = False, None, None
+            self._set_following(False, None)
+            self._newest = None
         before, self.run = self.run if same else None, run
         if before is not None and not before.complete:
             self.folded |= walk.first_folds(run)
         self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
-        if self._newest not in run.index:  # the run began anew, and is shorter than it was
+        if self._newest not in run.index:  # the run was restarted, and is shorter than it was
             self._newest = run.spans[-1].id if run.spans else None
         rows = self._rows_of(run, now)
         if self._came is not None and before is not run:
@@ -221,9 +246,11 @@ class Steps(LineView):
             rows = self._rows_of(rows.run, now)
         return rows
 
-    def turn(self) -> None:
-        """From now on a tree instead of a timeline, or the other way round; the caller shows the run anew."""
+    def turn(self, now: float) -> None:
+        """Show a tree instead of a timeline, or the other way round; the cursor stays on its span."""
         self.as_tree, self._tree_for_now = not self.as_tree, False
+        if self.run is not None:
+            self.show_run(self.run, now=now, span=self.cursor if isinstance(self.cursor, str) else None)
 
     def filter(self, text: str, now: float) -> None:
         """Show only the spans that this query finds; of one that is wrong counts what stands before its fault."""
@@ -251,7 +278,8 @@ class Steps(LineView):
 
     def nothing(self, problem: Problem | None = None) -> None:
         """Show no run; `problem` is why it cannot be read."""
-        self.run, self.following, self._came = None, False, None
+        self.run = None
+        self._set_following(False, None)
         self.pane_name = self.names[0]
 
         def heading(width: int) -> Sequence[Line]:
@@ -280,6 +308,35 @@ class Steps(LineView):
         """Unfold what hides a span."""
         if self.run is not None and self.folded & (above := walk.above(span_id, self.run)):
             self.set_folded(self.folded - above, now)
+
+    async def action_fold(self) -> None:
+        """Fold the loop or the span under the cursor, or go to its parent; else scroll."""
+        run, span = self.run, self.span
+        if self.toggle_loop(open_=False):
+            return
+        if run is None or span is None or not (self.as_tree or self.in_branch):
+            await super().action_fold()
+            return
+        position = run.index[span.id]
+        if run.sizes[position] > 1 and span.id not in self.folded:
+            self._fold(self.folded | {span.id})
+        elif (parent := run.parent(position)) is not None:
+            self.move_to_key(run.spans[parent].id)
+
+    async def action_unfold(self) -> None:
+        """Unfold the loop or the span under the cursor, or go into it; else scroll."""
+        run, span = self.run, self.span
+        if self.toggle_loop(open_=True):
+            return
+        if run is None or span is None or not (self.as_tree or self.in_branch):
+            await super().action_unfold()
+        elif span.id in self.folded:
+            self._fold(self.folded - {span.id})
+        elif run.sizes[run.index[span.id]] > 1:
+            self.action_move(1)
+
+    def _fold(self, folded: frozenset[str]) -> None:
+        self.set_folded(folded, self.app.clock())
 
     # ---- loops
 

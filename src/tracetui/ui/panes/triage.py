@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+from textual.message import Message
 
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.contrast import Contrast
@@ -23,10 +25,18 @@ class Queue(LineView):
     number = 1
     pane_name = "Signatures"
 
+    class Folded(Message):
+        """The reader folded or unfolded signatures."""
+
+        def __init__(self, keys: Iterable[Hashable], *, open_: bool) -> None:
+            self.keys, self.open = keys, open_
+            super().__init__()
+
     def __init__(self) -> None:
         super().__init__(id="queue")
         self.groups: Sequence[Group] = ()
         self.unfolded: frozenset[Hashable] = frozenset()
+        """Keys of the signatures that show their runs, as the screen's state has them."""
         self.chosen = False
         """True once the reader moved the cursor: until then the first signatures stay in view."""
 
@@ -53,6 +63,27 @@ class Queue(LineView):
         """Say why there is nothing to judge."""
         self.groups = ()
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
+
+    async def action_fold(self) -> None:
+        """Fold the signature under the cursor, or go to that of the run under it."""
+        item = self.item
+        if isinstance(item, triage.Member):
+            self.move_to_key(item.group.signature.key)
+        elif item is not None:
+            await self.report(self.Folded([item.signature.key], open_=False))
+        else:
+            await super().action_fold()
+
+    async def action_unfold(self) -> None:
+        """Show the runs of the signature under the cursor."""
+        item = self.item
+        if isinstance(item, Group):
+            await self.report(self.Folded([item.signature.key], open_=True))
+
+    async def action_fold_all(self, open_: bool) -> None:
+        """Show the runs of all signatures, or of none."""
+        keys = [group.signature.key for group in self.groups] if open_ else self.unfolded
+        await self.report(self.Folded(keys, open_=open_))
 
     @property
     def item(self) -> Group | triage.Member | None:
@@ -120,3 +151,7 @@ class Failure(Steps):
     def __init__(self) -> None:
         super().__init__("failure")
         self.headline = False
+
+    def action_fold_all(self, open_: bool) -> None:
+        """Unfold or fold all loops."""
+        self.toggle_loops(open_=open_)

@@ -1,4 +1,4 @@
-"""Two runs compared: did it go the same way; if not, where first, and what exactly was different there."""
+"""Comparisons: two runs step by step, or what two model calls of one run were given."""
 
 from __future__ import annotations
 
@@ -6,27 +6,30 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from msgspec.structs import replace
-from textual import on
+from textual import events, on
 from textual.app import ComposeResult
 
+from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
-from tracetui.live.comparing.compared import Compare, Failed, LookAt
+from tracetui.live.comparing.compared import Calls, Compare, Failed, LookAt
 from tracetui.live.mail import Mail
-from tracetui.model import Run, RunRef, quote_key
+from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
-from tracetui.ui import layout
+from tracetui.ui import diff_state, layout
+from tracetui.ui import state as states
 from tracetui.ui.commands import CHANGE, PAIRS, SIDES, Command
-from tracetui.ui.panes.diff_change import Change
-from tracetui.ui.panes.diff_pairs import Pairs
-from tracetui.ui.panes.diff_sides import Sides
-from tracetui.ui.screens.compared import ComparedScreen
-from tracetui.ui.widgets.frame import short_path
+from tracetui.ui.diff_state import DiffState
+from tracetui.ui.host import HostApp
+from tracetui.ui.panes.diff import Change, Pairs, Sides, context_words
+from tracetui.ui.panes.folding import FoldingView
+from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
 from tracetui.views.diff import name_of, place_of, sentence
 from tracetui.views.diff_look import Look
 from tracetui.views.glyphs import status_glyph
-from tracetui.views.masking import clean
+from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30
@@ -34,18 +37,152 @@ LOW: Final = 30
 BOTH_RUNS: Final = 9
 
 
+class ComparedScreen(FramedScreen):
+    """A screen with a `Change` pane. A subclass says what is compared, and renders a `DiffState`."""
+
+    AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
+    app: HostApp
+    state: DiffState
+    walked_out: tuple[str, str] = "no more steps that differ", "no earlier step that differs"
+    """What is said where there is nothing more to walk to, forwards and backwards."""
+
+    def __init__(
+        self, commands: Sequence[Command], views: dict[str, LineView], change: Change, state: DiffState
+    ) -> None:
+        super().__init__(commands, views, state)
+        self.change = change
+
+    # ---- what a subclass says
+
+    def walk(self, step: int) -> bool:
+        """Go to the next thing that differs; False if there is none."""
+        raise NotImplementedError
+
+    def ask_look(self) -> None:
+        """Ask for what the state shows, unless it is shown already."""
+
+    def share_height(self) -> None:
+        """Give each pane the height that it needs."""
+
+    # ---- the state
+
+    @property
+    def narrow(self) -> bool:
+        """Whether there is room for one pane only."""
+        return self.app.size.width < layout.NARROW
+
+    def become(self, state: DiffState) -> None:
+        """Replace the state, and show what changed."""
+        before, self.state = self.state, state
+        if (state.pane, state.zoom) != (before.pane, before.zoom):
+            self.arrange_panes()
+            self.set_focus(self.view)
+        if (state.ask, state.tab) != (before.ask, before.tab):
+            self.ask_look()
+
+    def arrange_panes(self) -> None:
+        """Lay the panes out for the zoom and the size; of a narrow screen one has all."""
+        size, state = self.app.size, self.state
+        alone = state.zoom or (state.pane if self.narrow else None)
+        for name, view in self.views.items():
+            view.display = alone is None or name == alone
+        wide = size.width >= layout.WIDE
+        for name, holds in {"wide": wide and alone is None, "alone": alone is not None}.items():
+            self.set_class(holds, name)
+        self.share_height()
+        self.call_after_refresh(self.refresh_frame)
+
+    def refresh_footer(self) -> None:
+        """The keys of the focused pane."""
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))
+
+    def on_resize(self, event: events.Resize) -> None:
+        self.arrange_panes()
+
+    def step_back(self) -> None:
+        following = diff_state.go_back(self.state, narrow=self.narrow)
+        if following is not None:
+            self.become(following)
+        else:
+            self.leave()
+
+    # ---- commands
+
+    def action_open(self) -> None:
+        """Unfold the row under the cursor, or go to the change."""
+        view = self.view
+        if not (isinstance(view, FoldingView) and view.toggle()) and not self.follow_row(view):
+            self.focus_pane(CHANGE)
+
+    def follow_row(self, view: LineView) -> bool:
+        """Go where the row under the cursor leads; False if it leads nowhere."""
+        return False
+
+    def action_difference(self, step: int) -> None:
+        """Go to the next difference, also of the next steps; while something is searched for, to its next hit."""
+        searched = next((view for view in self.views.values() if view.needle), None)
+        if searched is not None:
+            self.go_to_hit(self.view if self.view.needle else searched, step)
+        elif not self.change.step_to(step) and not self.walk(step):
+            self.say("no more differences" if step > 0 else "no earlier differences", "status.warn")
+
+    def action_divergent(self, step: int) -> None:
+        """Go to the next step that differs, or the one before."""
+        if not self.walk(step):
+            self.say(self.walked_out[step < 0], "status.warn")
+
+    def action_fold_all(self, open_: bool) -> None:
+        """Unfold or fold all of the change."""
+        self.change.fold_all(open_=open_)
+
+    def action_side(self) -> None:
+        """Show texts side by side, or one below the other."""
+        self.say("side by side" if self.change.toggle_side() else "unified: A above B")
+
+    def action_wrap(self) -> None:
+        """Wrap long lines of the change, or let them run on."""
+        self.change.toggle_wrap()
+
+    def action_context(self) -> None:
+        """Show what both models were given, what this one was given before, then the step again."""
+        look = self.change.compared
+        following = diff_state.next_context(self.state, look.tabs if look is not None else (), shown=self.change.tab)
+        if following is None:
+            self.say("c compares what models were given: this step is no model call of both", "status.warn")
+        else:
+            self.become(following)
+
+    def action_tab(self, step: int) -> None:
+        """Show the next tab of the change, or the one before."""
+        look = self.change.compared
+        if look is not None:
+            self.become(diff_state.next_tab(self.state, look.tabs, step, shown=look.tab))
+
+    def action_ignored(self) -> None:
+        """Count ids, times and the like as differences too, or ignore them again."""
+
+    def action_export(self) -> None:
+        """Write what is compared to a file."""
+        self.say("of two contexts there is no export: Esc, and x writes the run", "status.warn")
+
+    def action_editor(self) -> None:
+        """Open a cleaned copy of the change in $EDITOR."""
+        self.app.edit(self.change.text)
+
+    def action_reread(self) -> None:
+        """Read again what is compared."""
+
+
 class DiffScreen(ComparedScreen):
     """The steps of both runs, what changed in the one under the cursor, and both runs as wholes."""
 
     def __init__(self, ask: Compare, known: Iterable[Run], commands: Sequence[Command]) -> None:
-        self.ask_of = ask
         self.pairs, self.sides = Pairs(), Sides()
         change = Change()
-        super().__init__(commands, {PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}, change)
+        views: dict[str, LineView] = {PAIRS: self.pairs, CHANGE: change, SIDES: self.sides}
+        super().__init__(commands, views, change, DiffState(ask=ask))
         self.known = list(known)
         self._asked: LookAt | None = None
-        self._last = False
-        """Whether the next change is entered at its end: somebody walks backwards."""
         self._failure = ""
         self._body = Box(self.pairs, change, self.sides, id="diff")
 
@@ -55,8 +192,16 @@ class DiffScreen(ComparedScreen):
         yield self._body
         yield self._footer
 
+    @property
+    def ask_of(self) -> Compare:
+        """What is compared."""
+        assert isinstance(self.state.ask, Compare)
+        return self.state.ask
+
     def on_mount(self) -> None:
-        self.focus_pane(CHANGE if self.narrow else PAIRS)
+        self.state = states.focus(self.state, CHANGE if self.narrow else PAIRS)
+        self.arrange_panes()
+        self.view.focus()
         self.app.engine.differ.compare(self.ask_of, self.known)
         self.known = []
 
@@ -95,7 +240,8 @@ class DiffScreen(ComparedScreen):
         if diff.complete:
             self.said = ()
             if not diff.strict:
-                self.app.main.comparing.learn(diff)
+                self.app.comparisons.learn(diff)
+                self.app.runs_changed()
         self.share_height()
         self._look(mail)
         self.refresh_frame()
@@ -105,7 +251,7 @@ class DiffScreen(ComparedScreen):
         row = self.pairs.row
         if row is None:
             return
-        asked = LookAt(self.ask_of, row.a, row.b, self.change.tab)
+        asked = LookAt(self.ask_of, row.a, row.b, self.state.tab)
         if asked != self._asked:
             self._asked = asked
             if mail is None or asked not in mail.diffs:
@@ -118,36 +264,36 @@ class DiffScreen(ComparedScreen):
         first = diff.first
         path = first.path if first is not None and first.row == self.pairs.place else row.path
         subject = (Piece(Clean(place_of(diff, row)), "sec"),)
-        self.change.show_look(look, subject, path=path, last=self._last)
-        self._last = False
+        self.change.show_look(look, subject, path=path, last=self.state.backwards)
+        self.state = replace(self.state, backwards=False)
         self.refresh_frame()
         self.app.opened()
 
-    # ---- what the commands ask for
-
-    def walk(self, step: int) -> bool:
-        self._last = step < 0
-        return self.pairs.step_to(step)
-
-    def choose(self, tab: str) -> None:
-        self.change.tab = tab
+    def ask_look(self) -> None:
+        self.change.tab = self.state.tab
         self._look()
 
-    def toggle_ignored(self) -> None:
-        self.ask_of = replace(self.ask_of, strict=not self.ask_of.strict)
+    # ---- commands
+
+    def walk(self, step: int) -> bool:
+        self.state = replace(self.state, backwards=step < 0)
+        return self.pairs.step_to(step)
+
+    def action_ignored(self) -> None:
         self.pairs.chosen = True  # the reader looks at this row
+        self.state = diff_state.toggle_ignored(self.state)
         self.app.engine.differ.compare(self.ask_of)
         self.say("comparing with nothing ignored" if self.ask_of.strict else "comparing, ids, times and the like aside")
 
-    def export(self) -> None:
-        self.app.main.taking.export_diff(self, self.ask_of)
+    def action_export(self) -> None:
+        self.app.exporter.export_diff(self.ask_of, self)
 
-    def reread(self) -> None:
+    def action_reread(self) -> None:
         self._asked = None
         self.app.engine.differ.compare(self.ask_of, anew=True)
         self.say("reading both runs again")
 
-    def opened(self, view: LineView) -> bool:
+    def follow_row(self, view: LineView) -> bool:
         target = self.sides.target if view is self.sides else None
         diff = self.diff
         if target is None or diff is None:
@@ -158,14 +304,9 @@ class DiffScreen(ComparedScreen):
             self.pairs.go_to(found)
         return found is not None
 
-    def step_out(self) -> bool:
-        if not self.narrow or self.pane == PAIRS:
-            return False
-        self.focus_pane(PAIRS)
-        return True
-
-    @property
-    def address(self) -> str:
+    def copyable(self, what: str) -> str:
+        if what == "path":
+            return self.change.place
         diff, row = self.diff, self.pairs.row
         if diff is None or row is None:
             return self.ask_of.b.address
@@ -184,10 +325,10 @@ class DiffScreen(ComparedScreen):
 
     def share_height(self) -> None:
         size = self.app.size
-        if self.zoomed is not None or self.narrow:
+        if self.state.zoom is not None or self.narrow:
             return
         room = size.height - 3
-        self.sides.display = size.height >= LOW or self.front == SIDES
+        self.sides.display = size.height >= LOW or self.state.pane == SIDES
         below = min(len(self.sides.rows) + 1, BOTH_RUNS, room // 4) if self.sides.display else 0
         if size.width >= layout.WIDE:
             below = min(max(len(self.sides.rows) + 1, BOTH_RUNS), room // 2)
@@ -234,3 +375,84 @@ class DiffScreen(ComparedScreen):
 def _ids(diff: Diff, index: int) -> tuple[str, ...]:
     row = diff.rows[index]
     return tuple(span.id for span in (diff.span_a(row), diff.span_b(row)) if span is not None)
+
+
+class ContextScreen(ComparedScreen):
+    """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
+
+    walked_out = "no later call of this agent", "no earlier call of this agent"
+
+    def __init__(self, ask: Calls, run: Run, commands: Sequence[Command]) -> None:
+        change = Change()
+        super().__init__(commands, {CHANGE: change}, change, DiffState(ask=ask, pane=CHANGE))
+        self._run = run
+        self._shown: Calls | None = None
+
+    @property
+    def ask_of(self) -> Calls:
+        """What is compared."""
+        assert isinstance(self.state.ask, Calls)
+        return self.state.ask
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        yield Box(self.change, id="diff", classes="single")
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.arrange_panes()
+        self.view.focus()
+        self.ask_look()
+
+    def ask_look(self) -> None:
+        self.app.engine.differ.calls(self.ask_of, self._run)
+        self.refresh_frame()
+
+    @property
+    def settled(self) -> bool:
+        """True if what is asked for is shown."""
+        return self._shown == self.ask_of
+
+    def receive(self, mail: Mail) -> None:
+        look = mail.diffs.get(self.ask_of)
+        if isinstance(look, Look):
+            self._shown = self.ask_of
+            a, b = (one_line(side, 60) for side in look.sides)
+            self.change.show_look(look, (Piece(Clean(f"{a} {self.app.look.glyphs.arrow} {b}"), "sec"),))
+            self.refresh_frame()
+
+    def walk(self, step: int) -> bool:
+        run = self._run
+        if step < 0:
+            b = run.index[self.ask_of.a]
+        else:
+            here = run.index[self.ask_of.b]
+            later = range(here + 1, len(run.spans))
+            found = (i for i in later if run.spans[i].operation is Operation.CHAT and previous_call(run, i) == here)
+            b = next(found, -1)
+        a = previous_call(run, b) if b >= 0 else None
+        if a is None:
+            return False
+        self.become(replace(self.state, ask=Calls(run.summary.ref, run.spans[a].id, run.spans[b].id)))
+        return True
+
+    def copyable(self, what: str) -> str:
+        return self.change.place if what == "path" else f"{self._run.summary.ref.address}/{quote_key(self.ask_of.b)}"
+
+    def refresh_frame(self) -> None:
+        run, glyphs = self._run.summary, self.app.look.glyphs
+        left: Line = (
+            Piece(Clean("tracetui"), "accent bold"),
+            Piece(Clean("  "), "sec"),
+            Piece(clean(run.name, 60), "text bold"),
+            Piece(Clean(f" {name_of(run)} {glyphs.path} "), "sec"),
+            Piece(Clean("context"), "text bold"),
+        )
+        self._header.show(left)
+        look = self.change.compared
+        words: Line = (Piece(Clean("reading both calls"), "status.running"),)
+        if look is not None and look.context is not None:
+            words = (Piece(Clean("since the call before: "), "sec"), *context_words(look.context, glyphs))
+        self._sentence.show(self.said or words)
+        self.refresh_footer()

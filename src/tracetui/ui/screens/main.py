@@ -1,399 +1,427 @@
-"""The screen: header, sentence, panes, footer. It wires panes to the engine; what they show they know themselves."""
+"""The main screen: the list of runs, the run that is previewed or open, and the frame around them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
+import time
+from collections.abc import Hashable, Sequence
+from typing import Final
 
 from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
 from tracetui.live.mail import Mail
-from tracetui.model import RunRef, RunSummary
-from tracetui.store.address import Address
-from tracetui.store.store import Store
-from tracetui.ui import destination, layout
-from tracetui.ui.actions.main import Actions
+from tracetui.model import RunRef, Status, quote_key
+from tracetui.ui import layout
+from tracetui.ui import state as states
 from tracetui.ui.commands import COMMANDS, DETAIL, FACTS, RUNS, STEPS, Command
-from tracetui.ui.controllers.arranging import Arranging
-from tracetui.ui.controllers.assessing import Assessing
-from tracetui.ui.controllers.comparing import Comparing
-from tracetui.ui.controllers.judging import Judging, JudgingScreen, Subject
-from tracetui.ui.controllers.live import Live
-from tracetui.ui.controllers.surveying import Surveying
-from tracetui.ui.controllers.taking import Taking
-from tracetui.ui.panes.detail import Detail, Sought
-from tracetui.ui.panes.facts import Facts
 from tracetui.ui.panes.run_list import RunList
+from tracetui.ui.panes.run_view import RunView, SilenceStrip
 from tracetui.ui.panes.steps import Steps
+from tracetui.ui.screens.runs import RunsScreen, Scope
+from tracetui.ui.state import MainState, Sought
 from tracetui.ui.widgets.frame import footer, header, idle, sentence
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box, LineBar
-from tracetui.ui.widgets.prompt import FILTER
-from tracetui.views.arrange import Arrangement
-from tracetui.views.glyphs import Glyphs
-from tracetui.views.runs import Tied
+from tracetui.views.liveness import State
 
-if TYPE_CHECKING:
-    from tracetui.ui.controllers.filtering import Filtering
+TICK_SECONDS: Final = 1.0
+SLOW_TICKS: Final = 5
+"""On a slow line what only time changes is drawn once in so many ticks."""
+AGE_TICKS: Final = 30
+"""Ticks after which ages are drawn again."""
+TWO: Final = 2
 
 
-class MainScreen(JudgingScreen):
-    """Runs, steps and detail. `level` says how far in the reader is: the list, a run, or its detail."""
+class MainScreen(RunsScreen):
+    """Renders a `MainState`."""
 
-    def __init__(self, commands: Sequence[Command] = COMMANDS, arrangement: Arrangement | None = None) -> None:
-        self.runs = RunList(arrangement or Arrangement())
-        self.steps = Steps()
-        self.detail = Detail()
-        self.facts = Facts()
-        views = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail, FACTS: self.facts}
-        super().__init__(commands, views)
-        self.actions = Actions(self)
-        self.live = Live(self)
-        self.comparing = Comparing(self)
-        self.arranging = Arranging(self)
-        self.assessing = Assessing(self)
-        self.judging = Judging(self)
+    state: MainState
+
+    def __init__(self, commands: Sequence[Command] = COMMANDS, state: MainState | None = None) -> None:
+        state = state or MainState()
         self.hint = LineBar("bg", id="hint")
-        """Below the prompt of the filter: what is wrong and where, or how the query may go on."""
-        self.hint.display = False
-        self.surveying = Surveying(self)
-        self.taking = Taking(self)
-        self.walking = 0
-        """Which way the error walk goes on in the run that is being opened: 1, -1, or 0 when nobody walks."""
-        self.come_from: Callable[[], object] | None = None
-        """Opens the screen again from which the open run was visited."""
-        self.level = 0
-        self.ref: RunRef | None = None
-        """The run shown in steps and detail (previewed or open)."""
-        self.wanted: tuple[RunRef, str | None] | None = None
-        """A run that was asked for, and the span to go to in it: the error walk waits for it."""
-        self._uncovers = False
-        """Whether that span gets a row if it has none as things are."""
-        self.target: Address | None = None
-        """Where the command line asked to go; None once there."""
-        self.follow_target = False
-        """Whether the run that the command line named is followed."""
+        self.runs = RunList(state.arrangement, self._listed, self.filter_runs, self)
+        self.run_view = RunView(self)
+        self.steps, self.detail, self.facts = self.run_view.steps, self.run_view.detail, self.run_view.facts
+        views: dict[str, LineView] = {RUNS: self.runs, STEPS: self.steps, DETAIL: self.detail, FACTS: self.facts}
+        super().__init__(commands, views, state)
+        self.runs.mark = lambda ref: states.mark_of(self.state, ref)
+        self._strip = SilenceStrip("raised", id="strip")
+        self.hint.display = self._strip.display = False
+        self._missing = False
+        """Whether the open run is not listed any more."""
+        self._ticks = 0
         self._laid_out_for = Size(0, 0)
-        self._heights: tuple[float | str, float | str] = ("1fr", "1fr")
-        self._middle = Box(id="middle")
-
-    @property
-    def doers(self) -> Iterator[object]:
-        yield from (self.actions, self.comparing, self.judging, self.surveying, self.taking)
-        yield self.filtering  # the last: to ask for it is to load it
-
-    @cached_property
-    def filtering(self) -> Filtering:
-        """The filter; what it takes is loaded when it is first asked for."""
-        from tracetui.ui.controllers.filtering import Filtering
-
-        return Filtering(self)
-
-    @property
-    def store(self) -> Store:
-        """What is known of the directory."""
-        return self.app.store
 
     def compose(self) -> ComposeResult:
-        self._classify()
+        size, state = self.app.size, self.state
+        self.set_classes_of(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
         yield self._header
         yield self._sentence
         yield self.hint
         with Box(id="body"):
             yield self.runs
-            with Box(id="side"):
-                with self._middle:
-                    yield self.steps
-                    yield self.facts
-                yield self.detail
-        self.live.strip.display = False
-        yield self.live.strip
+            yield self.run_view
+        yield self._strip
         yield self._footer
 
     def on_mount(self) -> None:
-        (self.steps if self.level else self.runs).focus()
-        self.live.start()
+        self.view.focus()
+        self.set_interval(TICK_SECONDS, self.tick)
         self._laid_out_for = self.app.size
+
+    # ---- the state
+
+    def become(self, state: MainState) -> None:
+        """Replace the state, and show what changed."""
+        before, self.state = self.state, state
+        if state.arrangement != before.arrangement:
+            self.runs.arrangement = state.arrangement
+        if (state.arrangement, state.marked) != (before.arrangement, before.marked):
+            self.runs.now()
+        if (state.ref, state.goal) != (before.ref, before.goal) and state.ref is not None:
+            self._show_run()
+            self.app.engine.open(state.ref)
+            if state.level:
+                self.app.engine.enter(state.ref)
+        if (state.level, state.zoom, state.pane) != (before.level, before.zoom, before.pane):
+            self._lay_out()
+            self.set_focus(self.view)
+        if before.level and not state.level and state.pane == RUNS and state.ref is not None:
+            self.runs.move_to_key(state.ref)
+        if before.origin and not state.level and not state.origin:
+            self.app.reopen(before.origin)
+
+    def enter(self, ref: RunRef, span: str | None = None, *, follow: bool | None = False, walk: int = 0) -> None:
+        """Open a run; see `state.enter_run`."""
+        self.become(states.enter_run(self.state, ref, span, follow=follow, walk=walk))
 
     # ---- data arrives
 
     def receive(self, mail: Mail) -> None:
-        """Take in what the engine left."""
-        self.live.take(mail)
-        self.surveying.take(mail)
-        self.taking.take(mail)
-        self.comparing.take(mail)
-        self.assessing.take(mail)
-        problem = self.runs.problem
-        if self.ref in mail.runs:
-            self.show_run(self.ref)
+        self.renew_said()
+        missing = bool(self.state.level) and self.state.ref is not None and self.state.ref not in self.app.store.runs
+        if missing and not self._missing:
+            self.said = ()  # what a key said before must not hide it
+        self._missing = missing
+        if mail.unmasked is not None:
+            self.run_view.show_exact(*mail.unmasked)
+        ref, problem, span = self.state.ref, self.runs.problem, self.steps.span
+        if ref is not None and ref in mail.runs:
+            self._show_run()
         elif problem is not None and problem.path in mail.excerpts:
             self.detail.show_excerpt(mail.excerpts[problem.path])
-        elif self.steps.span is not None and (self.ref, self.steps.span.id) in mail.bodies:
-            self.show_detail()
-        if self.arranging.due:
-            self.arranging.changed(last=mail.total is not None and not mail.stage)
-        else:
-            self.refresh_frame()
-
-    def refresh_list(self) -> None:
-        """Show the runs as they are known now."""
-        self.arranging.now()
-
-    def listed(self) -> None:
-        """The list was arranged anew: go where somebody asked to go, and show what is under the cursor."""
-        self._go_to_target()
-        self.live.listed()
-        self.preview()
-
-    def _go_to_target(self) -> None:
-        """Open the run that the command line named, as soon as it is listed."""
-        ref = destination.run_at(self.target, self.store.runs) if self.target is not None else None
-        if ref is not None and not self.level and self.arranging.has_come_to(ref):
-            self.runs.chosen = True
-            self.runs.move_to_key(ref)
-            self.actions.enter(ref, follow=destination.follows(self.target, self.follow_target))
-
-    def preview(self) -> None:
-        """Show what is under the cursor of the list."""
-        if self.level:
-            return
-        ref = self.runs.ref
-        if ref is None:
-            self.ref = None
-            problem = self.runs.problem
-            self.steps.nothing(problem)
-            self.detail.nothing()
-            if problem is not None:
-                self.app.engine.load_excerpt(problem)
-            self.facts.nothing()
-        elif ref != self.ref:
-            self.open_ref(ref)
-
-    def open_ref(self, ref: RunRef, span: str | None = None) -> None:
-        """Show that run, now if it is kept, else as soon as it is read."""
-        self.ref = ref
-        self.wanted = (ref, span) if span is not None else None
-        if self.store.opened(ref) is not None:
-            self.show_run(ref)
-        self.app.engine.open(ref)
-        if self.level:
-            self.app.engine.enter(ref)
-
-    def show_run(self, ref: RunRef) -> None:
-        """Show the kept state of the run."""
-        run = self.store.opened(ref)
-        if run is None:
-            return
-        span, uncover = None, self._uncovers
-        if self.wanted is not None and self.wanted[0] == ref:
-            span = self.wanted[1] if self.wanted[1] in run.index else None
-            if span is not None or run.complete:
-                self.wanted, self._uncovers = None, False
-        if self.target is not None and self.level:
-            (span, wrong), uncover = destination.span_at(self.target, run), True
-            if not wrong or run.complete:
-                self.target = None
-            if wrong and run.complete:
-                self.say(wrong, "status.warn")
-        self.steps.headline = self._needs_headline
-        self.steps.show_run(run, now=self.app.clock(), span=span, uncover=uncover)
-        self.assessing.shown(run)
-        if self.walking and run.complete:
-            step, self.walking = self.walking, 0
-            self.actions.arrive(step)
-        self.facts.show_run(run)
-        self._share_height()
-        self.live.shown(run)
-        self.show_detail()
-        self.live.show_strip()
+        elif ref is not None and span is not None and (ref, span.id) in mail.bodies:
+            self.run_view.show_detail()
+        if self.runs.due:
+            self.runs.store_changed(last=mail.total is not None and not mail.stage)
         self.refresh_frame()
 
-    @property
-    def _needs_headline(self) -> bool:
-        """Whether the steps say how the run ended: where no other part of the screen does."""
-        return not self.has_class("narrow") and (not self.level or self.has_class("wide"))
+    def _listed(self) -> None:
+        """The list was arranged: go where the goal asks for, and show what is under the cursor."""
+        goal = self.state.goal
+        ref = states.sought_run(goal, self.app.store.runs, listing=self.app.stage == "list") if goal else None
+        if ref is not None and self.runs.has_come_to(ref):
+            self.runs.chosen = True
+            self.runs.move_to_key(ref)
+            self.become(states.enter_listed(self.state, ref))
+        complete = self.app.listed and self.runs.has_all
+        self.runs.chosen |= complete
+        self.runs.complete |= complete
+        self._preview()
+        self.refresh_frame()
 
-    def show_detail(self) -> None:
-        """Show the span under the cursor of the steps; ask for its body where it is not there yet."""
-        run = self.steps.run
-        if run is None:
-            self.detail.nothing()
+    def _preview(self) -> None:
+        """Show what is under the cursor of the list, while no run is open."""
+        ref, problem = self.runs.ref, self.runs.problem
+        if self.state.level:
             return
-        span = self.steps.span
-        body = self.store.body(run.summary.ref, span) if span is not None else None
-        if span is not None and body is None:
-            self.app.engine.load_body(run, span)
-            if self.detail.run is not None:
-                return  # the old one stays until the new one is there: one repaint, no flicker
-        self.detail.show_span(run, span, body)
+        if ref is not None and ref != self.state.ref:
+            self.become(states.preview_run(self.state, ref))
+        elif ref is None:
+            self.become(states.preview_run(self.state, None))
+            self.run_view.show_nothing(problem)
+            if problem is not None:
+                self.app.engine.load_excerpt(problem)
 
-    @property
-    def summary(self) -> RunSummary | None:
-        """The run that is shown, as the list knows it (or better, as the open run does)."""
-        if self.ref is None:
-            return None
-        run = self.store.opened(self.ref)
-        return run.summary if run is not None else self.store.runs.get(self.ref)
+    def _show_run(self) -> None:
+        """Show what is read of the run, and do what was asked for in it."""
+        run = self.app.store.opened(self.state.ref) if self.state.ref is not None else None
+        if run is not None:
+            self.state, arrival = states.pursue_goal(self.state, run)
+            if arrival.warning:
+                self.say(arrival.warning, "status.warn")
+            headline = layout.needs_headline(self.app.size.width, self.state.level)
+            self.run_view.show_run(run, arrival, headline=headline)
+            self._strip.show_run(self.steps.run if self.state.level else None)
+        self.refresh_frame()
 
     @property
     def presentable(self) -> bool:
         """True if there is something in every pane: worth the first paint."""
-        if self.ref is None:
-            return bool(self.runs.rows)
-        return self.detail.run is not None and self.detail.run.summary.ref == self.ref
+        return bool(self.runs.rows) if self.state.ref is None else self.run_view.shows(self.state.ref)
 
     @property
     def settled(self) -> bool:
         """True if nothing that is shown is still on its way."""
-        return self.presentable and self.arranging.settled and (self.ref is None or self.assessing.settled)
+        return self.presentable and self.runs.settled and (self.state.ref is None or self.run_view.assessed)
 
-    # ---- what is judged
-
-    def ties(self, run: RunSummary, glyphs: Glyphs) -> Tied:
-        """What the list says of a run besides what its trace says: how it is tied to others, and its verdict."""
-        tied = self.comparing.ties(run, glyphs)
-        told = self.judging.said_of(run)
-        return tied._replace(after=(*tied.after, *told)) if told else tied
+    # ---- what is under the cursor
 
     @property
-    def subject(self) -> Subject | None:
-        return self.store.runs.get(self.ref) if self.ref is not None else None
+    def ref(self) -> RunRef | None:
+        """The run that is looked at: in the list that under the cursor, which may not be shown yet."""
+        return self.state.ref if self.state.level else self.runs.ref
 
     @property
     def place(self) -> tuple[RunRef, str | None] | None:
-        span = self.steps.span if self.level else None
-        return None if self.ref is None else (self.ref, span.id if span is not None else None)
+        span = self.steps.span if self.state.level else None
+        return None if self.state.ref is None else (self.state.ref, span.id if span is not None else None)
+
+    def copyable(self, what: str) -> str | None:
+        summary = self.app.store.summary(self.state.ref)
+        if summary is None or what == "path":
+            return summary.ref.path if summary is not None else ""
+        span = self.steps.span if self.state.level else None
+        return summary.ref.address + (f"/{quote_key(span.id)}" if span is not None else "")
+
+    def scope(self, *, contrast: bool) -> Scope | None:
+        store, ref, refs = self.app.store, self.state.ref, self.runs.refs()
+        marked = [one for one in self.state.marked if one in store.runs]
+        if not contrast and self.state.level and ref is not None:
+            return Scope([ref], f"run {store.runs[ref].id}" if ref in store.runs else "this run")
+        if not contrast:
+            return Scope(refs, "all runs that are shown" if self.state.arrangement.words else "all runs")
+        if marked:
+            return Scope(marked, f"{len(marked)} marked run{'s' if len(marked) != 1 else ''}")
+        failed = [one for one in refs if store.runs[one].status is Status.ERROR]
+        if failed:
+            return Scope(failed, f"the {len(failed)} failed runs")
+        self.say("no run failed, and none is marked: Space marks runs", "status.warn")
+        return None
 
     def judged(self, *, decided: bool) -> None:
-        self.refresh_list()
-        if decided and not self.level and self.pane == RUNS:
-            self.actions.go_to_failed()
+        self.runs.now()
+        if decided and not self.state.level and self.pane == RUNS:
+            ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, 1)
+            if ref is not None:
+                self.runs.move_to_key(ref)
 
-    def judged_elsewhere(self) -> None:
-        """Another instance judged something: every screen that shows it does so anew."""
-        for screen in self.app.screen_stack:
-            if isinstance(screen, JudgingScreen):
-                screen.judged(decided=False)
-
-    def go_to(self, ref: RunRef, span: str | None) -> None:
+    def go_to(
+        self, ref: RunRef, span: str | None, origin: Sequence[Hashable] = (), sought: Sought | None = None
+    ) -> None:
+        self.detail.sought = sought
         self.runs.chosen = True
         self.runs.move_to_key(ref)
-        self._uncovers = span is not None
-        self.actions.enter(ref, span, follow=None)
-
-    def visit(self, ref: RunRef, span: str | None, *, sought: Sought | None = None) -> None:
-        """Open a run on the way from the screens above, to which leaving it leads back; find in it what is sought."""
-        above = self.app.back_to_main()
-        self.detail.sought = sought
-        self.go_to(ref, span)
-        self.come_from = lambda: self.app.push_again(above)
+        uncover = span is not None
+        self.become(states.enter_run(self.state, ref, span, follow=None, uncover=uncover, origin=origin))
 
     # ---- the frame
 
     def refresh_frame(self) -> None:
-        """Header, sentence and footer as of now."""
-        app, width = self.app, self.size.width or self.app.size.width
-        run, vitals = self.summary if self.level else None, self.live.vitals()
-        self._header.show(*header(app.roots, self.store, app.look.glyphs, vitals, run, width))
-        said = self.said or self.live.sentence(width)
-        self._sentence.show(said or sentence(self.store, app, vitals, run, self.steps, width))
-        commands = self.comparing.offered(self.live.worded(app.commands), self.ref)
-        columns, nowhere = bool(self.runs.arrangement.all_columns), idle(self.store, self.summary)
-        self.show_footer(*footer(commands, self.pane, width, self.level, columns, nowhere))
+        app, width, glyphs = self.app, self.size.width or self.app.size.width, self.app.look.glyphs
+        run, open_ = (self.app.store.summary(self.state.ref), self.steps.run) if self.state.level else (None, None)
+        vitals = app.liveness.vitals(self.app.store.summary(self.state.ref), self.steps.run)
+        self._header.show(*header(app.roots, self.app.store, glyphs, vitals, run, width))
+        said = self.said or app.liveness.alert(open_, width, glyphs)
+        self._sentence.show(said or sentence(self.app.store, app, vitals, run, self.steps, width))
+        commands = app.comparisons.offered(
+            app.commands if self.pane == RUNS else self.run_view.worded(app.commands), self.state.ref
+        )
+        columns, nowhere = (
+            self.state.arrangement.all_columns,
+            idle(self.app.store, self.app.store.summary(self.state.ref)),
+        )
+        self.show_footer(*footer(commands, self.pane, width, self.state.level, columns, nowhere))
 
-    def _classify(self) -> None:
-        size = self.app.size
-        for name, holds in layout.classes(size.width, size.height, self.level, self.zoomed, self.views).items():
-            self.set_class(holds, name)
-
-    def arrange_panes(self) -> None:
+    def _lay_out(self) -> None:
         """Lay the panes out for the level, the zoom and the size."""
-        self._classify()
-        if self.ref is not None and self.steps.headline is not self._needs_headline:
-            self.show_run(self.ref)
-        self._share_height()
-        self.live.show_strip()
-        self.arranging.shown()
+        size, state = self.app.size, self.state
+        self.set_classes_of(layout.classes(size.width, size.height, state.level, state.zoom, self.views))
+        self.run_view.lay_out(self.state.level, self.state.zoom)
+        if self.state.ref is not None and self.steps.headline is not layout.needs_headline(
+            size.width, self.state.level
+        ):
+            self._show_run()
+        self._strip.show_run(self.steps.run if self.state.level else None)
+        self.runs.on_screen_again()
         self.call_after_refresh(self.refresh_frame)
 
-    def _share_height(self) -> None:
-        size = self.app.size
-        shares = layout.heights(size.width, size.height, self.level, self.zoomed, self.steps.wanted_height)
-        if shares != self._heights:
-            self._heights = shares
-            self._middle.styles.height, self.steps.styles.height = shares
-
     def on_resize(self, event: events.Resize) -> None:
-        if event.size != self._laid_out_for:  # the first one tells what compose() knew already
+        if event.size != self._laid_out_for:  # the first one reports what compose() knew already
             self._laid_out_for = event.size
-            self.arrange_panes()
-            self.call_after_refresh(self._resized)
+            self._lay_out()
+            self.call_after_refresh(self._show_run)
 
-    def _resized(self) -> None:
-        if self.ref is not None:
-            self.show_run(self.ref)
-        self.refresh_frame()
+    def tick(self) -> None:
+        """Draw what changes with time alone: what lasts, what is silent, how old things are."""
+        self._ticks += 1
+        if self.state.ref is not None:
+            self.app.read_ahead(self.state.ref)
+        if self._ticks % SLOW_TICKS and self.app.pace.is_slow(time.monotonic()):
+            return
+        now, run = self.app.clock(), self.steps.run
+        self.renew_said()
+        if self.app.verdicts.refresh():
+            self.app.judged()
+        aged = self._ticks % AGE_TICKS == 0
+        if aged:
+            self.runs.soon()
+        else:
+            self.runs.tick(now)
+        going = run is not None and self.app.liveness.state_of(run).state is not State.ENDED
+        if going or aged:
+            self.steps.tick(now, aged=aged)
+        if going:
+            self._strip.show_run(self.steps.run if self.state.level else None)
+        if self.app.liveness.changed() or going:
+            self.refresh_frame()
+
+    # ---- what panes report
 
     def focus_pane(self, name: str) -> None:
-        """Focus a pane, and bring it on the screen if it is not."""
-        if self.zoomed is not None:
-            self.zoomed = name
-        if name == RUNS and not self.has_class("wide") and self.level:
-            self.level = 0
-        elif name != RUNS and self.has_class("narrow") and not self.level:
-            self.level = 1
-        if self.has_class("narrow") and self.level:
-            self.level = 2 if name == DETAIL and self.level == 2 else 1
-        self.arrange_panes()
-        self.views[name].focus()
+        self.become(states.focus_pane(self.state, name, layout.width_of(self.app.size.width)))
 
-    # ---- events
+    def pane_focused(self, name: str) -> None:
+        self.state = states.focus(self.state, name)
+        if name != RUNS and self.state.ref is not None:
+            self.app.engine.enter(self.state.ref)
 
     @on(LineView.Moved, "#runs")
     def _run_moved(self) -> None:
         self.runs.chosen = True
-        self.preview()
+        self._preview()
         self.refresh_frame()
 
     @on(LineView.Moved, "#steps")
-    def _span_moved(self) -> None:
-        self.wanted = None
-        self.live.moved()
-        self.show_detail()
+    @on(Steps.FollowChanged)
+    def _steps_moved(self) -> None:
+        self.state = states.release_span(self.state)
         self.refresh_frame()
 
-    @on(LineView.Moved, "#detail")
-    def _detail_moved(self) -> None:
-        self.live.reading()
+    @on(Steps.EndReached)
+    def _end_reached(self, message: Steps.EndReached) -> None:
+        if self.steps.position == message.position and self.state.ref is not None:
+            self.state = states.follow_run(self.state, always=self.steps.detached)
+            self._show_run()
 
-    def on_descendant_focus(self) -> None:
-        if self.pane != RUNS and self.ref is not None:
-            self.app.engine.enter(self.ref)
-        self.refresh_frame()
+    @on(RunList.Arranged)
+    def _arranged(self, message: RunList.Arranged) -> None:
+        self.become(states.ARRANGING[message.how](self.state))
 
-    # ---- prompt
+    @on(RunList.Marked)
+    def _marked(self, message: RunList.Marked) -> None:
+        self.become(states.toggle_mark(self.state, message.ref))
+        count = len(self.state.marked)
+        if count > TWO:
+            self.say(f"{count} runs are marked  ·  C says what they share that the others lack")
+        elif count == TWO:
+            self.say("A and B are marked  ·  d compares them  ·  C says what they share")
+        elif count:
+            self.say("marked as A  ·  mark another with Space, or d compares with the run under the cursor")
 
-    def completed(self, purpose: str, value: str, cursor: int, step: int) -> tuple[str, int] | None:
-        return self.filtering.complete(purpose, value, cursor, step) if purpose.startswith(FILTER) else None
+    # ---- commands
 
-    def accepts(self, purpose: str, value: str) -> bool:
-        return not purpose.startswith(FILTER) or self.filtering.accepts(purpose, value)
+    def action_open(self) -> None:
+        """Open the run under the cursor, then its detail; unfold a folded row, or go where it leads."""
+        width = layout.width_of(self.app.size.width)
+        if self.pane == STEPS:
+            self.become(states.read_detail(self.state, width))
+        elif self.pane != RUNS:
+            if not (self.facts if self.pane == FACTS else self.detail).toggle():
+                self.action_jump()
+        elif self.runs.ref is not None:
+            self.enter(self.runs.ref)
+        elif self.runs.problem is not None:
+            self.become(states.enter_problem(self.state))
 
-    def typed(self, purpose: str, value: str) -> None:
-        if purpose.startswith(FILTER):
-            self.filtering.typed(purpose, value)
+    def action_jump(self) -> None:
+        """Go to the span or the run that the row under the cursor names."""
+        span, run_id = self.run_view.jump_target(self.view)
+        if span is not None and self.steps.move_to_key(span):
+            self.focus_pane(STEPS)
+        elif run_id is not None and self.state.ref is not None:
+            ref = self.app.store.relations.named(self.state.ref, run_id)
+            if ref is None:
+                self.say(f"run {run_id} is not in this directory (or several have this id)", "status.warn")
+                return
+            self.runs.move_to_key(ref)
+            self.enter(ref)
+            self.focus_pane(STEPS)
+
+    def step_back(self) -> None:
+        following = states.go_back(self.state)
+        if following is not None:
+            self.become(following)
+
+    def action_leave(self) -> None:
+        """Go back; from the list, end the program."""
+        if self.state.level or self.pane != RUNS or self.state.zoom is not None:
+            self.action_back()
         else:
-            super().typed(purpose, value)
+            self.app.exit()
 
-    def answered(self, purpose: str, value: str) -> None:
-        if purpose.startswith(FILTER):
-            self.filtering.answered(purpose, value)
+    def reachable(self) -> Sequence[str]:
+        return [name for name, view in self.views.items() if view.is_on_screen]
+
+    def action_pane(self, number: int) -> None:
+        """Focus a pane by its number; where the facts have no room, the tab of the run."""
+        name = [*self.views][number - 1]
+        if name == FACTS and not self.facts.is_on_screen:
+            name = DETAIL
+            self.detail.choose("run")
+        self.focus_pane(name)
+
+    def action_follow(self) -> None:
+        """Open the run under the cursor and follow it; in a run, follow it or stop."""
+        if self.pane == RUNS and self.runs.ref is not None:
+            self.enter(self.runs.ref, follow=True)
         else:
-            super().answered(purpose, value)
+            self.run_view.follow(not self.steps.following)
+            self.refresh_frame()
 
-    def found(self, view: LineView) -> None:
-        self.actions.go_to_hit(view, 1, include_here=True)
+    def action_error(self, step: int) -> None:
+        """Go to the next error of the run, or the one before; past the last one, to the next failed run."""
+        run, span = self.steps.run, self.steps.span
+        in_run = run is not None and self.pane != RUNS
+        found = states.next_error(run, span.id if span is not None else None, step) if run and in_run else None
+        if found is not None:
+            self.run_view.go_to_error(found)
+            return
+        here = self.pane == RUNS and not self.state.level
+        ref = states.next_failed(self.state, self.runs.refs(), self.app.store.runs, step, here=here)
+        if ref is None:
+            self.say("no more errors" if step > 0 else "no earlier errors", "status.warn")
+            return
+        self.runs.chosen = True
+        self.runs.move_to_key(ref)
+        error = self.app.store.runs[ref].first_error
+        self.enter(ref, error.span if error is not None else None, follow=None, walk=step)
+
+    def action_diff(self) -> None:
+        """Compare the marked runs."""
+        pair, here = [ref for ref in self.state.marked if ref in self.app.store.runs], self.ref
+        if len(pair) == 1 and here is not None and here != pair[0]:
+            pair.append(here)
+        if len(pair) == TWO:
+            self.app.compare(pair[0], pair[1])
+        elif len(pair) > TWO:
+            self.say(f"{len(pair)} runs are marked: d compares two, C says what all of them share", "status.warn")
+        else:
+            self.say("Space marks a run; d compares two marked ones, D one with its original", "status.warn")
+
+    def filter_runs(self, words: str) -> None:
+        """Show only the runs that a query finds."""
+        self.become(states.filter_runs(self.state, words))
+
+    def action_reread(self) -> None:
+        """Read the open run, or the directory, again."""
+        ref = self.state.ref
+        if self.state.level and ref is not None:
+            self.app.store.forget(ref)
+            self.app.engine.open(ref, anew=True)
+            self.say("reading the run again")
+        else:
+            self.app.rescan()
+            self.say("reading the directory again")

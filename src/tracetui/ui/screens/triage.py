@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 from textual import events, on
@@ -15,11 +15,12 @@ from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, grouped
-from tracetui.ui import layout
-from tracetui.ui.actions.triage import TriageActions
+from tracetui.ui import layout, triage_state
 from tracetui.ui.commands import CAUSE, FAILURE, QUEUE, Command
-from tracetui.ui.controllers.judging import Judging, JudgingScreen, Subject
 from tracetui.ui.panes.triage import Cause, Failure, Queue
+from tracetui.ui.screens.runs import RunsScreen, Scope
+from tracetui.ui.services.verdicts import Subject
+from tracetui.ui.triage_state import TriageState, failed_runs, undecided
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
@@ -35,29 +36,21 @@ REGROUP_SECONDS: Final = 0.5
 """While runs arrive, the queue changes no oftener."""
 
 
-class TriageScreen(JudgingScreen):
-    """Queue, cause, and the steps up to the failure of the run under the cursor."""
+class TriageScreen(RunsScreen):
+    """Queue, cause, and the steps up to the failure of the run under the cursor. Renders a `TriageState`."""
 
     AUTO_FOCUS = ""
+    state: TriageState
 
-    def __init__(self, commands: Sequence[Command], before: TriageScreen | None = None) -> None:
-        """Begin where `before` was left."""
+    def __init__(self, commands: Sequence[Command], state: TriageState | None = None) -> None:
+        """Begin in a state in which the triage was left."""
         self.queue, self.cause, self.failure = Queue(), Cause(), Failure()
-        super().__init__(commands, {QUEUE: self.queue, CAUSE: self.cause, FAILURE: self.failure})
-        self.commands = commands
-        self.actions, self.judging = TriageActions(self), Judging(self)
-        self.front = QUEUE
+        views: dict[str, LineView] = {QUEUE: self.queue, CAUSE: self.cause, FAILURE: self.failure}
+        super().__init__(commands, views, state or TriageState())
         self._grouped = -1
         self._total = self._started = 0
         self._group_after = 0.0
-        self._cursor: Hashable = None
         self._rest: Timer | None = None
-        if before is not None:
-            self.queue.unfolded, self._cursor = before.queue.unfolded, before.queue.cursor
-
-    @property
-    def doers(self) -> tuple[object, ...]:
-        return self.actions, self.judging
 
     def compose(self) -> ComposeResult:
         yield self._header
@@ -70,12 +63,24 @@ class TriageScreen(JudgingScreen):
 
     def on_mount(self) -> None:
         self.regroup()
-        self.queue.move_to_key(self._cursor)
-        self.focus_pane(QUEUE)
+        self.queue.move_to_key(self.state.cursor)
+        self._arrange_panes()
+        self.view.focus()
         self.call_after_refresh(self.show_cause)
 
     def on_screen_resume(self) -> None:
         self.regroup()
+
+    # ---- the state
+
+    def become(self, state: TriageState) -> None:
+        """Replace the state, and show what changed."""
+        before, self.state = self.state, state
+        if state.unfolded != before.unfolded:
+            self.regroup()
+        if (state.pane, state.zoom) != (before.pane, before.zoom):
+            self._arrange_panes()
+            self.set_focus(self.view)
 
     # ---- data
 
@@ -97,9 +102,10 @@ class TriageScreen(JudgingScreen):
         """Group the failures as they are known now."""
         app = self.app
         self._grouped = app.store.revision
-        runs, words = app.main.filtering.found(), app.main.runs.arrangement.words
+        runs, words = app.found(), app.words()
         self._total, self._started = len(runs), sum(run.parent is not None for run in runs)
         found = groups(runs)
+        self.queue.unfolded = self.state.unfolded
         if found:
             self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
         else:
@@ -126,10 +132,10 @@ class TriageScreen(JudgingScreen):
             self.cause.nothing()
             self.failure.nothing()
         else:
-            example, surveying = self.app.store.runs.get(ref), self.app.main.surveying
-            shared, going_on = surveying.contrasts.get(group.runs), surveying.comparing(group.runs)
+            example, surveys = self.app.store.runs.get(ref), self.app.surveys
+            shared, going_on = surveys.contrasts.get(group.runs), surveys.progress(group.runs)
             self.cause.show_cause(group, example, self.told(group), shared, going_on, now=self.app.clock())
-            if not surveying.is_asked(group.runs):
+            if not surveys.is_asked(group.runs):
                 self._compare_later()
             self.app.engine.open(ref)
             self.show_failure()
@@ -142,9 +148,9 @@ class TriageScreen(JudgingScreen):
         self._rest = self.set_timer(REST_SECONDS, self._compare)
 
     def _compare(self) -> None:
-        group, surveying = self.queue.group, self.app.main.surveying
-        if self.app.screen is self and group is not None and not surveying.is_asked(group.runs):
-            surveying.contrast(group.runs)
+        group, surveys = self.queue.group, self.app.surveys
+        if self.app.screen is self and group is not None and not surveys.is_asked(group.runs):
+            surveys.contrast(group.runs)
 
     def show_failure(self) -> None:
         """Show the steps of the run under the cursor, at first its failure; now if it is kept, else when it is read."""
@@ -160,7 +166,7 @@ class TriageScreen(JudgingScreen):
     def _fold_loops(self) -> None:
         """Fold repeated calls of the run that is shown, as far as they are known; else ask for them."""
         run = self.failure.run
-        known = self.app.main.assessing.of(run) if run is not None else None
+        known = self.app.assessments.of(run) if run is not None else None
         if known is not None:
             self.failure.fold_loops(known)
 
@@ -178,23 +184,34 @@ class TriageScreen(JudgingScreen):
 
     def judged(self, *, decided: bool) -> None:
         self.regroup()
-        if decided:
-            self.actions.go_to_undecided()
+        if decided and (following := undecided(self.queue.groups, self.queue.item, self.told)) is not None:
+            self.queue.move_to_key(following)
 
     @property
     def ended(self) -> str:
         left = any(self.told(group).verdict is None for group in self.queue.groups)
         return "" if left else "  ·  all decided, x writes it down"
 
+    @property
+    def ref(self) -> RunRef | None:
+        return self.queue.run
+
+    def scope(self, *, contrast: bool) -> Scope | None:
+        group = self.queue.group
+        return Scope(group.runs, f"{group.id}, {self.of_runs(group)}") if group is not None else None
+
     def go_to(self, ref: RunRef, span: str | None) -> None:
-        self.app.main.visit(ref, span)
+        self.app.visit(ref, span)
 
     def again(self) -> TriageScreen:
-        return TriageScreen(self.commands, self)
+        return TriageScreen(self.commands, self._as_left)
+
+    @property
+    def _as_left(self) -> TriageState:
+        return TriageState(unfolded=self.state.unfolded, cursor=self.queue.cursor)
 
     def left(self) -> None:
-        self.app.main.judging.left = self
-        self.app.main.refresh_list()
+        self.app.triage_left(self._as_left)
 
     # ---- the frame
 
@@ -213,7 +230,7 @@ class TriageScreen(JudgingScreen):
         right = (Piece(Clean(told), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
-        commands = app.main.comparing.offered(self.commands, self.queue.run)
+        commands = app.comparisons.offered(self.commands, self.queue.run)
         self.show_footer(*footer(commands, self.pane, width, 1, False))
 
     def _progress(self) -> Line:
@@ -239,39 +256,81 @@ class TriageScreen(JudgingScreen):
 
     # ---- panes
 
-    def focus_pane(self, name: str) -> None:
-        """Focus a pane, and bring it on the screen if it is not."""
-        self.front = name
-        self.zoomed = name if self.zoomed is not None else None
-        self.arrange_panes()
-        self.views[name].focus()
-
-    def arrange_panes(self) -> None:
+    def _arrange_panes(self) -> None:
         """Lay the panes out for the zoom and the size; a narrow screen has the queue and one below it."""
-        size = self.app.size
+        size, state = self.app.size, self.state
         narrow = size.width < layout.NARROW
         for name, view in self.views.items():
-            below = FAILURE if self.front == FAILURE else CAUSE
-            view.display = name == self.zoomed if self.zoomed else not narrow or name in (QUEUE, below)
+            below = FAILURE if state.pane == FAILURE else CAUSE
+            view.display = name == state.zoom if state.zoom else not narrow or name in (QUEUE, below)
         self.set_class(narrow, "narrow")
-        self.set_class(self.zoomed is not None, "alone")
-        self.call_after_refresh(self._resized)
-
-    def _resized(self) -> None:
-        self.show_cause()
+        self.set_class(state.zoom is not None, "alone")
+        self.call_after_refresh(self.show_cause)
 
     def on_resize(self, event: events.Resize) -> None:
-        self.arrange_panes()
-
-    def on_descendant_focus(self) -> None:
-        if self.focused in self.views.values():
-            self.front = self.pane
-        self.refresh_frame()
+        self._arrange_panes()
 
     @on(LineView.Moved, "#queue")
     def _moved(self) -> None:
         self.queue.chosen = True
         self.show_cause()
 
-    def found(self, view: LineView) -> None:
-        self.actions.go_to_hit(view, 1, include_here=True)
+    @on(Queue.Folded)
+    def _folded(self, message: Queue.Folded) -> None:
+        self.become(triage_state.fold_signatures(self.state, message.keys, open_=message.open))
+
+    # ---- commands
+
+    def action_open(self) -> None:
+        """Unfold the signature under the cursor, or open the run."""
+        item = self.queue.item
+        if self.pane == CAUSE:
+            if self.cause.example is not None:
+                self.go_to(*self.cause.example)
+        elif self.pane == FAILURE:
+            if self.place is not None:
+                self.go_to(*self.place)
+        elif isinstance(item, Group):
+            key = item.signature.key
+            self._fold([key], open_=key not in self.state.unfolded)
+        elif isinstance(item, Member):
+            run = self.app.store.runs.get(item.run)
+            error = run.first_error if run is not None else None
+            self.go_to(item.run, error.span if error is not None else None)
+
+    def step_back(self) -> None:
+        following = triage_state.go_back(self.state)
+        if following is not None:
+            self.become(following)
+        else:
+            self.leave()
+
+    def action_leave(self) -> None:
+        """Go back, like Esc."""
+        self.action_back()
+
+    def action_triage(self) -> None:
+        """It is open."""
+
+    def _fold(self, keys: Iterable[Hashable], *, open_: bool) -> None:
+        self.become(triage_state.fold_signatures(self.state, keys, open_=open_))
+
+    def action_error(self, step: int) -> None:
+        """Go to the next failed run of the queue, whatever is folded."""
+        order, here = failed_runs(self.queue.groups, self.queue.item, step)
+        if not 0 <= here + step < len(order):
+            self.say("no more failed runs" if step > 0 else "no earlier failed runs", "status.warn")
+            return
+        group, ref = order[here + step]
+        self._fold([group.signature.key], open_=True)
+        self.queue.move_to_key(ref)
+        self.say(f"failed run {here + step + 1} of {len(order)}", "status.error")
+
+    def action_export(self) -> None:
+        """Write the whole triage to a file."""
+        self.app.exporter.export_triage(self.app.found(), self.app.verdicts, self)
+
+    def action_reread(self) -> None:
+        """Read the directory again."""
+        self.app.rescan()
+        self.say("reading the directory again")

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final
@@ -76,15 +76,16 @@ def _through_tmux(sequence: str) -> str:
     return "\x1bPtmux;" + sequence.replace("\x1b", "\x1b\x1b") + "\x1b\\"
 
 
-def write_crash_log(error: BaseException) -> str:
-    """Write where an error happened, without any values, into a private file; returns its path.
+def write_crash_log(error: BaseException, states: Sequence[str] = ()) -> str:
+    """Write where an error happened and the states of the screens into a private file; returns its path.
 
-    Values of variables and the text of the exception may hold trace content, and stay out.
+    Values of variables and the text of the exception may hold trace content, and stay out; `states` must have none.
     """
     frames = "".join(traceback.format_tb(error.__traceback__))
     handle, path = tempfile.mkstemp(prefix="tracetui-crash-", suffix=".log")
     with os.fdopen(handle, "w", encoding="utf-8", errors="backslashreplace") as log:
         log.write(f"tracetui ended with {type(error).__name__}\n\n{frames}")
+        log.writelines(f"\n{state}" for state in states)
     return path
 
 

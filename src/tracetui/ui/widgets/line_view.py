@@ -6,11 +6,12 @@ A pane is a `LineView` with a title rule, some heading lines, rows, and a minima
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import ClassVar, Final
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from typing import Final
 
 from rich.segment import Segment
 from textual import events, on
+from textual.binding import Binding, BindingsMap
 from textual.cache import LRUCache
 from textual.geometry import Region
 from textual.message import Message
@@ -19,14 +20,85 @@ from textual.strip import Strip
 from textual.widget import Widget
 
 from tracetui.text import Clean
-from tracetui.ui.widgets.drawing import invert, mark, skip, to_strip
-from tracetui.ui.widgets.lines import LineWidget
-from tracetui.ui.widgets.minimap import NO_MARK, Minimap
-from tracetui.ui.widgets.title import position, title_line
-from tracetui.views.glyphs import ASCII
+from tracetui.ui.commands import Command
+from tracetui.ui.widgets.lines import LineWidget, invert, mark, skip, to_strip
+from tracetui.views.glyphs import ASCII, Glyphs
 from tracetui.views.masking import styled
-from tracetui.views.rows import Line, ListRows, Piece, Rows
+from tracetui.views.rows import Line, ListRows, Piece, Rows, fit, width_of
 
+
+def title_line(
+    number: int, name: str, title: Line, right: Sequence[Piece], *, width: int, focused: bool, glyphs: Glyphs
+) -> Line:
+    """The rule of a pane of `width` cells; the right part wins where there is too little room."""
+    glyph = glyphs.rule_focused if focused else glyphs.rule
+    rule = Piece(glyph, "accent" if focused else "line")
+    left = [
+        rule,
+        Piece(Clean(f" {number} "), "accent" if focused else "dim") if number else Piece(Clean(" ")),
+        Piece(Clean(f"{name} "), "text bold" if focused else "sec bold"),
+        *title,
+    ]
+    right_width = width_of(tuple(right))
+    left = fit(left, max(0, width - right_width - 4))
+    if left and not left[-1].text.endswith(" "):
+        left.append(Piece(Clean(" ")))
+    gap = width - width_of(tuple(left)) - right_width - (3 if right else 0)
+    line = [*left, Piece(Clean(glyph * max(0, gap)), rule.style)]
+    if right:
+        line += [Piece(Clean(" ")), *right, Piece(Clean(" ")), rule]
+    return tuple(line)
+
+
+def position(first: int, page: int, count: int, dash: str) -> list[Piece]:
+    """Which rows are shown, of how many."""
+    return [Piece(Clean(f"{first + 1}{dash}{min(count, first + page)}"), "sec"), Piece(Clean(f"/{count}"), "dim")]
+
+
+MOST_TICKS: Final = 20_000
+"""Rows up to which marks are shown: beyond, looking at every row would be felt."""
+NO_MARK: Final = Piece(Clean(" "))
+
+
+class Minimap:
+    """Remembers what its cells stand for, until the rows or the page change."""
+
+    def __init__(self) -> None:
+        self._of = 0, 0
+        self._ticks: dict[int, str | None] = {}
+
+    def forget(self) -> None:
+        """The rows are others."""
+        self._ticks.clear()
+
+    def cell(self, rows: Rows, index: int, top: int, page: int, glyphs: Glyphs) -> Piece:
+        """What stands beside row `index`, where `top` is the first of `page` rows shown."""
+        count = len(rows)
+        if count <= page:
+            mark = rows.mark(index)
+            return Piece(glyphs.tick, mark) if mark else NO_MARK
+        y = index - top
+        mark = self._mark(rows, y, page) if count <= MOST_TICKS else None
+        if mark:
+            return Piece(glyphs.tick, mark)
+        start = y * count // page
+        inside = top <= start < top + page or (y == page - 1 and top + page >= count)
+        return Piece(glyphs.thumb, "dim") if inside else Piece(glyphs.track, "line")
+
+    def _mark(self, rows: Rows, y: int, page: int) -> str | None:
+        """The mark of the last marked row that cell `y` of the page stands for."""
+        count = len(rows)
+        if self._of != (count, page):
+            self._of = count, page
+            self._ticks.clear()
+        if y not in self._ticks:
+            first, end = -(-y * count // page), -(-(y + 1) * count // page)
+            self._ticks[y] = next(filter(None, map(rows.mark, reversed(range(first, end)))), None)
+        return self._ticks[y]
+
+
+SIDEWAYS: Final = 8
+"""Columns that a key scrolls."""
 STRIPS: Final = 512
 """Finished rows kept; a screen shows at most about 100."""
 
@@ -39,7 +111,7 @@ class LineView(LineWidget, can_focus=True):
     """A pane of rows. The cursor is a *key*: rows may come, go and move, and the cursor stays on its row."""
 
     ALLOW_SELECT = True
-    number: ClassVar[int] = 0
+    number: int = 0
     pane_name: str = ""
 
     class Moved(Message):
@@ -54,7 +126,14 @@ class LineView(LineWidget, can_focus=True):
             return self.view
 
     class Opened(Moved):
-        """Somebody pressed Enter or double-clicked on the row."""
+        """The row was double-clicked."""
+
+    class Said(Message):
+        """The pane has something to say in the sentence row until the next key."""
+
+        def __init__(self, text: str, style: str = "sec") -> None:
+            self.text, self.style = text, style
+            super().__init__()
 
     def __init__(self, *, id: str | None = None) -> None:
         super().__init__(id=id)
@@ -77,6 +156,29 @@ class LineView(LineWidget, can_focus=True):
         self.needle = ""
         """What is searched for: marked in every row."""
         self._strips: LRUCache[tuple[int, str, int, int, Piece], Strip] = LRUCache(STRIPS)
+
+    def bind_commands(self, commands: Iterable[Command]) -> None:
+        """Bind the keys of these commands. A sequence (``]t``) is bound like a key; the screen recognizes it."""
+        self._bindings = BindingsMap.from_keys({})
+        for command in commands:
+            for key in command.keys:
+                binding = Binding(key, command.action, command.title, show=bool(command.hint), id=command.id)
+                self._bindings.key_to_bindings.setdefault(key, [binding])
+
+    @property
+    def bound(self) -> Mapping[str, Sequence[Binding]]:
+        """The bindings by key or sequence."""
+        return self._bindings.key_to_bindings
+
+    async def report(self, message: Message) -> None:
+        """Have the screen handle a message before the next key: a posted one comes after keys that were typed together
+        with the one that caused it.
+        """
+        await self.screen._dispatch_message(message)
+
+    def say(self, text: str, style: str = "sec") -> None:
+        """Say something in the sentence row until the next key."""
+        self.post_message(self.Said(text, style))
 
     # ---- data
 
@@ -202,10 +304,13 @@ class LineView(LineWidget, can_focus=True):
         self.left = max(0, self.left + columns)
         self.refresh()
 
-    def action_open(self) -> None:
-        """Open the row under the cursor."""
-        if self.cursor is not None:
-            self.post_message(self.Opened(self, self.cursor))
+    async def action_fold(self) -> None:
+        """Scroll left; panes that fold do that first."""
+        self.action_sideways(-SIDEWAYS)
+
+    async def action_unfold(self) -> None:
+        """Scroll right; panes that fold unfold first."""
+        self.action_sideways(SIDEWAYS)
 
     def _settle(self, prefer_down: bool = True) -> None:
         """Bring cursor and view into range, the cursor onto a row that takes one."""
@@ -325,13 +430,13 @@ class LineView(LineWidget, can_focus=True):
         return Strip([*strip, Segment(bar.text, self.look.palette.style(bar.style))], width + 2)
 
     def redraw(self, index: int) -> None:
-        """Draw a row anew whose content changed although its rows did not."""
+        """Draw a row again: its content changed, although its rows did not."""
         for key in [key for key in self._strips.keys() if key[0] == index]:  # noqa: SIM118 - a cache, not a dict
             self._strips.discard(key)
         self._repaint(index)
 
     def redraw_title(self) -> None:
-        """Draw the title rule anew."""
+        """Draw the title rule again."""
         self.refresh(Region(0, 0, self.outer_size.width, 1))
 
     def _repaint(self, index: int) -> None:
@@ -359,8 +464,8 @@ class LineView(LineWidget, can_focus=True):
             self.clicked_title(event.x)
         elif 0 <= index < len(self.rows) and event.y > len(self.heading):
             self.move_to(index)
-            if event.chain == 2:
-                self.action_open()
+            if event.chain == 2 and self.cursor is not None:
+                self.post_message(self.Opened(self, self.cursor))
 
     def clicked_title(self, x: int) -> None:
         """The title rule was clicked at column `x`."""

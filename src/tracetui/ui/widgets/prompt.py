@@ -1,9 +1,9 @@
-"""One line to type in: search and filter."""
+"""One line to type in: what it asks for is a `Question`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Protocol
 
 from textual import events
 from textual.binding import Binding
@@ -11,12 +11,43 @@ from textual.message import Message
 from textual.widgets import Input
 
 from tracetui.text import clean
+from tracetui.ui.widgets.lines import LineBar
 
-FILTER: Final = "filter"
-"""How the purpose of a prompt begins that filters: what is given up filters no more."""
 _EDITS: Final = {
     key: binding.action for binding in Input.BINDINGS if isinstance(binding, Binding) for key in binding.key.split(",")
 }
+
+
+class Question:
+    """What a prompt asks for. By itself it hands the line to `answer` when Enter is pressed, and Esc gives it up."""
+
+    def __init__(self, label: str, value: str, answer: Callable[[str], None] = lambda text: None) -> None:
+        self.label, self.value, self._answer = label, value, answer
+
+    def accepts(self, text: str) -> bool:
+        """Whether Enter takes what is typed; else shows what is wrong with it."""
+        return True
+
+    def typed(self, text: str) -> None:
+        """Another character was typed."""
+
+    def complete(self, text: str, cursor: int, step: int) -> tuple[str, int] | None:
+        """The next completion of what is typed, and the cursor in it; None if there is none."""
+        return None
+
+    def done(self, text: str, *, taken: bool) -> None:
+        """The prompt was closed, and the pane has the focus again."""
+        if taken:
+            self._answer(text)
+
+
+class Asker(Protocol):
+    """A screen with a prompt."""
+
+    hint: LineBar
+    """The line below the prompt."""
+
+    def ask(self, question: Question) -> None: ...
 
 
 class Prompt(Input):
@@ -31,45 +62,36 @@ class Prompt(Input):
     class Typed(Message):
         """Another character was typed."""
 
-        def __init__(self, purpose: str, value: str) -> None:
-            self.purpose, self.value = purpose, value
+        def __init__(self, question: Question, value: str) -> None:
+            self.question, self.value = question, value
             super().__init__()
 
     class Done(Typed):
-        """The line was taken (or given up: then `value` is what stood there before)."""
+        """The line was taken, or given up."""
 
-        def __init__(self, purpose: str, value: str, *, taken: bool) -> None:
+        def __init__(self, question: Question, value: str, *, taken: bool) -> None:
             self.taken = taken
-            super().__init__(purpose, value)
-
-    class Complete(Message):
-        """Tab was pressed (`step` 1), or Shift+Tab (-1): the text may go on by itself."""
-
-        def __init__(self, prompt: Prompt, purpose: str, step: int) -> None:
-            self.prompt, self.purpose, self.step = prompt, purpose, step
-            super().__init__()
+            super().__init__(question, value)
 
     def __init__(self) -> None:
         super().__init__(id="prompt", compact=True, select_on_focus=False)
-        self._purpose = ""
-        self._before = ""
-        self._accepts: Callable[[str, str], bool] = lambda purpose, value: True
+        self.question = Question("", "")
         self._quiet = True
 
-    def ask(self, label: str, value: str, purpose: str, accepts: Callable[[str, str], bool]) -> None:
-        """Begin to ask; the caller focuses it. It stays open while `accepts` refuses what Enter gives."""
-        self._purpose, self._before, self._accepts = purpose, value, accepts
-        self.placeholder = clean(label)
+    def ask(self, question: Question) -> None:
+        """Begin to ask; the caller focuses it."""
+        self.question = question
+        self.placeholder = clean(question.label)
         self._quiet = True
-        self.value = value
-        self.cursor_position = len(value)
+        self.value = question.value
+        self.cursor_position = len(question.value)
         self.display = True
         self._quiet = False
 
     def on_input_changed(self, event: Input.Changed) -> None:
         event.stop()
         if not self._quiet and self.display:
-            self.post_message(self.Typed(self._purpose, event.value))
+            self.post_message(self.Typed(self.question, event.value))
 
     @staticmethod
     def takes(event: events.Key) -> bool:
@@ -82,12 +104,14 @@ class Prompt(Input):
             event.prevent_default()
             return
         if event.key in ("tab", "shift+tab"):
-            self.post_message(self.Complete(self, self._purpose, 1 if event.key == "tab" else -1))
+            completed = self.question.complete(self.value, self.cursor_position, 1 if event.key == "tab" else -1)
+            if completed is not None:
+                self.value, self.cursor_position = completed
         elif event.key == "escape":
-            self._finish("" if self._purpose.startswith(FILTER) else self._before, taken=False)
+            self._finish(taken=False)
         elif event.key == "enter":
-            if self._accepts(self._purpose, self.value):
-                self._finish(self.value, taken=True)
+            if self.question.accepts(self.value):
+                self._finish(taken=True)
         elif event.key in _EDITS:
             await self.run_action(_EDITS[event.key])
         else:
@@ -95,11 +119,6 @@ class Prompt(Input):
         event.stop()
         event.prevent_default()
 
-    def put(self, text: str, cursor: int) -> None:
-        """Put text in place of what was typed, as if it was typed."""
-        self.value = text
-        self.cursor_position = cursor
-
-    def _finish(self, value: str, *, taken: bool) -> None:
+    def _finish(self, *, taken: bool) -> None:
         self.display = False
-        self.post_message(self.Done(self._purpose, value, taken=taken))
+        self.post_message(self.Done(self.question, self.value, taken=taken))

@@ -1,0 +1,53 @@
+"""The state of a comparison as one immutable value, and the functions that compute the next one. No Textual here."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from msgspec.structs import replace
+
+from tracetui.live.comparing.compared import Calls, Compare
+from tracetui.ui.commands import PAIRS
+from tracetui.ui.state import PanesState
+from tracetui.views.diff_look import CHANGES, CONTEXT, PREVIOUS
+
+
+class DiffState(PanesState, frozen=True, repr_omit_defaults=True, kw_only=True):
+    """The state of a comparison of two runs, or of the contexts of two model calls."""
+
+    ask: Compare | Calls
+    """What is compared."""
+    pane: str = PAIRS
+    """The focused pane, the only one shown where one fits."""
+    tab: str = CHANGES
+    """The tab of the change that the reader wants; kept from step to step where there is one."""
+    backwards: bool = False
+    """Whether the next change is entered at its end: the reader walks backwards."""
+
+
+def go_back(state: DiffState, *, narrow: bool) -> DiffState | None:
+    """The state that Esc leads to; None: it leaves the screen."""
+    if state.zoom is not None:
+        return replace(state, zoom=None)
+    inside = narrow and isinstance(state.ask, Compare) and state.pane != PAIRS
+    return replace(state, pane=PAIRS) if inside else None
+
+
+def toggle_ignored(state: DiffState) -> DiffState:
+    """Count ids, times and the like as differences too, or ignore them again."""
+    assert isinstance(state.ask, Compare)
+    return replace(state, ask=replace(state.ask, strict=not state.ask.strict))
+
+
+def next_context(state: DiffState, tabs: Collection[str], *, shown: str) -> DiffState | None:
+    """Show the context, the context before it, the changes again; None if the step has no context."""
+    order = [tab for tab in (CONTEXT, PREVIOUS) if tab in tabs]
+    if not order:
+        return None
+    here = order.index(shown) if shown in order else -1
+    return replace(state, tab=order[here + 1] if here + 1 < len(order) else CHANGES)
+
+
+def next_tab(state: DiffState, tabs: Sequence[str], step: int, *, shown: str) -> DiffState:
+    """Show the tab after the one that is shown, or before."""
+    return replace(state, tab=tabs[(tabs.index(shown) + step) % len(tabs)]) if len(tabs) > 1 else state

@@ -1,0 +1,345 @@
+"""The panes of one run side by side: steps, facts and detail; and the commands that work in each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Final, Literal, Protocol
+
+from textual import on
+from textual.app import ComposeResult
+
+from tracetui.model import Body, Operation, Problem, Run, RunRef, Span
+from tracetui.redact import masks
+from tracetui.ui import layout
+from tracetui.ui.commands import Command
+from tracetui.ui.host import HostApp
+from tracetui.ui.panes.detail import Detail, Facts
+from tracetui.ui.panes.steps import Steps
+from tracetui.ui.services.exports import Dialog
+from tracetui.ui.state import Arrival
+from tracetui.ui.widgets.frame import GOING
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box, LineBar
+from tracetui.ui.widgets.prompt import Asker
+from tracetui.views import walk
+
+if TYPE_CHECKING:
+    from tracetui.ui.widgets.query_prompt import Filter
+
+QUERY_LABEL: Final = "filter: words tool:… status:error dur>5s cached:true"
+ASSESSED: Final = frozenset({"run", "error", "overview"})
+"""Tabs of the detail that say how the run went."""
+
+
+class RunDialog(Dialog, Asker, Protocol):
+    """Where these panes ask and say something."""
+
+    def say_current(self, make: Callable[[], str]) -> None: ...
+
+
+class SilenceStrip(LineBar):
+    """How long the open run has been silent, where it may still be going on."""
+
+    app: HostApp
+
+    def show_run(self, run: Run | None) -> None:
+        """Show it for a run; else no strip."""
+        size, glyphs = self.app.size, self.app.look.glyphs
+        line = self.app.liveness.strip(run, size.width, glyphs) if run is not None else None
+        if (line is not None) != self.display:
+            self.display = line is not None
+        if line is not None:
+            self.show(*line)
+
+
+class RunView(Box):
+    """Shows the run that the screen's state names. What a command does to these panes, it does here."""
+
+    app: HostApp
+
+    def __init__(self, dialog: RunDialog) -> None:
+        super().__init__(id="side")
+        self.steps, self.facts, self.detail = Steps(), Facts(), Detail()
+        self.steps.stands = lambda run: self.app.liveness.state_of(run)
+        self._middle = Box(id="middle")
+        self._dialog = dialog
+        self._heights: tuple[layout.Height, layout.Height] = ("1fr", "1fr")
+        self._level: tuple[int, str | None] = 0, None
+        """What the heights are for: level and zoom."""
+
+    def compose(self) -> ComposeResult:
+        with self._middle:
+            yield self.steps
+            yield self.facts
+        yield self.detail
+
+    # ---- data
+
+    @property
+    def run(self) -> Run | None:
+        """The run that is shown."""
+        return self.steps.run
+
+    def show_run(self, run: Run, arrival: Arrival, *, headline: bool) -> None:
+        """Show what is read of a run, at the place that it is opened for."""
+        self.steps.headline = headline
+        self.steps.show_run(run, now=self.app.clock(), span=arrival.span, uncover=arrival.uncover)
+        self._show_assessment(run)
+        if arrival.walk and (errors := walk.errors(run)):
+            self.go_to_error(errors[0 if arrival.walk > 0 else -1])
+        self.facts.show_run(run)
+        self._share_height()
+        if arrival.follow or (arrival.follow is False and self.app.liveness.state_of(run).state in GOING):
+            self.follow(True)
+        self.show_detail()
+
+    def show_nothing(self, problem: Problem | None) -> None:
+        """Show no run; `problem` is why it can't be read."""
+        self.steps.nothing(problem)
+        self.detail.nothing()
+        self.facts.nothing()
+
+    def show_detail(self) -> None:
+        """Show the span under the cursor of the steps; ask for its body where it isn't there yet."""
+        run, span = self.steps.run, self.steps.span
+        if run is None:
+            self.detail.nothing()
+            return
+        body = self.app.store.body(run.summary.ref, span) if span is not None else None
+        if span is not None and body is None:
+            self.app.engine.load_body(run, span)
+            if self.detail.run is not None:
+                return  # the old one stays until the new one is there: one repaint, no flicker
+        self.detail.show_span(run, span, body)
+
+    @property
+    def assessed(self) -> bool:
+        """Whether it is shown how the run went, as far as it is read to the end."""
+        run, known = self.steps.run, self.facts.assessment
+        return run is None or not run.complete or (known is not None and known.run is run)
+
+    def show_assessment(self) -> None:
+        """It was found out how the run went: show that."""
+        run = self.steps.run
+        if run is not None:
+            self._show_assessment(run)
+            self.facts.show_run(run)
+            if self.detail.run is run and self.detail.tab in ASSESSED:
+                self.detail.draw_rows(keep=True)
+
+    def _show_assessment(self, run: Run) -> None:
+        known = self.app.assessments.of(run)
+        if known is not None:
+            self.steps.fold_loops(known)
+        self.facts.assessment = self.detail.assessment = known
+
+    def lay_out(self, level: int, zoom: str | None) -> None:
+        """Lay the panes out for a level and a zoom."""
+        self._level = level, zoom
+        self._share_height()
+
+    def _share_height(self) -> None:
+        """Give the steps the rows that the run needs."""
+        size = self.app.size
+        shares = layout.heights(size.width, size.height, *self._level, self.steps.wanted_height)
+        if shares != self._heights:
+            self._heights = shares
+            self._middle.styles.height, self.steps.styles.height = shares
+
+    # ---- following
+
+    def follow(self, on: bool) -> None:
+        """Keep the newest step in view, or no longer."""
+        if self.steps.run is None:
+            return
+        if on:
+            self.steps.attach()
+            self.show_detail()
+        else:
+            self.steps.detach()
+
+    @on(Steps.FollowChanged)
+    def _follow_changed(self) -> None:
+        self.app.engine.follow(self.steps.following)
+
+    @on(LineView.Moved, "#steps")
+    def _span_moved(self) -> None:
+        if self.steps.following and not self.steps.at_newest:
+            self.follow(False)
+        self.steps.passed(self.steps.position)
+        self.show_detail()
+
+    @on(LineView.Moved, "#detail")
+    def _detail_moved(self) -> None:
+        """The reader moves within the detail: it doesn't go to the next step under their eyes."""
+        if self.steps.following:
+            self.follow(False)
+
+    def worded(self, commands: Sequence[Command]) -> Sequence[Command]:
+        """The commands in the words that hold now: what F does while a run is followed, and after."""
+        word = "stop following" if self.steps.following else "follow again" if self.steps.detached else ""
+        return [one._replace(title=word, hint=2) if word and one.id == "follow" else one for one in commands]
+
+    # ---- commands
+
+    def action_filter(self) -> None:
+        """Ask which steps to show."""
+        from tracetui.ui.widgets.query_prompt import QueryQuestion
+
+        self._dialog.ask(QueryQuestion(QUERY_LABEL, self.steps.filtered_by, self.filter(), self._dialog.hint))
+
+    def action_explain(self) -> None:
+        """Say why the run counts as running, quiet or stalled."""
+
+        def words() -> str:
+            if self.steps.run is None:
+                return "no run is open"
+            stands = self.app.liveness.state_of(self.steps.run)
+            return f"{stands.state}: {stands.reason}"
+
+        self._dialog.say_current(words)
+
+    def filter(self) -> Filter:
+        """What the filter of the steps works on."""
+        from tracetui.store import query
+        from tracetui.ui.widgets.query_prompt import Filter
+
+        steps = self.steps
+
+        def apply(text: str) -> None:
+            steps.filter(text, self.app.clock())
+            self.show_detail()
+
+        def offers(text: str, cursor: int) -> Sequence[query.Completion]:
+            return query.complete(text, cursor, query.SPAN_KEYS, steps.run.spans) if steps.run is not None else ()
+
+        return Filter(
+            apply,
+            lambda text: query.begun_for_spans(text)[1],
+            offers,
+            lambda: (steps.found, len(steps.run.spans) if steps.run else 0, "spans"),
+        )
+
+    def go_to_error(self, span: str) -> None:
+        """Go to an error of the run, and say which one it is: ``e 3/17``."""
+        run = self.steps.run
+        if run is None:
+            return
+        self.steps.unfold_to(span, self.app.clock())
+        self.steps.move_to_key(span)
+        here, errors = self.steps.span, walk.errors(run)
+        if here is not None and here.id in errors:
+            words = f"  {here.error.words}" if here.error is not None else ""
+            self._dialog.say(f"e {errors.index(here.id) + 1}/{len(errors)}{words}", "status.error")
+
+    def action_fold_all(self, open_: bool) -> None:
+        """Unfold or fold all loops of a timeline; else all spans of the tree."""
+        steps = self.steps
+        if steps.toggle_loops(open_=open_):
+            return
+        if open_:
+            steps.set_folded(frozenset(), self.app.clock())
+        elif steps.run is not None:
+            self._need_tree()
+            steps.set_folded(walk.fold_all(steps.run), self.app.clock())
+
+    def action_fold_to(self, depth: int) -> None:
+        """Show so many levels of the tree."""
+        if self.steps.run is not None:
+            self._need_tree()
+            self.steps.set_folded(walk.to_depth(self.steps.run, depth - 1), self.app.clock())
+
+    def action_tree(self) -> None:
+        """Show the steps as a tree, or as a timeline."""
+        self.steps.turn(self.app.clock())
+        if self.steps.run is not None:
+            self._show_assessment(self.steps.run)
+        self._share_height()
+        self.show_detail()
+
+    def _need_tree(self) -> None:
+        """Folding is about the tree: show it."""
+        if not self.steps.as_tree:
+            self.action_tree()
+
+    def action_sort(self) -> None:
+        """Sort the timeline by duration, or by time again."""
+        if self.steps.as_tree:
+            self.action_tree()
+        longest = self.steps.sort(self.app.clock(), longest=not self.steps.longest)
+        self._dialog.say("longest first  ·  , puts them in order again" if longest else "in order")
+
+    def action_same(self, what: Literal["tool", "sibling", "model"], step: int) -> None:
+        """Go to the next span of the same tool, of the same parent, or to the next model call."""
+        run, span = self.steps.run, self.steps.span
+        found = walk.next_same(run, span.id, what, step) if run is not None and span is not None else None
+        if found is None or not self.steps.move_to_key(found):
+            self._dialog.say(f"no {'other' if what == 'sibling' else 'more'} {what} that way")
+
+    def action_tab(self, step: int) -> None:
+        """Show the next tab of the detail, or the one before."""
+        self.detail.step_tab(step)
+
+    def action_wrap(self) -> None:
+        """Wrap long lines of the detail, or let them run on."""
+        self.detail.toggle_wrap()
+
+    def action_raw(self) -> None:
+        """Show the source's own text."""
+        if not self.detail.choose("raw"):
+            self._dialog.say("there is no source text for this")
+
+    def action_reveal(self) -> None:
+        """Show the masked value under the cursor of the detail, or mask it again."""
+        detail = self.detail
+        if detail.revealed is not None:
+            detail.hide()
+            self._dialog.say("masked again")
+        elif not detail.has_focus:
+            self._dialog.say("R shows a masked value of the detail: go to its row there (3)", "status.warn")
+        elif detail.run is not None and detail.span is not None and detail.body is not None:
+            self.app.engine.load_body(detail.run, detail.span, unmasked=True)
+
+    def show_exact(self, ref: RunRef, span: Span, exact: Body) -> None:
+        """Show the value under the cursor as `exact`, the body of that span, has it."""
+        detail = self.detail
+        if detail.reveal_value(ref, span, exact) is False:
+            row = detail.rows.index(detail.cursor) if detail.cursor is not None else None
+            words = "nothing is masked in this row"
+            if row is not None and next(masks(detail.rows.plain(row)), None) is not None:
+                words = "R shows one value: go to its own row, mostly in the tab input or output"
+            self._dialog.say(words, "status.warn")
+
+    def action_editor(self) -> None:
+        """Open a cleaned copy of the detail's tab in $EDITOR."""
+        rows = self.detail.rows
+        self.app.edit("\n".join(rows.plain(i) for i in range(len(rows))))
+
+    def action_take(self, form: str) -> None:
+        """Copy the step as code."""
+        if self.steps.run is None or self.steps.span is None:
+            self._dialog.say("there is no step here to copy", "status.warn")
+        else:
+            self.app.exporter.copy_step(self.steps.run.summary.ref, self.steps.span.id, form, self._dialog)
+
+    def action_context(self) -> None:
+        """Compare what the model call under the cursor was given with what the one before it was given."""
+        from tracetui.diff.context import previous_call
+
+        run, span = self.steps.run, self.steps.span
+        if run is None or span is None or span.operation is not Operation.CHAT:
+            self._dialog.say("c compares contexts: go to a model call first (]m or [m)", "status.warn")
+            return
+        before = previous_call(run, run.index[span.id])
+        if before is None:
+            self._dialog.say("this is the first model call of its agent", "status.warn")
+        else:
+            self.app.compare_contexts(run, run.spans[before].id, span.id)
+
+    def jump_target(self, view: LineView) -> tuple[str | None, str | None]:
+        """(The span, the raw id of the run) that the row under the cursor of the detail or the facts names."""
+        return (view.target, view.target_run) if isinstance(view, Facts | Detail) else (None, None)
+
+    def shows(self, ref: RunRef | None) -> bool:
+        """Whether the detail shows a span of this run."""
+        return self.detail.run is not None and self.detail.run.summary.ref == ref

@@ -1,0 +1,420 @@
+"""What all screens of panes have in common: header, sentence and footer, keys, a prompt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+from textual import actions, events, on
+from textual.app import ComposeResult
+from textual.binding import Binding
+from textual.geometry import Size
+from textual.reactive import Reactive
+from textual.screen import Screen
+
+from tracetui.live.mail import Mail
+from tracetui.model import RunRef
+from tracetui.text import Clean, size
+from tracetui.ui import layout
+from tracetui.ui.base_app import BaseApp
+from tracetui.ui.commands import Command, Keys, of_pane, shown, typed
+from tracetui.ui.state import PanesState, focus, toggle_zoom
+from tracetui.ui.widgets.frame import footer
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.ui.widgets.lines import Box, LineBar, TooSmall
+from tracetui.ui.widgets.prompt import Prompt, Question
+from tracetui.views.masking import clean, one_line
+from tracetui.views.rows import Line, Piece
+
+_ENDS: Final = (("enter", "takes it"), ("escape", "gives it up"))
+
+
+class FramedScreen(Screen[None], inherit_bindings=False):
+    """A screen of panes. A subclass composes header, sentence, panes and footer, and renders its state.
+
+    The keys are those that the table of commands binds in the panes. They are read here, one after the other, because
+    Textual knows no sequences (``]t``), and because keys that are typed together must not overtake each other on their
+    way through the queues of several widgets.
+    """
+
+    CSS = "FramedScreen.tiny { layers: default over; }"
+
+    app: BaseApp
+    state: PanesState
+    virtual_size = Reactive(Size(0, 0), layout=False)  # as in LineWidget
+
+    def __init__(self, commands: Sequence[Command], views: dict[str, LineView], state: PanesState) -> None:
+        super().__init__()
+        self.commands = commands
+        self.views = views
+        """The panes by name, in the order of their numbers."""
+        for name, view in views.items():
+            view.bind_commands(of_pane(name, commands))
+        self.state = state
+        self.keys = Keys()
+        self.said: Line = ()
+        self._current: Callable[[], str] | None = None
+        """Makes what is said as of now, where it changes with time."""
+        self._prompt: Prompt | None = None
+        self._too_small: TooSmall | None = None
+        self._awaits_answer = False
+        """Whether the prompt was opened, and its answer has not come."""
+        self._after_answer: list[events.Key] = []
+        """Keys that were typed after the answer but arrived before it."""
+        self._header = LineBar(id="header")
+        self._sentence = LineBar("bg", id="sentence")
+        self._footer = LineBar(id="footer")
+
+    # ---- what a subclass says
+
+    def receive(self, mail: Mail) -> None:
+        """Take in what the engine found."""
+
+    def become(self, state: Any) -> None:
+        """Replace the state, and show what changed."""
+        self.state = state
+
+    def step_back(self) -> None:
+        """Go back within the screen, else leave it."""
+        self.leave()
+
+    def again(self) -> FramedScreen | None:
+        """A new screen in the state of this one, for the way back to it; None if there is no way back."""
+        return None
+
+    def left(self) -> None:
+        """Stop what only this screen needs: it was closed."""
+
+    def refresh_frame(self) -> None:
+        """Header, sentence and footer as of now."""
+        raise NotImplementedError
+
+    @property
+    def ref(self) -> RunRef | None:
+        """The run that the row under the cursor is about."""
+        return None
+
+    def copyable(self, what: str) -> str | None:
+        """The path or the address of what is under the cursor; None to copy the row instead, empty to copy nothing."""
+        return None if self.ref is None else self.ref.path if what == "path" else self.ref.address
+
+    # ---- the frame
+
+    def leave(self) -> bool:
+        """Go back to the screen before; False if this one is not active: it was left already, or another covers it."""
+        if not self.app.close_screen(self):
+            return False
+        self.left()
+        return True
+
+    def say(self, text: str, style: str = "sec") -> None:
+        """Say something in the sentence row until the next key."""
+        self.said, self._current = (Piece(one_line(text, 400), style),), None
+        self.refresh_frame()
+
+    def say_current(self, make: Callable[[], str]) -> None:
+        """Say something that changes with time: it is kept true until the next key."""
+        self.say(make())
+        self._current = make
+
+    def renew_said(self) -> None:
+        """Say again what changes with time."""
+        if self.said and self._current is not None:
+            self.say_current(self._current)
+
+    def set_classes_of(self, holds: Mapping[str, bool]) -> None:
+        """Set the classes of the style sheet that hold."""
+        for name, on_ in holds.items():
+            self.set_class(on_, name)
+
+    @on(LineView.Said)
+    def _pane_said(self, message: LineView.Said) -> None:
+        self.say(message.text, message.style)
+
+    @property
+    def pane(self) -> str:
+        """Name of the focused pane."""
+        return self.state.pane
+
+    @property
+    def view(self) -> LineView:
+        """The focused pane."""
+        return self.views[self.state.pane]
+
+    def focus_pane(self, name: str) -> None:
+        """Focus a pane, and bring it on the screen if it is not."""
+        self.become(focus(self.state, name))
+
+    def on_descendant_focus(self) -> None:
+        """A click, or Textual itself, focused another pane."""
+        name = next((name for name, view in self.views.items() if view is self.focused), self.state.pane)
+        if name != self.state.pane:
+            self.pane_focused(name)
+        self.refresh_frame()
+
+    def pane_focused(self, name: str) -> None:
+        """Take in that a pane which is on the screen got the focus."""
+        self.state = focus(self.state, name)
+
+    def on_resize(self, event: events.Resize) -> None:
+        """Where nothing useful fits, say so in place of everything."""
+        tiny = layout.is_tiny(*event.size)
+        if tiny and self._too_small is None:
+            self._too_small = TooSmall()
+            self.mount(self._too_small)
+        if self._too_small is not None:
+            self._too_small.display = tiny
+        self.set_class(tiny, "tiny")
+
+    def show_footer(self, left: Line, right: Line) -> None:
+        """The keys that are of use here; while something is asked for, what that is."""
+        prompt = self._prompt
+        if prompt is not None and prompt.display:
+            keys = ((Piece(Clean(shown(key)), "key bold"), Piece(Clean(f" {word}  "), "sec")) for key, word in _ENDS)
+            left, right = (Piece(one_line(prompt.question.label, 200), "text"),), tuple(chain.from_iterable(keys))
+        self._footer.show(left, right)
+
+    # ---- keys
+
+    async def on_key(self, event: events.Key) -> None:
+        """Every key that no prompt took."""
+        if self.app.redirect_key(event, self):
+            return
+        prompt = self._prompt
+        if prompt is not None and self._awaits_answer and not prompt.display:  # the answer is on its way to this screen
+            self._after_answer.append(event)
+            event.stop()
+            event.prevent_default()
+            return
+        if prompt is not None and prompt.display and self.focused is prompt:
+            if prompt.takes(event):  # it was on its way here before there was something to type in
+                event.stop()
+                prompt.post_message(events.Key(event.key, event.character))
+            return
+        begun, bound = self.keys.pending, self.view.bound
+        sequence, letter = self.keys.press(typed(event.key, event.character), bound)
+        if sequence or self.keys.pending or begun:
+            event.stop()
+            event.prevent_default()
+        if sequence:
+            if (
+                begun in bound and len(sequence) > len(begun) and sequence[0] == begun
+            ):  # ``z`` zoomed at once; it began ``zM``
+                await self.perform(bound[begun][0])
+            await self.perform(bound[sequence][0], letter)
+        elif self.keys.pending or begun:
+            self.said = self._continuations()
+            self.refresh_frame()
+
+    def _continuations(self) -> Line:
+        """What the next key may be, after the first one of a sequence."""
+        words = [Piece(clean(f" {self.keys.pending} "), "onaccent bold"), Piece(Clean(" then"), "sec")]
+        bound = self.view.bound
+        continuing = self.keys.continuing(bound)
+        for key, sequence in continuing:
+            title = bound[sequence][0].description.rpartition(": ")[2].removeprefix("copy ")
+            words += [Piece(clean(f"   {shown(key)}"), "key bold"), Piece(clean(f" {title}"), "text")]
+        return tuple(words) if continuing else ()
+
+    async def perform(self, command: Command | Binding, letter: str = "") -> None:
+        """Do what a command says: the nearest of the focused pane, what it is in, the screen and the app that has the
+        action does it. Nothing while another screen is active.
+        """
+        if not self.is_active:
+            return
+        if self.said:
+            self.said = ()
+            self.refresh_frame()
+        destination, name, arguments = actions.parse(command.action)
+        node = next(one for one in self.view.ancestors_with_self if hasattr(one, f"action_{name}"))
+        await self.app.run_action((destination, name, (*arguments, *letter)), node)
+
+    @on(LineView.Opened)
+    def _row_opened(self) -> None:
+        if self.is_active:
+            self.action_open()
+
+    # ---- commands
+
+    def action_open(self) -> None:
+        """Open the row under the cursor."""
+
+    def action_back(self) -> None:
+        """Drop the selection, the search, the zoom; then go back."""
+        if self.selections:
+            self.clear_selection()
+        elif self.view.needle:
+            self.view.search("")
+        else:
+            self.step_back()
+
+    def action_leave(self) -> None:
+        """Leave the screen."""
+        self.leave()
+
+    def action_zoom(self) -> None:
+        """Give the focused pane the whole screen, or take it back."""
+        self.become(toggle_zoom(self.state))
+
+    def reachable(self) -> Sequence[str]:
+        """The panes through which Tab goes."""
+        return [*self.views]
+
+    def action_next_pane(self, step: int) -> None:
+        """Focus the next pane, or the one before."""
+        names = self.reachable()
+        if names:
+            here = names.index(self.pane) if self.pane in names else 0
+            self.focus_pane(names[(here + step) % len(names)])
+
+    def action_pane(self, number: int) -> None:
+        """Focus a pane by its number."""
+        if number <= len(self.views):
+            self.focus_pane([*self.views][number - 1])
+
+    def action_search(self) -> None:
+        """Search in the focused pane."""
+        self.ask(_Search(self.view, lambda view: self.go_to_hit(view, 1, include_here=True)))
+
+    def action_hit(self, step: int) -> None:
+        """Go to the next hit of the focused pane, or the one before."""
+        self.go_to_hit(self.view, step)
+
+    def go_to_hit(self, view: LineView, step: int, *, include_here: bool = False) -> None:
+        """Move to the next hit of the view's search, around the end; say which of how many it is."""
+        if not view.needle:
+            self.say("nothing is searched for: / begins a search")
+            return
+        hits = view.hits()
+        if not hits:
+            self.say(f"no hit for {view.needle!r} in this pane", "status.warn")
+            return
+        here = view.position
+        if step > 0:
+            at = next((i for i, hit in enumerate(hits) if hit > here or (include_here and hit == here)), 0)
+        else:
+            at = next((i for i in reversed(range(len(hits))) if hits[i] < here), len(hits) - 1)
+        view.move_to(hits[at])
+        view.reveal()
+        self.say(f"/{view.needle}   hit {at + 1} of {len(hits)}   n next  N previous  Esc clears")
+
+    def action_copy(self, what: str) -> None:
+        """Copy the selection or the row, or the path or address of what is under the cursor."""
+        text = self.copyable(what) if what != "value" else None
+        if text is not None:
+            if text:
+                self.copy(text, f"the {what}")
+        elif selected := self.get_selected_text():
+            self.copy(selected, "the selection")
+        elif self.view.position < len(self.view.rows):
+            self.copy(self.view.rows.plain(self.view.position), "the row")
+
+    def copy(self, text: str, what: str) -> None:
+        """Put text on the clipboard, and say what happened."""
+        copied = self.app.copy(text)
+        if copied:
+            self.say(f"copied {what}, {size(copied)}, through the terminal (OSC 52)")
+        else:
+            self.say(f"{what} is too long for the terminal's clipboard ({size(len(text))})", "status.warn")
+
+    def action_help(self) -> None:
+        """Show the keys of the focused pane."""
+        self.app.show_help(self.pane)
+
+    # ---- prompt
+
+    def ask(self, question: Question) -> None:
+        """Ask for a line of text in place of the sentence."""
+        if self._prompt is None:
+            self._prompt = Prompt()
+            self.mount(self._prompt, after=self._sentence)
+        self._prompt.ask(question)
+        self.set_focus(self._prompt)  # at once, unlike `focus`: the next key may be here already
+        self._sentence.display = False
+        self._awaits_answer = True
+        self.refresh_frame()
+
+    def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None:
+        """Ask for a line of text, and call `answer` with it, unless it is given up."""
+        self.ask(Question(label, value, answer))
+
+    @on(Prompt.Typed)
+    def _prompt_typed(self, message: Prompt.Typed) -> None:
+        if self._prompt is not None and self._prompt.display:  # else it was answered meanwhile
+            message.question.typed(message.value)
+
+    @on(Prompt.Done)
+    async def _prompt_done(self, message: Prompt.Done) -> None:
+        self._sentence.display = True
+        self._awaits_answer = False
+        self.set_focus(self.view)
+        message.question.done(message.value, taken=message.taken)
+        self.refresh_frame()
+        waiting, self._after_answer = self._after_answer, []
+        for event in waiting:
+            await self.on_key(event)
+
+
+class _Search(Question):
+    """Asks what to search for in a pane; calls `found` when Enter is pressed."""
+
+    def __init__(self, view: LineView, found: Callable[[LineView], None]) -> None:
+        super().__init__("search in this pane", view.needle)
+        self._view, self._found = view, found
+
+    def typed(self, text: str) -> None:
+        self._view.search(text)
+
+    def done(self, text: str, *, taken: bool) -> None:
+        text = text if taken else self.value
+        self._view.search(text)
+        if text:
+            self._found(self._view)
+
+
+class SingleScreen(FramedScreen):
+    """Rows over the whole width, a path above them, and a way back. A subclass says what is listed."""
+
+    def __init__(self, pane: str, title: str, commands: Sequence[Command]) -> None:
+        self.list = LineView(id=pane)
+        self.list.number, self.list.pane_name = 1, title
+        super().__init__(commands, {pane: self.list}, PanesState(pane))
+
+    def compose(self) -> ComposeResult:
+        yield self._header
+        yield self._sentence
+        yield Box(self.list, classes="single")
+        yield self._footer
+
+    def on_mount(self) -> None:
+        self.list.focus()
+        self.call_after_refresh(self.show_rows)
+
+    def on_screen_resume(self) -> None:
+        self.show_rows()
+
+    # ---- what a subclass says
+
+    def show_rows(self) -> None:
+        """Show what is known now."""
+        raise NotImplementedError
+
+    def path(self) -> tuple[Line, Line]:
+        """Where this is, after the program's name, and what is said at the right of it."""
+        raise NotImplementedError
+
+    def summary(self) -> Line:
+        """The conclusion, and the next key."""
+        raise NotImplementedError
+
+    def action_reread(self) -> None:
+        """Find out again what is listed."""
+
+    # ---- the frame
+
+    def refresh_frame(self) -> None:
+        left, right = self.path()
+        self._header.show((Piece(Clean("tracetui"), "accent bold"), Piece(Clean("  ")), *left), right)
+        self._sentence.show(self.said or self.summary())
+        self.show_footer(*footer(self.commands, self.pane, self.app.size.width, 1, False))

@@ -1,0 +1,376 @@
+"""Screens of one list: what a search found, what failed runs share, statistics, replays, values to filter by."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from textual import on
+
+from tracetui.live.comparing.compared import Survey as PairSurvey
+from tracetui.live.mail import Mail
+from tracetui.live.surveying.jobs import Counted
+from tracetui.live.surveying.surveyed import Job, Survey
+from tracetui.model import RunRef, RunSummary
+from tracetui.store.contrast import Contrast
+from tracetui.store.query.complete import Facet
+from tracetui.store.statistics import By
+from tracetui.text import Clean, grouped
+from tracetui.ui.commands import FACETS, FINDINGS, HITS, REPLAYS, STATISTICS, Command, shown
+from tracetui.ui.host import HostApp
+from tracetui.ui.screens.base import SingleScreen
+from tracetui.ui.services.findings import Search
+from tracetui.ui.state import Sought
+from tracetui.ui.widgets.line_view import LineView
+from tracetui.views import states
+from tracetui.views.cause import contrast_rows, example_of
+from tracetui.views.diff import name_of
+from tracetui.views.facets import Choice, FacetRows, picked_query
+from tracetui.views.hits import Hit, HitRows
+from tracetui.views.masking import clean, one_line
+from tracetui.views.replays import ReplayRows
+from tracetui.views.rows import Line, ListRows, Piece
+from tracetui.views.statistics import StatisticRows, heading
+
+TABS: Final = {
+    "error": ("error", "output"),
+    "input": ("input", "messages"),
+    "output": ("output", "messages"),
+    "message": ("messages", "input", "output"),
+    "attribute": ("attributes", "run"),
+}
+"""Where a kind of field is shown, by tabs of the detail."""
+MOST_SOUGHT: Final = 80
+"""Characters of a match that the detail searches for."""
+
+
+class ListScreen(SingleScreen):
+    """A list of the app that shows runs."""
+
+    app: HostApp
+
+
+class HitsScreen(ListScreen):
+    """Shows a `Search`, which goes on whether it is shown or not."""
+
+    def __init__(self, search: Search, commands: Sequence[Command]) -> None:
+        super().__init__(HITS, "Hits", commands)
+        self._search = search
+        self.list.position = search.cursor or 0
+
+    def receive(self, mail: Mail) -> None:
+        if mail.survey is not None and mail.survey.job is self._search.job:
+            self.show_rows()
+
+    def show_rows(self) -> None:
+        survey = self._search.survey
+        if survey is not None and survey.finished and not self._search.rows.hits:
+            lines = states.no_hits(self._search.words, survey.done)
+            self.list.show(ListRows(lines, headings=range(len(lines))))
+        elif self.list.rows is not self._search.rows:
+            self.list.show(self._search.rows, key=self._search.cursor)
+        else:
+            self.list.show(self._search.rows)
+        self.refresh_frame()
+
+    @property
+    def _hit(self) -> Hit | None:
+        rows = self.list.rows
+        return rows.hit(self.list.position) if isinstance(rows, HitRows) else None
+
+    @property
+    def ref(self) -> RunRef | None:
+        return self._hit.ref if self._hit is not None else None
+
+    def action_open(self) -> None:
+        hit = self._hit
+        if hit is None:
+            return
+        self._search.cursor = self.list.position
+        needle = (hit.match.split("\n", 1)[0] or hit.match)[:MOST_SOUGHT]
+        sought = Sought(hit.ref, hit.span, needle, TABS[hit.kind.value], hit.before, hit.after)
+        self.app.visit(hit.ref, hit.span, sought)
+
+    def again(self) -> HitsScreen:
+        return HitsScreen(self._search, self.commands)
+
+    def action_reread(self) -> None:
+        if self.leave():
+            self.app.surveys.search = None
+            self.app.search_runs(self._search.words)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+
+    def path(self) -> tuple[Line, Line]:
+        return (Piece(Clean("search  "), "text bold"), Piece(one_line(self._search.words, 80), "hit")), ()
+
+    def summary(self) -> Line:
+        search, survey = self._search, self._search.survey
+        rows = search.rows
+        hits = f"{grouped(rows.hits)} hit{'s' if rows.hits != 1 else ''}"
+        pieces = [Piece(Clean(f"{hits} in {grouped(rows.runs)} of {grouped(search.runs)} runs"), "text bold")]
+        if survey is None or not survey.finished:
+            done = f"  ·  searching, {grouped(survey.done if survey else 0)} of {grouped(search.job.total)} files"
+            pieces.append(Piece(Clean(done), "status.running"))
+        elif survey.lost:
+            pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
+        elif survey.more:
+            pieces.append(Piece(Clean("  ·  there are more; a longer text finds fewer"), "status.warn"))
+        if search.problems:
+            first = search.problems[0]
+            said = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
+            pieces.append(Piece(one_line(said, 160), "status.warn"))
+        return tuple(pieces)
+
+
+class ContrastScreen(ListScreen):
+    """Enter opens an example, at the step that has it."""
+
+    def __init__(self, refs: Sequence[RunRef], of: str, commands: Sequence[Command], position: int = 0) -> None:
+        super().__init__(FINDINGS, "Shared", commands)
+        self.list.position = position
+        self._refs, self._of = refs, of
+        self._survey: Survey | None = None
+
+    def receive(self, mail: Mail) -> None:
+        if mail.survey is not None:
+            self._survey = mail.survey
+            self.show_rows()
+
+    @property
+    def _known(self) -> Contrast | None:
+        return self.app.surveys.contrasts.get(self._refs)
+
+    def show_rows(self) -> None:
+        self.list.show(contrast_rows(self._known, width=self.list.outer_size.width - 2, glyphs=self.app.look.glyphs))
+        self.refresh_frame()
+
+    @property
+    def ref(self) -> RunRef | None:
+        example = example_of(self.list.cursor)
+        return example[0] if example is not None else None
+
+    def action_open(self) -> None:
+        example = example_of(self.list.cursor)
+        if example is not None:
+            self.app.visit(*example)
+
+    def again(self) -> ContrastScreen:
+        return ContrastScreen(self._refs, self._of, self.commands, self.list.position)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+
+    def path(self) -> tuple[Line, Line]:
+        return (Piece(Clean("contrast  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
+
+    def summary(self) -> Line:
+        known, survey = self._known, self._survey
+        found = len(known.findings) if known is not None else 0
+        things = f"{grouped(found)} thing{'s' if found != 1 else ''}" if found else "nothing"
+        words = f"{things} seen more often in these runs than in the others"
+        pieces = [Piece(Clean(words), "text bold")]
+        if known is None or (survey is not None and not survey.finished):
+            done = f"  ·  reading, {grouped(survey.done)} of {grouped(survey.total)}" if survey is not None else ""
+            pieces.append(Piece(Clean(done or "  ·  reading"), "status.running"))
+        return tuple(pieces)
+
+
+class StatisticsScreen(ListScreen):
+    """``<`` and ``>`` choose what the rows are. Enter shows the runs that have the name."""
+
+    def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
+        super().__init__(STATISTICS, "Statistics", commands)
+        self._job, self._of = job, of
+        self._survey: Survey | None = None
+        self.by = By.TOOL
+        self._chosen = False
+        """Whether the reader chose what the rows are."""
+        self._moved = False
+        """Whether the reader moved the cursor: until then it stays on the first row, whatever that becomes."""
+
+    def receive(self, mail: Mail) -> None:
+        if mail.survey is not None and mail.survey.job is self._job:
+            self._survey = mail.survey
+            self.show_rows()
+
+    @property
+    def _counted(self) -> Counted | None:
+        return self._survey.result if self._survey is not None else None
+
+    def show_rows(self) -> None:
+        counted = self._counted
+        rows = counted.rows if counted is not None else {}
+        if not self._chosen:
+            self.by = next((by for by in By if rows.get(by)), self.by)
+        by = self.by.value
+        if rows.get(self.by):
+            shown = StatisticRows(rows[self.by], glyphs=self.app.look.glyphs)
+            key = None if self._moved else shown.key(0)
+            self.list.show(
+                shown, key=key, title_right=self._tabs(), heading=lambda width: [heading(width, by, shown.by_tokens)]
+            )
+        else:
+            words = f"no {by} is told of" if self._survey is not None and self._survey.finished else "counting …"
+            line: Line = (Piece(Clean(words), "dim"),)
+            self.list.show(ListRows([line], headings=[0]), title_right=self._tabs(), heading=lambda width: [])
+        self.refresh_frame()
+
+    def _tabs(self) -> Line:
+        pieces = []
+        for by in By:
+            pieces += [Piece(Clean(by.value), "accent bold underline" if by is self.by else "sec"), Piece(Clean("  "))]
+        return tuple(pieces[:-1])
+
+    def action_tab(self, step: int) -> None:
+        """Show the next or previous kind of rows."""
+        order = list(By)
+        self.by = order[(order.index(self.by) + step) % len(order)]
+        self._chosen, self._moved = True, False
+        self.show_rows()
+
+    @on(LineView.Moved)
+    def _row_moved(self) -> None:
+        self._moved = True
+
+    def action_open(self) -> None:
+        """Filter the runs by what is under the cursor, where the query language knows it."""
+        name = self.list.cursor
+        if not name or self.by is By.OPERATION:
+            self.say("no filter asks for that: choose a tool, model, node or agent that has a name", "status.warn")
+        elif isinstance(name, str) and self.leave():
+            self.app.filter_runs(self.by.value, name)
+
+    def left(self) -> None:
+        self.app.surveys.stop()
+
+    def path(self) -> tuple[Line, Line]:
+        return (Piece(Clean("statistics  "), "text bold"), Piece(one_line(f"of {self._of}", 100), "sec")), ()
+
+    def summary(self) -> Line:
+        counted, survey = self._counted, self._survey
+        done = counted.runs if counted is not None else 0
+        pieces = [Piece(Clean(f"{grouped(done)} run{'s' if done != 1 else ''}, by {self.by.value}"), "text bold")]
+        if survey is None or not survey.finished:
+            pieces.append(
+                Piece(Clean(f"  ·  reading, {grouped(done)} of {grouped(self._job.total)}"), "status.running")
+            )
+        elif survey.lost:
+            pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
+        pieces += [Piece(Clean("  ·  ")), Piece(Clean("< >"), "key bold"), Piece(Clean(" by something else"), "sec")]
+        return tuple(pieces)
+
+
+class ReplaysScreen(ListScreen):
+    """Enter opens the comparison of a replay with the original."""
+
+    def __init__(self, original: RunSummary, replays: Sequence[RunRef], commands: Sequence[Command]) -> None:
+        super().__init__(REPLAYS, "Replays", commands)
+        self.original, self._replays = original, list(replays)
+
+    def on_mount(self) -> None:
+        super().on_mount()
+        known = self.app.comparisons.verdicts
+        self._compare([ref for ref in self._replays if (self.original.ref, ref) not in known])
+
+    def _compare(self, refs: Sequence[RunRef]) -> None:
+        relation = self.app.store.relations.relation
+        self.app.engine.differ.survey([PairSurvey(self.original.ref, ref, relation(ref)) for ref in refs])
+
+    def receive(self, mail: Mail) -> None:
+        if any(isinstance(ask, PairSurvey) for ask in mail.diffs):
+            self.show_rows()
+
+    def show_rows(self) -> None:
+        store, comparisons = self.app.store, self.app.comparisons
+        runs = [store.runs[ref] for ref in self._replays if ref in store.runs]
+        verdicts = {one.ref: comparisons.verdicts.get((self.original.ref, one.ref)) for one in runs}
+        rows = ReplayRows(runs, verdicts, store.relations.relation, glyphs=self.app.look.glyphs)
+        title = (Piece(Clean(f"of {name_of(self.original)} {clean(self.original.name, 60)}"), "sec"),)
+        self.list.show(rows, title=title, heading=lambda width: rows.heading(self.original, width))
+        self.refresh_frame()
+
+    def path(self) -> tuple[Line, Line]:
+        where: Line = (
+            Piece(Clean(f"{clean(self.original.name, 60)} {name_of(self.original)} "), "sec"),
+            Piece(Clean(f"{self.app.look.glyphs.path} "), "dim"),
+            Piece(Clean("replays"), "text bold"),
+        )
+        return where, ()
+
+    def summary(self) -> Line:
+        known = [self.app.comparisons.verdicts.get((self.original.ref, ref)) for ref in self._replays]
+        diverged = sum(one is not None and not one.same for one in known)
+        open_ones = sum(one is None for one in known)
+        words = [Piece(Clean(f"{grouped(diverged)} of {grouped(len(known))} replays went differently"), "text bold")]
+        if open_ones:
+            words.append(Piece(Clean(f"  ·  comparing, {grouped(open_ones)} to go"), "status.running"))
+        return tuple(words)
+
+    @property
+    def ref(self) -> RunRef | None:
+        ref = self.list.cursor
+        return ref if isinstance(ref, RunRef) else None
+
+    def action_open(self) -> None:
+        if self.ref is not None:
+            self.app.compare(self.original.ref, self.ref)
+
+    def action_reread(self) -> None:
+        self._compare(self._replays)
+        self.say("comparing all of them again")
+
+    def left(self) -> None:
+        self.app.engine.differ.survey(())
+
+
+class FacetsScreen(ListScreen):
+    """Space picks several, Enter takes what is picked (or the value under the cursor)."""
+
+    def __init__(
+        self, facets: Sequence[Facet], total: int, take: Callable[[str], None], commands: Sequence[Command]
+    ) -> None:
+        """`take` is called with the query that asks for what was picked; `total` is of how many runs."""
+        super().__init__(FACETS, "Pick", commands)
+        self._facets, self._total, self._take = facets, total, take
+        self._chosen: list[Choice] = []
+
+    def show_rows(self) -> None:
+        terms = [choice.term for choice in self._chosen]
+        self.list.show(FacetRows(self._facets, terms, self._total, glyphs=self.app.look.glyphs))
+        self.refresh_frame()
+
+    @property
+    def _here(self) -> Choice | None:
+        rows = self.list.rows
+        return rows.choice(self.list.position) if isinstance(rows, FacetRows) else None
+
+    def action_pick(self) -> None:
+        """Pick the value under the cursor, or not any more."""
+        here = self._here
+        if here is not None:
+            self._chosen = (
+                [one for one in self._chosen if one != here] if here in self._chosen else [*self._chosen, here]
+            )
+            self.show_rows()
+
+    def action_open(self) -> None:
+        chosen = self._chosen or ([self._here] if self._here is not None else [])
+        if self.leave() and chosen:
+            self._take(picked_query(chosen))
+
+    def path(self) -> tuple[Line, Line]:
+        return (Piece(Clean("pick a filter"), "text bold"),), ()
+
+    def summary(self) -> Line:
+        if not self._chosen:
+            words = f"{grouped(self._total)} runs  ·  "
+            return (
+                Piece(Clean(words), "sec"),
+                Piece(Clean(shown("enter")), "key bold"),
+                Piece(Clean(" shows those with this value   "), "sec"),
+                Piece(Clean("Space"), "key bold"),
+                Piece(Clean(" picks several"), "sec"),
+            )
+        return (Piece(Clean("filter  "), "sec"), Piece(one_line(picked_query(self._chosen), 200), "hit"))

@@ -1,0 +1,180 @@
+"""What the screens have in common on which runs are judged, compared and counted: the main screen and the triage."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from tracetui.errors import TracetuiError, UsageError
+from tracetui.model import RunRef, RunSummary
+from tracetui.ui.host import HostApp
+from tracetui.ui.screens.base import FramedScreen
+from tracetui.ui.services.verdicts import Subject, named
+
+GREP_ASK = "search in all runs that are shown: text, or /regular expression/; small letters match any case"
+
+
+class Scope(NamedTuple):
+    """The runs that a question about many runs is about."""
+
+    refs: Sequence[RunRef]
+    of: str
+    """Which runs they are, in words."""
+
+
+class RunsScreen(FramedScreen):
+    """A subclass says what is under the cursor."""
+
+    app: HostApp
+
+    @property
+    def subject(self) -> Subject | None:
+        """What a verdict is given to: the run under the cursor."""
+        return self.app.store.runs.get(self.place[0]) if self.place is not None else None
+
+    @property
+    def place(self) -> tuple[RunRef, str | None] | None:
+        """The run and the span under the cursor."""
+        raise NotImplementedError
+
+    @property
+    def ended(self) -> str:
+        """What is said besides where nothing is left to judge."""
+        return ""
+
+    def scope(self, *, contrast: bool) -> Scope | None:
+        """The runs that statistics are about, or those that are compared with all others; None where there are none."""
+        raise NotImplementedError
+
+    def judged(self, *, decided: bool) -> None:
+        """Show what was judged; `decided`: a verdict was given, so go on to the next."""
+        raise NotImplementedError
+
+    def go_to(self, ref: RunRef, span: str | None) -> None:
+        """Go to a run, and to a span in it."""
+        raise NotImplementedError
+
+    # ---- verdicts, notes, tags and marks
+
+    def action_verdict(self, name: str) -> None:
+        """Judge what is under the cursor."""
+        from tracetui.store.judgement import Verdict
+
+        subject, verdict = self.subject, Verdict(name)
+        if subject is None:
+            self.say("there is no run here to judge", "status.warn")
+        elif self._write(lambda: self.app.verdicts.judge(subject, verdict), decided=True):
+            self.say(f"{verdict.value}: {named(subject)}  ·  u takes it back  ·  . gives it again{self.ended}")
+
+    def action_verdict_again(self) -> None:
+        """Give the last verdict again."""
+        last = self.app.verdicts.last
+        if last is None:
+            self.say("no verdict was given yet: v, then r f k or i", "status.warn")
+        else:
+            self.action_verdict(last.value)
+
+    def action_note(self) -> None:
+        """Ask for a note on what is under the cursor."""
+        subject = self.subject
+        if subject is None:
+            self.say("there is no run here to write a note on", "status.warn")
+            return
+        before = self.app.verdicts.of(subject).note or ""
+
+        def answer(text: str) -> None:
+            words = text.strip()
+            if words != before and self._write(lambda: self.app.verdicts.note(subject, words)):
+                name = named(subject)
+                self.say(f"noted on {name}  ·  u takes it back" if words else f"no note on {name} any more")
+
+        self.ask_for(f"a note on {named(subject)}", before, answer)
+
+    def action_tag(self) -> None:
+        """Ask for the tags of what is under the cursor."""
+        subject = self.subject
+        if subject is None:
+            self.say("there is no run here to tag", "status.warn")
+            return
+        before = self.app.verdicts.of(subject).tags
+
+        def answer(text: str) -> None:
+            self._write(lambda: self.app.verdicts.tag(subject, text.split()))
+            if (tags := self.app.verdicts.of(subject).tags) != before:
+                self.say(f"tags of {named(subject)}: {' '.join(tags) or 'none'}  ·  u takes the last one back")
+
+        self.ask_for(f"tags of {named(subject)}", " ".join(sorted(before)), answer)
+
+    def action_undo(self) -> None:
+        """Take back the last verdict, note, tag or mark."""
+        said: list[str | None] = []
+        if self._write(lambda: said.append(self.app.verdicts.sidecar.undo())):
+            self.say(said[0] or "there is nothing to take back")
+
+    def action_set_mark(self, letter: str) -> None:
+        """Mark the place under the cursor with a letter."""
+        place = self.place
+        run = self.app.store.runs.get(place[0]) if place is not None else None
+        if place is None or run is None:
+            self.say("there is no run here to mark", "status.warn")
+        elif self._write(lambda: self.app.verdicts.sidecar.mark(letter, run, place[1])):
+            self.say(f"marked with {letter}  ·  '{letter} comes back")
+
+    def action_go_to_mark(self, letter: str) -> None:
+        """Go to the place that is marked with a letter."""
+        found = self.app.verdicts.marked(letter, self.app.store.runs.values())
+        if found is None:
+            self.say(f"nothing here is marked with {letter}", "status.warn")
+        else:
+            self.go_to(*found)
+
+    def _write(self, change: Callable[[], object], *, decided: bool = False) -> bool:
+        """Do what writes to the file of verdicts; says what goes wrong with it."""
+        try:
+            change()
+        except TracetuiError as error:
+            self.say(str(error), "status.error")
+            return False
+        self.judged(decided=decided)
+        return True
+
+    # ---- questions about runs
+
+    def action_diff_original(self) -> None:
+        """Compare a replay with its original, or an original with its replays."""
+        ref = self.ref
+        if ref in self.app.store.runs and ref is not None and (said := self.app.compare_with_original(ref)):
+            self.say(said, "status.warn")
+
+    def action_statistics(self) -> None:
+        """How often, how long, how many tokens."""
+        scope = self.scope(contrast=False)
+        if scope is not None:
+            self.app.show_statistics(scope.refs, scope.of)
+
+    def action_contrast(self) -> None:
+        """What runs share that others lack."""
+        scope = self.scope(contrast=True)
+        if scope is not None:
+            self.app.show_contrast(scope.refs, scope.of)
+
+    def action_export(self) -> None:
+        """Write the run under the cursor to a file."""
+        subject = self.subject
+        if isinstance(subject, RunSummary):
+            self.app.exporter.export_run(subject, self)
+        else:
+            self.say("there is no run here to export", "status.warn")
+
+    def action_grep(self) -> None:
+        """Ask what to search for in all runs."""
+        search = self.app.surveys.search
+        last = f"; nothing: {search.words} again" if search is not None else ""
+        self.ask_for(GREP_ASK + last, "", self.search_runs)
+
+    def search_runs(self, words: str) -> None:
+        """Search all runs and show what is found; says what is wrong with a regular expression."""
+        try:
+            self.app.search_runs(words)
+        except UsageError as error:
+            self.say(str(error), "status.warn")

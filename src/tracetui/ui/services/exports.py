@@ -1,0 +1,170 @@
+"""Exports to files, and code for the clipboard. All of it is made in a thread of its own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
+
+from tracetui.errors import TracetuiError
+from tracetui.model import Run, RunRef, RunSummary, Span
+from tracetui.text import size
+
+if TYPE_CHECKING:
+    from tracetui.live.comparing.compared import Compare
+    from tracetui.live.engine import Engine
+    from tracetui.store.judgement import Judgement
+    from tracetui.store.triage import Group
+    from tracetui.ui.services.verdicts import Verdicts
+
+T = TypeVar("T")
+
+
+class Dialog(Protocol):
+    """Where the reader is asked, and where they see what happened."""
+
+    def say(self, text: str, style: str = "sec") -> None: ...
+    def ask_for(self, label: str, value: str, answer: Callable[[str], None]) -> None: ...
+    def copy(self, text: str, what: str) -> None: ...
+
+
+class Exporter:
+    """Writes runs, comparisons and the triage to files that are asked for."""
+
+    def __init__(self, engine: Engine, roots: Sequence[str]) -> None:
+        self._engine, self._roots = engine, roots
+        self._unwritten: dict[str, str] = {}
+        """Paths that were asked for and could not be written: they are offered again."""
+
+    def export_run(self, run: RunSummary, dialog: Dialog) -> None:
+        """Write a run."""
+        from tracetui.export.document import export_run, file_name, form_of, redactor_for
+
+        def pieces(path: str) -> Iterable[bytes]:
+            return export_run(self._engine.read(run.ref), form_of(path), redactor_for())
+
+        self._export("this run", file_name(run, "md"), pieces, dialog)
+
+    def export_diff(self, ask: Compare, dialog: Dialog) -> None:
+        """Write a comparison."""
+        from tracetui.export.document import export_diff, form_of, redactor_for
+
+        def pieces(path: str) -> Iterable[bytes]:
+            a, b = self._engine.read(ask.a), self._engine.read(ask.b)
+            redactor = redactor_for(compared=True)
+            return export_diff(a, b, form_of(path), redactor, relation=ask.relation, strict=ask.strict)
+
+        self._export("this comparison", "comparison.md", pieces, dialog)
+
+    def export_triage(self, runs: Sequence[RunSummary], verdicts: Verdicts, dialog: Dialog) -> None:
+        """Write the triage of runs."""
+        from tracetui.export.document import export_triage, file_name, form_of, redactor_for
+        from tracetui.export.triage import next_command, triage_of
+
+        place = ", ".join(self._roots)
+
+        def of_run(run: RunSummary, group: Group) -> Judgement:
+            return verdicts.of(run)
+
+        def pieces(path: str) -> Iterable[bytes]:
+            redactor = redactor_for()
+            triage = triage_of(runs, verdicts.of, of_run, redactor)
+            shared = self._engine.shared_by(runs, triage.groups)
+            following = next_command(triage, self._roots)
+            return export_triage(triage, shared, place, form_of(path), redactor, next_command=following)
+
+        self._export("the triage", file_name(None, "md"), pieces, dialog)
+
+    def _export(self, what: str, name: str, pieces: Callable[[str], Iterable[bytes]], dialog: Dialog) -> None:
+        """Ask for a path, and write there."""
+        from tracetui.export.write import write
+
+        def done(path: str, written: int) -> None:
+            self._unwritten.pop(what, None)
+            dialog.say(f"wrote {path}, {size(written)}, for you alone; secrets are masked")
+
+        def answer(path: str) -> None:
+            path = os.path.expanduser(path.strip())
+            if path:
+                self._unwritten[what] = path
+                dialog.say(f"writing {path}")
+                self._apart(
+                    lambda: write(path, pieces(path), roots=self._roots), lambda written: done(path, written), dialog
+                )
+
+        name = self._unwritten.get(what, name)
+        dialog.ask_for(f"write {what} to: .md, .html or .json; secrets are masked", name, answer)
+
+    def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
+        """Copy a step as ``curl``, ``fixture``, ``test`` or ``fork``."""
+        form = _FORMS[name]
+
+        def make() -> str | None:
+            run = self._engine.read(ref)
+            found = run.span(span)
+            return form.make(run, found) if found is not None else None
+
+        def copy(text: str | None) -> None:
+            if text is None:
+                dialog.say(form.lacking or "this step is not there any more", "status.warn")
+            else:
+                dialog.copy(text, form.what)
+
+        self._apart(make, copy, dialog)
+
+    def _apart(self, make: Callable[[], T], then: Callable[[T], None], dialog: Dialog) -> None:
+        """Make something in a thread, then go on with it in the loop; says what went wrong on purpose."""
+
+        def work() -> Callable[[], None]:
+            try:
+                made = make()
+            except (TracetuiError, OSError) as error:
+                words = str(error)
+                return lambda: dialog.say(words, "status.error")
+            return lambda: then(made)
+
+        self._engine.apart(work)
+
+
+class _Form(NamedTuple):
+    """A form in which a step is copied."""
+
+    make: Callable[[Run, Span], str | None]
+    what: str
+    lacking: str = ""
+    """What is said where there is no such form of a step."""
+
+
+def _curl(run: Run, span: Span) -> str | None:
+    from tracetui.export.document import redactor_for
+    from tracetui.export.take import curl
+
+    return curl(span, run.load(span), redactor_for())
+
+
+def _fixture(run: Run, span: Span) -> str | None:
+    from tracetui.export.document import redactor_for
+    from tracetui.export.take import fixture
+
+    return fixture(run, run.index[span.id], redactor_for())
+
+
+def _test(run: Run, span: Span) -> str | None:
+    from tracetui.export.document import redactor_for
+    from tracetui.export.take import pytest_stub
+
+    return pytest_stub(run, run.index[span.id], redactor_for())
+
+
+def _fork(run: Run, span: Span) -> str | None:
+    from tracetui.export.take import fork
+
+    return fork(run, run.index[span.id])
+
+
+_FORMS: Final = {
+    "curl": _Form(_curl, "the curl command", "only a model call can be sent again: go to one (]m or [m)"),
+    "fixture": _Form(_fixture, "the fixture"),
+    "test": _Form(_test, "the test stub"),
+    "fork": _Form(_fork, "the code", "this format has no code that goes on from a step"),
+}

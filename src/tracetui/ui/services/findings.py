@@ -1,0 +1,271 @@
+"""What workers found out about runs, for all screens: how runs went, how pairs differ, searches, contrasts."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from tracetui.live.comparing.compared import Compare, Survey, Verdict
+from tracetui.live.mail import Mail
+from tracetui.model import Problem, Run, RunRef, RunSummary
+from tracetui.store.relations import COPY, has_original
+from tracetui.store.store import OPEN_RUNS, Store
+from tracetui.text import Clean, grouped, one_line
+from tracetui.ui.commands import Command
+from tracetui.views import masking
+from tracetui.views.glyphs import Glyphs
+from tracetui.views.rows import Line, Piece
+from tracetui.views.runs import Tied
+
+if TYPE_CHECKING:
+    from tracetui.diff.result import Diff
+    from tracetui.live.engine import Engine
+    from tracetui.live.surveying.surveyed import Job
+    from tracetui.live.surveying.surveyed import Survey as Progress
+    from tracetui.store.contrast import Contrast
+    from tracetui.views.assessment import Assessment
+    from tracetui.views.hits import HitRows
+
+SLASHES: Final = 2
+
+
+class Assessments:
+    """How the runs went that were opened last: loops, limits, the step that doomed a run."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._known: OrderedDict[RunRef, Assessment] = OrderedDict()
+        self._asked: Run | None = None
+
+    def of(self, run: Run) -> Assessment | None:
+        """How a run went, as known of this or an earlier state of it; asks for what isn't known."""
+        known = self._known.get(run.summary.ref)
+        if (known is None or known.run is not run) and run.complete and self._asked is not run:
+            self._asked = run
+            self._engine.assessor.assess(run)
+        return known
+
+    def take(self, mail: Mail, shown: Run | None) -> bool:
+        """Take in what was found out; True if it is about the run that the main screen shows, which stays known."""
+        for ref, found in mail.assessments.items():
+            self._known[ref] = found
+            self._known.move_to_end(ref)
+        while len(self._known) > OPEN_RUNS:
+            del self._known[next(ref for ref in self._known if shown is None or ref != shown.summary.ref)]
+        if shown is None or shown.summary.ref in mail.assessments:
+            return shown is not None
+        if self._asked is not None and self._asked.summary.ref in mail.assessments:
+            self.of(shown)  # another screen asked for its run before this one was done
+        return False
+
+
+class Comparisons:
+    """Which pairs of runs went the same way, and which run is compared with which."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self.verdicts: dict[tuple[RunRef, RunRef], Verdict] = {}
+        """By (original, replay)."""
+
+    def take(self, mail: Mail) -> bool:
+        """Take in what was found out; True if more pairs are known."""
+        before = len(self.verdicts)
+        for ask, answer in mail.diffs.items():
+            if isinstance(ask, Survey) and isinstance(answer, Verdict):
+                self.verdicts[ask.a, ask.b] = answer
+        return len(self.verdicts) != before
+
+    def learn(self, diff: Diff) -> None:
+        """Take in a comparison that is complete."""
+        from tracetui.live.comparing.looking import verdict
+
+        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = verdict(diff)
+
+    def likely_partner(self, ref: RunRef) -> RunRef | None:
+        """The run that a run is most likely compared with."""
+        relations = self._store.relations
+        again = relations.again(ref)
+        return relations.original(ref) or (again[0] if len(again) == 1 else None)
+
+    def question(self, a: RunRef, b: RunRef) -> Compare:
+        """What to ask to compare two runs."""
+        relations = self._store.relations
+        return Compare(a, b, relations.relation(b) if relations.original(b) == a else None)
+
+    def as_read(self, *refs: RunRef) -> list[Run]:
+        """Those of the runs that are read, as their files are now."""
+        store, found = self._store, []
+        for ref in refs:
+            run, listed = store.opened(ref), store.runs.get(ref)
+            if run is not None and (listed is None or listed.modified_at <= run.summary.modified_at):
+                found.append(run)
+        return found
+
+    def partners(self, run: RunSummary) -> tuple[RunRef, Sequence[RunRef]] | str:
+        """(The original, the runs that are compared with it), or in words why there are none."""
+        relations = self._store.relations
+        original, replays = relations.original(run.ref), relations.again(run.ref)
+        if original is not None:
+            return original, (run.ref,)
+        if has_original(run):
+            return f"its original, {run.replay_of or run.replay_of_path}, is not in this directory"
+        if replays:
+            return run.ref, replays
+        return "it has no original and no replays; Space marks two runs that d compares"
+
+    def offered(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
+        """The commands that lead somewhere from a run: ``D`` needs another run."""
+        run = self._store.runs.get(ref) if ref is not None else None
+        if run is None or has_original(run):
+            return commands
+        relations = self._store.relations
+        if relations.original(run.ref) is not None or relations.again(run.ref):
+            return commands
+        return [command for command in commands if command.id != "diff-original"]
+
+    def ties(self, run: RunSummary, mark: str, glyphs: Glyphs) -> Tied:
+        """How the list shows that a run is tied to others: a replay that diverged, an original with replays.
+
+        A repetition of a task gets only a sign: there may be a thousand of them.
+        """
+        relations = self._store.relations
+        if parts := relations.parts(run.ref):
+            words = f"part {parts.index(run.ref) + 1}/{len(parts)}  "
+            return Tied(mark, before=(Piece(Clean(words), "accent"),))
+        original = relations.original(run.ref)
+        if original is not None:
+            known = self.verdicts.get((original, run.ref))
+            word = " copy" if relations.relation(run.ref) == COPY else ""
+            repeat = () if has_original(run) else (Piece(Clean(f"{glyphs.replay}{word} "), "dim"),)
+            return Tied(mark, before=repeat, after=_short(known, glyphs) if known is not None else ())
+        if has_original(run):
+            return Tied(mark, after=(Piece(Clean(" not here"), "status.warn"),))
+        replays = relations.again(run.ref)
+        if not replays:
+            return Tied(mark)
+        known_ones = [self.verdicts[run.ref, one] for one in replays if (run.ref, one) in self.verdicts]
+        pieces = [Piece(Clean(f"{glyphs.replay}{glyphs.times}{len(replays)}"), "accent")]
+        if diverged := sum(not one.same for one in known_ones):
+            pieces.append(Piece(Clean(f" {glyphs.changed}{diverged}"), "diff.chg"))
+        elif len(known_ones) == len(replays):
+            pieces.append(Piece(Clean(f" {glyphs.same}"), "status.ok"))
+        return Tied(mark, before=(*pieces, Piece(Clean("  "))))
+
+
+def _short(verdict: Verdict, glyphs: Glyphs) -> Line:
+    if verdict.same:
+        return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
+    step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
+    return (Piece(Clean(f" {glyphs.changed}{step}"), "diff.chg"),)
+
+
+class Pattern(NamedTuple):
+    """What a search of all runs looks for."""
+
+    text: str
+    regex: bool
+    ignore_case: bool
+
+    @classmethod
+    def of(cls, text: str) -> Pattern:
+        """``/…/`` is a regular expression; without a capital letter, case does not matter."""
+        regex = len(text) > SLASHES and text[0] == text[-1] == "/"
+        return cls(text[1:-1] if regex else text, regex, text == text.lower())
+
+
+class Search:
+    """A search of all runs: what it found so far."""
+
+    def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
+        self.words, self.job, self.rows, self.runs = words, job, rows, runs
+        self.problems: list[Problem] = []
+        self.survey: Progress | None = None
+        self.cursor: int | None = None
+
+    def take(self, survey: Progress) -> None:
+        """Take in what was found since."""
+        self.survey = survey
+        self.problems += [one for one in survey.new if isinstance(one, Problem)]
+        self.rows.extend(one for one in survey.new if not isinstance(one, Problem))
+
+
+class Surveys:
+    """The job that reads many runs, one at a time, and what the last ones found."""
+
+    def __init__(self, store: Store, engine: Engine) -> None:
+        self._store, self._engine = store, engine
+        self.search: Search | None = None
+        self.latest: Progress | None = None
+        self.contrasts: dict[Sequence[RunRef], Contrast] = {}
+        """What runs share that others lack, as far as it is known, by the runs."""
+        self._contrast: tuple[Sequence[RunRef], Job] | None = None
+        self._job: Job | None = None
+        """The job that is being done, or was done last."""
+        self._compared: set[Sequence[RunRef]] = set()
+        """The runs whose contrast is complete."""
+
+    def take(self, mail: Mail) -> None:
+        """Take in what was found out."""
+        survey = mail.survey
+        if survey is None:
+            return
+        self.latest = survey
+        if self.search is not None and survey.job is self.search.job:
+            self.search.take(survey)
+        if self._contrast is not None and survey.job is self._contrast[1]:
+            self.contrasts[self._contrast[0]] = survey.result
+            if survey.finished:
+                self._compared.add(self._contrast[0])
+
+    def is_compared(self, refs: Sequence[RunRef]) -> bool:
+        """Whether the contrast of runs is complete."""
+        return tuple(refs) in self._compared
+
+    def is_asked(self, refs: Sequence[RunRef]) -> bool:
+        """Whether the contrast of runs is complete, or being found out."""
+        return self.is_compared(refs) or (self._job is not None and self._contrast == (tuple(refs), self._job))
+
+    def progress(self, refs: Sequence[RunRef]) -> str:
+        """How far the contrast of runs is, in words; empty once it is complete."""
+        survey = self.latest
+        if self.is_compared(refs):
+            return ""
+        if survey is None or self._contrast is None or self._contrast != (tuple(refs), survey.job):
+            return "comparing …"
+        if survey.lost:
+            return f"compared no further: {survey.lost}"
+        return f"comparing, {grouped(survey.done)} of {grouped(survey.total)} runs read"
+
+    def contrast(self, refs: Sequence[RunRef]) -> None:
+        """Begin to find out what runs share that others, which may be compared with them, lack."""
+        from tracetui.live.surveying.jobs import contrast_job
+        from tracetui.store.contrast import comparable
+
+        runs = self._store.runs
+        job = contrast_job(refs, comparable(runs.values(), refs), original=self._store.relations.original)
+        self._contrast = tuple(refs), job
+        self.ask(job)
+
+    def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs) -> None:
+        """Search runs. Raises `UsageError` for a wrong regular expression."""
+        from tracetui.live.surveying.grep import Options
+        from tracetui.live.surveying.jobs import grep_job
+        from tracetui.live.surveying.needle import Needle
+        from tracetui.views.hits import HitRows
+
+        pattern, self.search = Pattern.of(text), None
+        needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)
+        job = grep_job(refs, needle, Options(redactor=masking.current()))
+        self.search = Search(text, job, HitRows(self._store.runs.get, glyphs=glyphs), len(refs))
+        self.ask(job)
+
+    def ask(self, job: Job) -> None:
+        """Do a job in place of the one before."""
+        self.latest, self._job = None, job
+        self._engine.survey(job)
+
+    def stop(self) -> None:
+        """Stop the job: its screen was closed."""
+        self.latest = self._job = None
+        self._engine.stop_survey()

@@ -1,0 +1,120 @@
+"""How runs stand that the trace gives no end of: running, quiet, stalled; and whether the directory can be reached."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+from tracetui.live.mail import Watching
+from tracetui.model import Run, RunRef, RunSummary
+from tracetui.store.store import Store
+from tracetui.text import Clean
+from tracetui.ui.widgets.frame import GOING, Vitals
+from tracetui.views.glyphs import Glyphs
+from tracetui.views.liveness import UNKNOWN_MS, Liveness, State, liveness, summary_state
+from tracetui.views.masking import one_line
+from tracetui.views.rows import Line, Piece
+from tracetui.views.silence import arrival_counts, sentence, strip
+
+SHARE: Final = 12
+"""Counting takes at most one part in so many of the time: the rest is for keys."""
+_KEPT: Final = "; shown is what was read of it"
+
+
+class LivenessTracker:
+    """Finds out how runs stand now, at most once a second each."""
+
+    def __init__(self, store: Store, clock: Callable[[], float]) -> None:
+        self._store, self._clock = store, clock
+        self.watching = Watching()
+        """How the directory is watched."""
+        self._open: tuple[tuple[Run, int, float], Liveness] | None = None
+        self._counted = (-1, 0)
+        self._count_after = 0.0
+        self._standing: Counter[State] = Counter()
+
+    def state_of(self, run: Run) -> Liveness:
+        """How an open run stands. Takes a look at every span, once a second at most."""
+        now, changed_at = self._clock(), self._store.changed_at(run.summary)
+        known = (run, int(now), changed_at)
+        if self._open is None or self._open[0] != known:
+            pulse = self._store.pulses.get(run.summary.ref)
+            arrivals = tuple(pulse.arrivals) if pulse is not None else ()
+            self._open = known, liveness(run, now=now, arrivals=arrivals, changed_at=changed_at)
+        return self._open[1]
+
+    def state_in_list(self, run: RunSummary) -> State:
+        """How a run of the list stands."""
+        seen = run.ref in self._store.pulses
+        return summary_state(run, now=self._clock(), changed_at=self._store.changed_at(run), seen=seen)[0]
+
+    def is_going(self, run: RunSummary) -> bool:
+        """Whether a run of the list goes on, as far as known."""
+        return self._may_go_on(run) and self.state_in_list(run) in GOING
+
+    def _may_go_on(self, run: RunSummary) -> bool:
+        """False, at once, for a run that has been silent for so long that its state is unknown."""
+        return run.modified_at > self._clock() - UNKNOWN_MS / 1000 or run.ref in self._store.pulses
+
+    def standing(self) -> Counter[State]:
+        """How many top-level runs without an end are in each state.
+
+        Counted once a second and when the store has changed, but for a small part of the time at most.
+        """
+        store, now = self._store, int(self._clock())
+        began = time.monotonic()
+        if self._counted != (store.revision, now) and began >= self._count_after:
+            self._counted = store.revision, now
+            runs = (store.runs[ref] for ref in store.unended)
+            self._standing = Counter(
+                self.state_in_list(run) for run in runs if run.parent is None and self._may_go_on(run)
+            )
+            counted = time.monotonic()
+            self._count_after = counted + SHARE * (counted - began)
+        return self._standing
+
+    def changed(self) -> bool:
+        """Whether `standing` is another than before."""
+        return self._standing != self.standing()
+
+    def vitals(self, summary: RunSummary | None, run: Run | None) -> Vitals:
+        """How things stand; `run` is what is read of the open run, `summary` what the list has of it."""
+        state = self.state_in_list(summary) if summary is not None else State.ENDED
+        if run is not None and state is not State.ENDED:
+            state = self.state_of(run).state
+        return Vitals(self.watching, self.standing(), state)
+
+    # ---- in words
+
+    def strip(self, run: Run, width: int, glyphs: Glyphs) -> tuple[Line, Line] | None:
+        """How long an open run has been silent; None if it has ended, or cannot be reached."""
+        stands = self.state_of(run)
+        if stands.state not in GOING or self.watching.lost:
+            return None
+        pulse = self._store.pulses.get(run.summary.ref)
+        counts = arrival_counts(pulse.arrivals if pulse else (), self._clock())
+        return strip(stands, width, glyphs, per_minute=counts)
+
+    def alert(self, run: Run | None, width: int, glyphs: Glyphs) -> Line:
+        """What comes before anything else: the link is lost, the open run is gone or waits for too long."""
+        if self.watching.lost:
+            return (
+                Piece(Clean("connection lost  "), "status.error bold"),
+                Piece(one_line(self.watching.lost, 120), "text"),
+                Piece(Clean("  ·  what is shown is what was read before; trying again"), "sec"),
+            )
+        if run is None:
+            return ()
+        if run.summary.ref not in self._store.runs:
+            return (Piece(self._missing(run.summary.ref), "status.warn bold"), Piece(Clean(_KEPT), "sec"))
+        return sentence(self.state_of(run), run, width, glyphs, now=self._clock())
+
+    def _missing(self, ref: RunRef) -> Clean:
+        """Why an open run is not listed any more."""
+        problems = self._store.problems
+        if ref.path in problems:
+            return one_line(f"its file cannot be read any more: {problems[ref.path][0].reason}", 200)
+        others = any(other.path == ref.path for other in self._store.runs)
+        return Clean("its file does not hold it any more" if others else "its file is gone")

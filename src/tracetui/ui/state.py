@@ -1,0 +1,342 @@
+"""The state of each screen as one immutable value, and the functions that compute the next one. No Textual here.
+
+A screen owns its state and replaces it as a whole; what is on the terminal follows from it. `repr` of a state is one
+line, without any content of a trace besides paths and ids: the crash report carries it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Sized
+from typing import Final, NamedTuple, TypeVar
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tracetui.errors import UsageError
+from tracetui.model import Run, RunRef, RunSummary, Status
+from tracetui.store import address
+from tracetui.store.address import Address
+from tracetui.ui.commands import DETAIL, RUNS, STEPS
+from tracetui.ui.layout import Width
+from tracetui.views import walk
+from tracetui.views.arrange import GROUPS, SORTS, Arrangement, moment
+
+
+class PanesState(Struct, frozen=True, repr_omit_defaults=True):
+    """What the state of every screen of panes begins with."""
+
+    pane: str
+    """The focused pane."""
+    zoom: str | None = None
+    """The pane that has the whole screen."""
+
+
+S = TypeVar("S", bound=PanesState)
+
+
+def toggle_zoom(state: S) -> S:
+    """Give the focused pane the whole screen, or take it back."""
+    return replace(state, zoom=None if state.zoom is not None else state.pane)
+
+
+def focus(state: S, pane: str) -> S:
+    """Focus a pane; if one is zoomed, this one is now."""
+    return replace(state, pane=pane, zoom=pane if state.zoom is not None else None)
+
+
+_OWN_WORDS: Final = frozenset({"pane", "zoom", "tab", "sort", "group"})
+"""Fields with words of ours; every other text may come from a trace, or from the reader."""
+
+
+def describe(state: Struct) -> str:
+    """A state in one line, for a bug report: without any path, id, query or other text that isn't ours."""
+    fields = ((name, getattr(state, name)) for name in state.__struct_fields__)
+    shown = (f"{name}={_described(name, value)}" for name, value in fields if value not in (None, "", (), False))
+    return f"{type(state).__name__}({', '.join(shown)})"
+
+
+def _described(name: str, value: object) -> str:
+    if isinstance(value, RunRef):
+        return f"<a run of {value.format}>"
+    if isinstance(value, Struct):
+        return describe(value)
+    if isinstance(value, bool | int) or name in _OWN_WORDS:
+        return str(value)
+    return f"<{len(value)}>" if isinstance(value, Sized) else "<set>"
+
+
+# ---- the main screen
+
+
+class Goal(Struct, frozen=True, repr_omit_defaults=True):
+    """What to do with a run as soon as it is listed and read."""
+
+    ref: RunRef | None = None
+    """None until the run that `address` or `newest` asks for is listed."""
+    span: str | None = None
+    """Span to go to."""
+    uncover: bool = False
+    """Whether that span gets a row even if it is filtered out, folded or not part of the timeline."""
+    walk: int = 0
+    """The error walk came here: 1 goes to the first error, -1 to the last."""
+    follow: bool | None = None
+    """True: follow the run; False: follow it if it is still going; None: don't."""
+    address: Address | None = None
+    """The address that the command line named."""
+    newest: bool = False
+    """Whether the newest run is asked for."""
+
+
+class Sought(NamedTuple):
+    """Words to be found in the detail of a span (None: in what is said of the run), in which tabs first.
+
+    `before` and `after` are what stands around them there.
+    """
+
+    ref: RunRef
+    span: str | None
+    needle: str
+    tabs: tuple[str, ...] = ()
+    before: str = ""
+    after: str = ""
+
+    def fit(self, text: str) -> int:
+        """How well a text fits: how many characters around the words are the same; -1 if it does not hold them."""
+        text, needle = text.lower(), self.needle.lower()
+        before, after = self.before.lower(), self.after.lower()
+        best, at = -1, text.find(needle)
+        while at >= 0:
+            end = at + len(needle)
+            left = _alike(text[max(0, at - len(before)) : at][::-1], before[::-1])
+            best = max(best, left + _alike(text[end : end + len(after)], after))
+            at = text.find(needle, end)
+        return best
+
+
+def _alike(one: str, other: str) -> int:
+    """With how many characters both begin."""
+    return next((i for i, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+
+
+class MainState(PanesState, frozen=True, repr_omit_defaults=True):
+    """The state of the main screen."""
+
+    pane: str = RUNS
+    level: int = 0
+    """How far in the reader is: 0 the list, 1 a run, 2 its detail (where only one pane fits)."""
+    ref: RunRef | None = None
+    """The run shown in steps and detail: previewed (level 0) or open."""
+    arrangement: Arrangement = Arrangement()
+    """Sort, group, query and columns of the list."""
+    marked: tuple[RunRef, ...] = ()
+    """In the order of marking: of two the first one is A, the second B."""
+    goal: Goal | None = None
+    origin: tuple[Hashable, ...] = ()
+    """Screens from which the open run was visited, outermost first: leaving it leads back to them."""
+
+
+def first_state(
+    arrangement: Arrangement, address: Address | None = None, *, follow: bool = False, newest: bool = False
+) -> MainState:
+    """The state at the start; without an `address`, `follow` is about the newest run."""
+    goal = Goal(address=address, follow=follow) if address is not None else Goal(newest=True)
+    wanted = address is not None or newest or follow
+    return MainState(arrangement=arrangement, goal=goal if wanted else None)
+
+
+def focus_pane(state: MainState, pane: str, width: Width) -> MainState:
+    """Focus a pane and bring it on the screen."""
+    level = state.level
+    if pane == RUNS and width != "wide":
+        level = 0
+    elif width == "narrow" and pane != RUNS:
+        level = 2 if pane == DETAIL and level == 2 else 1
+    elif width == "narrow":
+        level = min(level, 1)
+    return replace(focus(state, pane), level=level)
+
+
+def preview_run(state: MainState, ref: RunRef | None) -> MainState:
+    """Show the run under the cursor of the list, which isn't open; a goal that waits for the listing stays."""
+    waiting = state.goal is not None and state.goal.ref is None
+    return replace(state, ref=ref, goal=state.goal if waiting else None)
+
+
+def enter_run(
+    state: MainState,
+    ref: RunRef,
+    span: str | None = None,
+    *,
+    follow: bool | None = False,
+    uncover: bool = False,
+    walk: int = 0,
+    origin: Sequence[Hashable] = (),
+) -> MainState:
+    """Open a run at a span; without one it is followed as `Goal.follow` says."""
+    goal = Goal(ref, span, uncover, walk, follow if span is None else None)
+    return _enter(state, replace(state, ref=ref, goal=goal, origin=tuple(origin) or state.origin))
+
+
+def enter_listed(state: MainState, ref: RunRef) -> MainState:
+    """Open the run that the goal was waiting for."""
+    goal = state.goal or Goal()
+    to_span = goal.address is not None and bool(goal.address.parts) and not goal.follow
+    follow = True if goal.newest else None if to_span else bool(goal.follow)
+    return _enter(state, replace(state, ref=ref, goal=replace(goal, ref=ref, follow=follow, newest=False)))
+
+
+def _enter(before: MainState, state: MainState) -> MainState:
+    return replace(state, level=max(1, before.level), pane=STEPS if before.pane == RUNS else before.pane)
+
+
+def enter_problem(state: MainState) -> MainState:
+    """Read the text of the unreadable file under the cursor."""
+    return replace(state, level=1, pane=DETAIL)
+
+
+def read_detail(state: MainState, width: Width) -> MainState:
+    """Go from the steps to the detail."""
+    return replace(state, pane=DETAIL, level=2 if width == "narrow" else state.level)
+
+
+def go_back(state: MainState) -> MainState | None:
+    """The state that Esc leads to; None where there is nothing to go back to."""
+    if state.zoom is not None:
+        return replace(state, zoom=None)
+    if state.pane == DETAIL and state.level:
+        return replace(state, level=1, pane=STEPS)
+    if state.level or state.pane != RUNS:
+        return replace(state, level=0, pane=RUNS, goal=None, origin=())
+    if state.arrangement.words or state.arrangement.failures:
+        return filter_runs(arrange_runs(state, failures=False), "")
+    return None
+
+
+def follow_run(state: MainState, *, always: bool) -> MainState:
+    """Follow the run that is shown, once it is read: `always`, or if it is still going."""
+    return replace(state, goal=Goal(state.ref, follow=always))
+
+
+def release_span(state: MainState) -> MainState:
+    """The reader moved the cursor of the steps: it no longer waits for a span."""
+    goal = state.goal
+    if goal is None or goal.span is None:
+        return state
+    return replace(state, goal=_without_span(goal))
+
+
+def _without_span(goal: Goal) -> Goal | None:
+    rest = replace(goal, span=None, uncover=False, address=None)
+    return rest if rest.walk or rest.follow is not None else None
+
+
+class Arrival(NamedTuple):
+    """What a goal comes to with the part of its run that is read."""
+
+    span: str | None = None
+    uncover: bool = False
+    walk: int = 0
+    follow: bool | None = None
+    warning: str = ""
+    """What is wrong with the address."""
+
+
+def pursue_goal(state: MainState, run: Run) -> tuple[MainState, Arrival]:
+    """Do what the goal asks for as far as the run is read: a span as soon as it is there, the rest at the end."""
+    goal = state.goal
+    if goal is None or goal.ref != run.summary.ref:
+        return state, Arrival()
+    span, warning = (goal.span if goal.span in run.index else None), ""
+    if goal.address is not None:
+        span, warning = find_address(goal.address, run)
+    uncover = goal.uncover or goal.address is not None
+    if run.complete:
+        return replace(state, goal=None), Arrival(span, uncover, goal.walk, goal.follow, warning)
+    if span is not None or (goal.address is not None and not warning):
+        return replace(state, goal=_without_span(goal)), Arrival(span, uncover)
+    return state, Arrival(uncover=uncover)
+
+
+def run_at(wanted: Address, runs: Iterable[RunSummary]) -> RunRef | None:
+    """The run that an address names, None while it isn't listed."""
+    return next((r.ref for r in runs if r.ref.path == wanted.path and wanted.key in (None, r.ref.key, r.id)), None)
+
+
+def find_address(wanted: Address, run: Run) -> tuple[str | None, str]:
+    """(Id of the span that an address names in its run, what is wrong with the address)."""
+    if wanted.path != run.summary.ref.path or not wanted.parts:
+        return None, ""
+    try:
+        span = address.target(run, wanted.parts).span
+    except UsageError as error:
+        return None, str(error)
+    return (span.id if span is not None else None), ""
+
+
+def sought_run(goal: Goal, runs: Mapping[RunRef, RunSummary], *, listing: bool) -> RunRef | None:
+    """The run that a goal waits for, once it is listed; the newest one once all are."""
+    if goal.ref is not None or not runs:
+        return None
+    if goal.address is not None:
+        return run_at(goal.address, runs.values())
+    return max(runs.values(), key=lambda run: (moment(run), run.parent is None)).ref if not listing else None
+
+
+# ---- the list
+
+
+def arrange_runs(state: MainState, **changes: object) -> MainState:
+    """Change how the list is arranged."""
+    return replace(state, arrangement=replace(state.arrangement, **changes))
+
+
+def filter_runs(state: MainState, words: str) -> MainState:
+    """Show only the runs that a query finds."""
+    return arrange_runs(state, words=words)
+
+
+def _following(value: str, order: Sequence[str]) -> str:
+    return order[(order.index(value) + 1) % len(order)]
+
+
+ARRANGING: Final[Mapping[str, Callable[[MainState], MainState]]] = {
+    "sort": lambda s: arrange_runs(s, sort=_following(s.arrangement.sort, SORTS), reverse=False),
+    "reverse": lambda s: arrange_runs(s, reverse=not s.arrangement.reverse),
+    "group": lambda s: arrange_runs(s, group=_following(s.arrangement.group, GROUPS)),
+    "failures": lambda s: arrange_runs(s, failures=not s.arrangement.failures),
+    "columns": lambda s: arrange_runs(s, all_columns=not s.arrangement.all_columns),
+}
+"""The next state for each command that arranges the list."""
+
+
+def toggle_mark(state: MainState, ref: RunRef) -> MainState:
+    """Mark a run, or take the mark off."""
+    rest = tuple(one for one in state.marked if one != ref)
+    return replace(state, marked=rest if ref in state.marked else (*rest, ref))
+
+
+def mark_of(state: MainState, ref: RunRef) -> str:
+    """How a marked run is marked: two are A and B, of more each is only one of them."""
+    if ref not in state.marked:
+        return ""
+    return "AB"[state.marked.index(ref)] if len(state.marked) <= len("AB") else "+"
+
+
+# ---- the error walk
+
+
+def next_error(run: Run, span: str | None, step: int) -> str | None:
+    """The next error of a run after a span, or the one before it; None past the last."""
+    here = run.index[span] if span is not None else -1
+    return next((error for error in walk.errors(run)[::step] if (run.index[error] - here) * step > 0), None)
+
+
+def next_failed(
+    state: MainState, order: Sequence[RunRef], runs: Mapping[RunRef, RunSummary], step: int, *, here: bool = False
+) -> RunRef | None:
+    """The next failed run of the list, or the one before; with `here` from the run under the cursor on."""
+    at = order.index(state.ref) if state.ref is not None and state.ref in order else -1
+    following = [*order[at + 1 :]] if step > 0 else [*order[: max(at, 0)]][::-1]
+    if here and state.ref is not None:
+        following.insert(0, state.ref)
+    return next((ref for ref in following if ref in runs and runs[ref].status is Status.ERROR), None)

@@ -1,0 +1,74 @@
+"""What every command of the triage makes of its state, without Textual."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from tests.store.build import make_summary
+from tracetui.model import FirstError, RunRef, Status
+from tracetui.store.judgement import Judgement, Verdict
+from tracetui.store.triage import Group, groups
+from tracetui.ui import triage_state
+from tracetui.ui.commands import FAILURE, QUEUE
+from tracetui.ui.state import focus, toggle_zoom
+from tracetui.ui.triage_state import TriageState
+from tracetui.views.triage import Member
+
+DECIDED, OPEN = Judgement(verdict=Verdict("real")), Judgement()
+
+
+def queue() -> Sequence[Group]:
+    """Two signatures of two runs each."""
+    runs = [
+        replace(make_summary(f"{name}{i}"), status=Status.ERROR, first_error=FirstError(name, type=name, name=name))
+        for name in ("TimeoutError", "ValueError")
+        for i in (1, 2)
+    ]
+    found = groups(runs)
+    assert [len(group.runs) for group in found] == [2, 2]
+    return found
+
+
+def test_back_undoes_the_zoom_and_leads_to_the_queue() -> None:
+    failure = focus(TriageState(), FAILURE)
+    assert triage_state.go_back(toggle_zoom(failure)) == failure
+    assert triage_state.go_back(failure) == TriageState(pane=QUEUE)
+    assert triage_state.go_back(TriageState()) is None
+
+
+def test_signatures_fold_and_unfold() -> None:
+    both = triage_state.fold_signatures(TriageState(), "ab", open_=True)
+    assert both.unfolded == {"a", "b"}
+    assert triage_state.fold_signatures(both, "a", open_=False).unfolded == {"b"}
+    assert triage_state.fold_signatures(both, both.unfolded, open_=False) == TriageState()
+
+
+def test_the_walk_goes_through_all_failed_runs_whatever_is_folded() -> None:
+    found = queue()
+    order, here = triage_state.failed_runs(found, None, 1)
+    assert order == [(group, ref) for group in found for ref in group.runs]
+    assert here == -1
+    assert triage_state.failed_runs(found, None, -1)[1] == 4
+    assert triage_state.failed_runs(found, found[1], 1)[1] == 1
+    assert triage_state.failed_runs(found, found[1], -1)[1] == 2
+    assert triage_state.failed_runs(found, Member(found[1], found[1].runs[1]), 1)[1] == 3
+
+
+def test_after_a_verdict_comes_the_next_without_one() -> None:
+    found = queue()
+    first, second = found
+    decided: set[object] = set()
+
+    def told(what: Group | RunRef) -> Judgement:
+        return DECIDED if (what.signature.key if isinstance(what, Group) else what) in decided else OPEN
+
+    assert triage_state.undecided(found, None, told) == first.signature.key
+    assert triage_state.undecided(found, first, told) == second.signature.key
+    assert triage_state.undecided(found, second, told) == first.signature.key
+    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.runs[1]
+    decided |= {first.runs[1], second.signature.key}
+    assert triage_state.undecided(found, Member(first, first.runs[0]), told) == first.signature.key
+    decided.add(first.signature.key)
+    assert triage_state.undecided(found, first, told) is None
