@@ -321,6 +321,19 @@ def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
         assert [getattr(one, key) for key in told] == [getattr(other, key) for key in told]
 
 
+def test_the_list_stage_knows_a_record_that_was_written_twice(tmp_path: Path) -> None:
+    lines = [line for path in sorted((CASES / "plain" / "input").rglob("*.jsonl")) for line in records(path)]
+    failure = next(line for line in lines if line.get("isApiErrorMessage"))
+    user = next(line for line in lines if line["type"] == "user")
+    answer = next(line for line in lines if line["type"] == "assistant" and not line["message"]["stop_reason"])
+    path = tmp_path / "twice.jsonl"
+    write(path, [failure, user, answer, failure])
+    with SOURCE.open(str(path)) as file:
+        (quick,) = FORMAT.summarize(file, deep=False)
+    assert isinstance(quick, RunSummary)
+    assert (quick.status, read(path).summary.status) == (Status.UNKNOWN, Status.UNKNOWN)
+
+
 def test_the_list_stage_of_a_long_session_reads_head_and_tail(tmp_path: Path) -> None:
     lines = records(session(CASES / "session" / "input"))
     image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "A" * 3_000_000}}

@@ -405,9 +405,10 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
             break
     window, line.number = _LAST, 0
     while end < size:
-        session.skip()
         start = max(end, size - window)
         whole = start <= end
+        if not whole or window > _LAST:  # lines are left out, or taken a second time
+            session.skip()
         found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
         for data in found if whole else found[1:]:  # the first one is the end of a line
             _take(session, schema, line, data)
