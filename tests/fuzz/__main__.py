@@ -1,7 +1,8 @@
-"""``python -m tests.fuzz ids|bytes|cases``: read mutated traces until the time is over.
+"""``python -m tests.fuzz ids|bytes|cases|suite``: read mutated traces until the time is over.
 
 ids    exchanges ids, references and names among and within the files
 bytes  changes values, records and bytes of one file
+suite  takes all seeds of the random searches among the tests, however long they take
 cases  breaks and grows the files of the conformance suite, each case in as many ways as there are seeds
 """
 
@@ -14,6 +15,8 @@ import tempfile
 import time
 from itertools import count, takewhile
 from pathlib import Path
+
+import pytest
 
 from tests.fuzz import judge
 from tests.fuzz.campaign import fuzz, make
@@ -46,7 +49,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python3 dev.py fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("mode", nargs="?", choices=[*CHANGES, "cases"], default="ids")
+    parser.add_argument("mode", nargs="?", choices=[*CHANGES, "cases", "suite"], default="ids")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="processor time (default: 60)")
     parser.add_argument("--format", choices=[*registry.BUILT_IN], help="only cases of that format")
@@ -55,6 +58,9 @@ def main() -> int:
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds * 20 + 600, exit=True)  # code that no signal interrupts
     os.environ.update(judge.ENVIRONMENT)
+    if options.mode == "suite":
+        os.environ["TRACETUI_FUZZ"] = "1"
+        return pytest.main(["-m", "search"])
     if options.mode == "cases":
         return fuzz_cases(options.seed, options.seconds, options.format)
     keep = options.keep or Path(tempfile.gettempdir()) / "tracetui-fuzz"

@@ -167,6 +167,11 @@ async def test_two_keys_at_once_never_end_the_app(
                 burst(app, *keys)
                 await drain(app)
                 assert app.screen_stack[0] is app.main, keys
+            await come_to(app, pane)
+            stays.clear()
+            burst(app, *(["q"] if pane == RUNS else ["q", "q"]))
+            await drain(app)
+            assert (app.screen, stays) == (app.main, ["exit"])
 
 
 @pytest.mark.parametrize("over", ["?", "ctrl+p"])
