@@ -37,7 +37,9 @@ PARTS = {
     "triage": triage_screen.rows,
 }
 SAVED: Final = ROOT / "docs" / "performance.json"
-_ROW: Final = re.compile(r"^(?:met   |MISSED|BROKEN)  (.{58,}?) +([\d. ]+ \S*|nan \S*)  of ", re.MULTILINE)
+_ROW: Final = re.compile(
+    r"^(?:met   |MISSED|BROKEN)  (.{58,}?) +([\d. ]+ \S*|nan \S*)  of .{10,}?(?:   (-?[\d.]+ ms)?.*)?$", re.MULTILINE
+)
 
 
 def main() -> int:
@@ -100,20 +102,20 @@ def compare(commit: str, arguments: list[str], parts: list[str]) -> int:
             for part in parts:
                 there, here = (_measured(tree, [part, *arguments]) for tree in (other, ROOT))
                 for what in [*there, *(one for one in here if one not in there)]:
-                    say(f"{what:<58} {there.get(what, '–'):>12} {here.get(what, '–'):>12}")
+                    say(f"{what:<58} {there.get(what, '–'):>20} {here.get(what, '–'):>20}")
         finally:
             _git("worktree", "remove", "--force", str(other))
     return 0
 
 
 def _measured(tree: Path, arguments: list[str]) -> dict[str, str]:
-    """What the benchmark of a tree prints, by row: the value with its unit."""
+    """What the benchmark of a tree prints, by row: the value with its unit, and the milliseconds of the remark."""
     paths = os.pathsep.join((str(tree / "src"), str(tree)))
     command = [sys.executable, "-m", "tests.bench", *arguments]
     done = subprocess.run(
         command, cwd=tree, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True, check=False
     )
-    return {found[1].strip(): found[2].strip() for found in _ROW.finditer(done.stdout)}
+    return {one[1].strip(): f"{one[2].strip()} {one[3] or ''}".strip() for one in _ROW.finditer(done.stdout)}
 
 
 def _git(*words: str) -> str:

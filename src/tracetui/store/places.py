@@ -14,7 +14,6 @@ from tracetui.errors import UsageError
 from tracetui.model import Run, Span, quote_key
 from tracetui.store.address import target
 
-
 _STEPS: Final[WeakKeyDictionary[Run, Counter[int]]] = WeakKeyDictionary()
 """How many steps of a run have each number."""
 
