@@ -160,11 +160,11 @@ def with_files(folder: Path, number: int) -> list[dict[str, Any]]:
 
 
 def test_thousands_of_files_of_sub_agents(tmp_path: Path) -> None:
-    run, summary = read(ClaudeCode(), tmp_path / "s.jsonl", with_files(tmp_path, 1_000))
+    run, summary = read(ClaudeCode(), tmp_path / "s.jsonl", with_files(tmp_path, 2_000))
     agents = [span for span in run.spans if span.operation is Operation.INVOKE_AGENT]
-    assert sum(span.parent_id is None for span in agents) == 500
+    assert sum(span.parent_id is None for span in agents) == 1_000
     assert summary.usage is not None
-    assert summary.usage.output_tokens == 5 * 1_001
+    assert summary.usage.output_tokens == 5 * 2_001
 
 
 def test_files_of_sub_agents_are_read_however_long_it_takes_to_see_them(
