@@ -11,8 +11,8 @@
     python3 dev.py snapshots    approve the screens as they are now (then read the diff)
     python3 dev.py screenshots  take screenshots/*.svg from the real app
     python3 dev.py docs         write the generated parts of docs/
-    python3 dev.py fuzz …       read mutated traces: `fuzz ids` or `fuzz bytes`, --seed, --seconds, --format
-    python3 dev.py bench        measure, and compare with the targets
+    python3 dev.py fuzz …       read mutated traces: `fuzz ids`, bytes, cases or suite, --seed, --seconds, --format
+    python3 dev.py bench …      measure, and compare with the targets; --save for the docs, --compare COMMIT
     python3 dev.py build        build the wheel into dist/
     python3 dev.py lock         choose versions anew: writes requirements/dev.txt from pyproject.toml
     python3 dev.py run …        run any command in the environment: `run tracetui ls traces`

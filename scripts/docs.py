@@ -5,6 +5,7 @@ A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->`
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import sys
@@ -151,6 +152,28 @@ def package() -> str:
     return f"```toml\n{(STEPLOG / 'pyproject.toml').read_text('utf-8')}```\n"
 
 
+def performance() -> str:
+    """What one run of the benchmarks measured, from the file that ``dev.py bench --save`` wrote."""
+    saved = json.loads((DOCS / "performance.json").read_text("utf-8"))
+    first, last = saved["load"]
+    head = f"Measured on {saved['date']} at {saved['commit']} ({saved['options']}): {saved['machine']},"
+    rows = [
+        f"{head} load {first} at the beginning, {last} at the end.\n",
+        "| what | measured | limit | remark |",
+        "|---|---|---|---|",
+    ]
+    for row in saved["rows"]:
+        value, limit = (f"{_number(row[name])} {row['unit']}".strip() for name in ("value", "limit"))
+        rows.append(
+            f"| {_cell(row['what'].strip())} | {value if row['met'] else f'**{value}**'} | {limit} | {row['detail']} |"
+        )
+    return "\n".join(rows) + "\n"
+
+
+def _number(value: float) -> str:
+    return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+
+
 def _cell(text: str) -> str:
     return text.replace("|", "\\|")
 
@@ -161,6 +184,7 @@ PARTS: Final[dict[str, Callable[[], str]]] = {
     "formats": formats,
     "keys": keys,
     "package": package,
+    "performance": performance,
     "query-kinds": query_kinds,
     "query-runs": query_runs,
     "query-spans": query_spans,

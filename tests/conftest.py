@@ -8,7 +8,7 @@ import time
 
 from hypothesis import HealthCheck, settings
 
-KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_GOLDEN")
+KEPT = ("PATH", "HOME", "TMPDIR", "CI", "VIRTUAL_ENV", "TRACETUI_FUZZ", "TRACETUI_GOLDEN")
 KEPT_BEGINNINGS = ("PYTEST_", "TEXTUAL_SNAPSHOT_", "PYTHON", "PIP_", "LD_", "GIT_")
 """What tools need. All else may change what the program does: places, colours, editors, the size of the screen."""
 

@@ -16,6 +16,15 @@ _BESIDE = ROOT.parent / "shared"
 SHARED: Path | None = _BESIDE if (_BESIDE / "samples").is_dir() else None
 """The folder beside the repository, None where there is none."""
 
+SEARCHES: Final = "TRACETUI_FUZZ" in os.environ
+"""Whether random searches take all of their seeds: ``python3 dev.py fuzz suite``."""
+
+
+def seeds(count: int) -> range:
+    """The seeds of a random search: all of `count`, or in the suite a few of them."""
+    return range(count if SEARCHES else max(1, count // 6))
+
+
 needs_shared = pytest.mark.skipif(SHARED is None, reason="the shared samples and tools are not beside this checkout")
 
 

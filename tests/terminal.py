@@ -64,9 +64,10 @@ _CONTROLS: Final = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[PX^_].*?\x1b\\|[()][0-9A-Za-z]|[^\[\]PX^_()])",
     re.DOTALL,
 )
-_UNKNOWN_TO_PYTE: Final = re.compile(
-    r"\x1b\[[<=>][0-?]*[ -/]*[@-~]|\x1b\[[0-?]*[ -/]+[@-~]|\x1b[PX^_].*?\x1b\\", re.DOTALL
+_NOT_DRAWN: Final = re.compile(
+    r"\x1b\[[0-9;:]*m|\x1b\[[<=>][0-?]*[ -/]*[@-~]|\x1b\[[0-?]*[ -/]+[@-~]|\x1b[PX^_].*?\x1b\\", re.DOTALL
 )
+"""Colors and styles, which no text shows and which take pyte most of its time, and sequences unknown to it."""
 _PART: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_](?:(?!\x1b\\).)*|[()])?\Z", re.DOTALL)
 _LULL: Final = 0.015
 """Seconds without a byte after which what came is drawn."""
@@ -106,6 +107,7 @@ class Terminal:
         self._screen = pyte.Screen(*size)
         self._stream = pyte.Stream(self._screen)
         self._decoder = getincrementaldecoder("utf-8")("replace")
+        self._lines: list[str] = []
         self._held = ""
         self._question = b""
         self._drawn = 0
@@ -339,13 +341,21 @@ class Terminal:
         text = self._held + self._decoder.decode(data)
         part = _PART.search(text)
         self._held = part.group() if part else ""
-        self._stream.feed(_UNKNOWN_TO_PYTE.sub("", text[: len(text) - len(self._held)]))
+        self._stream.feed(_NOT_DRAWN.sub("", text[: len(text) - len(self._held)]))
         return at
 
     def _text(self) -> str:
-        rows = self._screen.buffer
+        """The screen as text. Only rows that changed since the last call are built."""
+        rows, dirty = self._screen.buffer, self._screen.dirty
         columns, count = self.size
-        return "\n".join("".join(rows[y][x].data for x in range(columns)).rstrip() for y in range(count))
+        if len(self._lines) != count:
+            self._lines = [""] * count
+            dirty.update(range(count))
+        for y in dirty:
+            if y < count:
+                self._lines[y] = "".join(rows[y][x].data for x in range(columns)).rstrip()
+        dirty.clear()
+        return "\n".join(self._lines)
 
 
 def plain(output: bytes) -> str:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import platform
+import re
 import shutil
+import subprocess
 import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
 
 from tests.bench import data, diff, formats, grep, home, listing, live, screen, secrets, triage, triage_screen
 from tests.bench.table import Row, say
+from tests.shared import ROOT
 
 PARTS = {
     "listing": listing.rows,
@@ -28,6 +36,10 @@ PARTS = {
     "query": triage.rows,
     "triage": triage_screen.rows,
 }
+SAVED: Final = ROOT / "docs" / "performance.json"
+_ROW: Final = re.compile(
+    r"^(?:met   |MISSED|BROKEN)  (.{58,}?) +([\d. ]+ \S*|nan \S*)  of .{10,}?(?:   (-?[\d.]+ ms)?.*)?$", re.MULTILINE
+)
 
 
 def main() -> int:
@@ -37,24 +49,77 @@ def main() -> int:
     parser.add_argument("--quick", action="store_true", help="a tenth of the data, fewer rounds")
     parser.add_argument("--rounds", type=int, help="rounds of everything of which medians are taken")
     parser.add_argument("--clean", action="store_true", help=f"remove {data.CACHE} at the end")
+    parser.add_argument("--save", action="store_true", help=f"write {SAVED.name}, of which docs/performance.md is made")
+    parser.add_argument("--compare", metavar="COMMIT", help="measure that commit and this one in turn")
     options = parser.parse_args()
     if unknown := set(options.parts) - set(PARTS):
         parser.error(f"there is no part {sorted(unknown)[0]!r}; there are {' '.join(PARTS)}")
+    if options.compare:
+        arguments = [*["--quick"] * options.quick, *(["--rounds", str(options.rounds)] if options.rounds else [])]
+        return compare(options.compare, arguments, options.parts or [*PARTS])
     scale, rounds = (10, options.rounds or 3) if options.quick else (1, options.rounds or 5)
     cores = os.cpu_count()
     say(
         f"Python {platform.python_version()} on {platform.system()} {platform.machine()}, {cores} cores, load {_load()}"
     )
     rows: list[Row] = []
+    began = datetime.now(UTC), _load()
     for name in options.parts or PARTS:
         for row in PARTS[name](scale, rounds):
             rows.append(row)
             say(row)
-    missed = sum(not row.met for row in rows)
-    say(f"\n{len(rows) - missed} met, {missed} missed; load {_load()} at the end")
+    broken = sum(not row.possible for row in rows)
+    missed = sum(not row.met for row in rows) - broken
+    say(f"\n{len(rows) - missed - broken} met, {missed} missed, {broken} broken; load {_load()} at the end")
+    if options.save:
+        SAVED.write_text(
+            json.dumps(
+                {
+                    "date": f"{began[0]:%Y-%m-%d}",
+                    "commit": _git("rev-parse", "--short", "HEAD"),
+                    "machine": f"Python {platform.python_version()}, {platform.system()}, {cores} cores",
+                    "load": [began[1], _load()],
+                    "options": f"{scale=}, {rounds=}",
+                    "rows": [row._asdict() | {"met": row.met} for row in rows],
+                },
+                indent=1,
+                ensure_ascii=False,
+            )
+            + "\n",
+            "utf-8",
+        )
     if options.clean:
         shutil.rmtree(data.CACHE, ignore_errors=True)
-    return 1 if missed else 0
+    return 1 if missed or broken else 0
+
+
+def compare(commit: str, arguments: list[str], parts: list[str]) -> int:
+    """Measure another commit and this one in turn, part by part, each with its own benchmark; print both."""
+    with tempfile.TemporaryDirectory(prefix="tracetui-bench-") as name:
+        other = Path(name) / "other"
+        _git("worktree", "add", "--detach", str(other), commit)
+        try:
+            for part in parts:
+                there, here = (_measured(tree, [part, *arguments]) for tree in (other, ROOT))
+                for what in [*there, *(one for one in here if one not in there)]:
+                    say(f"{what:<58} {there.get(what, '–'):>20} {here.get(what, '–'):>20}")
+        finally:
+            _git("worktree", "remove", "--force", str(other))
+    return 0
+
+
+def _measured(tree: Path, arguments: list[str]) -> dict[str, str]:
+    """What the benchmark of a tree prints, by row: the value with its unit, and the milliseconds of the remark."""
+    paths = os.pathsep.join((str(tree / "src"), str(tree)))
+    command = [sys.executable, "-m", "tests.bench", *arguments]
+    done = subprocess.run(
+        command, cwd=tree, env={**os.environ, "PYTHONPATH": paths}, stdout=subprocess.PIPE, text=True, check=False
+    )
+    return {one[1].strip(): f"{one[2].strip()} {one[3] or ''}".strip() for one in _ROW.finditer(done.stdout)}
+
+
+def _git(*words: str) -> str:
+    return subprocess.run(["git", *words], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 
 
 def _load() -> str:

@@ -14,8 +14,8 @@ from typing import Any
 
 import orjson
 
-from tests.bench import data, diff_screen
-from tests.bench.table import Row, median
+from tests.bench import data, diff_screen, references
+from tests.bench.table import Reference, Row, median, timed
 from tracetui import load
 from tracetui.diff.align import align
 from tracetui.diff.comparison import Comparison
@@ -45,8 +45,8 @@ def _alignment(count: int, percent: int, rounds: int, chance: random.Random) -> 
     left, right = ([(span.operation, span.name, span.preview) for span in run.spans] for run in (a, b))
     took = _times(lambda: align(a, b), rounds)
     other = _times(lambda: difflib.SequenceMatcher(None, left, right, autojunk=False).get_opcodes(), rounds)
-    detail = f"difflib, without pairing what changed: {other:.1f} ms"
-    return Row(f"align {count} steps, {percent} % changed", took, 10, "ms", detail)
+    reference = Reference("difflib, which pairs nothing that changed,", other)
+    return timed(f"align {count} steps, {percent} % changed", took, 2, reference)
 
 
 def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
@@ -57,7 +57,7 @@ def _texts(count: int, percent: int, rounds: int, chance: random.Random) -> Row:
     took = _times(lambda: text_diff(a, b), rounds)
     base = _times(lambda: difflib.SequenceMatcher(None, lines, other, autojunk=False).get_opcodes(), rounds)
     size = f"two messages of {len(a) // 1000} kB"
-    return Row(f"{size}, {percent} % of lines changed", took, 20, "ms", f"difflib, lines only: {base:.1f} ms")
+    return timed(f"{size}, {percent} % of lines changed", took, 7, Reference("difflib, lines only,", base))
 
 
 def _reworded(line: str, chance: random.Random) -> str:
@@ -76,7 +76,8 @@ def _first_hunk(count: int, rounds: int) -> Row:
 
     took = _times(until_seen, rounds)
     whole = _times(lambda: list(Comparison(a, b).steps()), 1)
-    return Row(f"first difference of two runs of {count} steps", took, 100, "ms", f"all of it: {whole:.0f} ms")
+    what = f"first difference of two runs of {count} steps"
+    return timed(what, took, 50, references.decoding(), f"all of it: {whole:.0f} ms")
 
 
 def _write_replay(folder: Path, count: int) -> None:
@@ -104,7 +105,8 @@ def _large(count: int, chance: random.Random) -> Iterator[Row]:
         now = time.perf_counter()
         slowest, last = max(slowest, now - last), now
     what = f"{count} steps against {count} others"
-    yield Row(f"{what}, first result", first, 1_000, "ms", f"longest wait for the next: {slowest * 1000:.0f} ms")
+    detail = f"longest wait for the next: {slowest * 1000:.0f} ms"
+    yield timed(f"{what}, first result", first, 500, references.decoding(), detail)
     gc.collect()
     tracemalloc.start()
     align(a, b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 import re
 import time
@@ -11,9 +12,9 @@ from typing import Any, Final
 
 import orjson
 
-from tests.bench import data, screen
+from tests.bench import data, references, screen
 from tests.bench.screen import press
-from tests.bench.table import Row, median, p95
+from tests.bench.table import Row, median, p95, timed
 from tests.terminal import Terminal
 from tracetui.formats.paprika.body import input_hash
 
@@ -113,7 +114,7 @@ def _first_words(folder: Path, count: int, rounds: int) -> Row:
             at = _compared(terminal)
             times.append((_shown(terminal) - at) * 1000)
     detail = f"median of {len(times)}, at most {max(times):.0f} ms; the cursor was on the replay for a second"
-    return Row(f"D to the first changed words, {count} steps", median(times), 100, "ms", detail)
+    return timed(f"D to the first changed words, {count} steps", median(times), 40, references.key(), detail)
 
 
 def _shown(terminal: Terminal) -> float:
@@ -160,9 +161,9 @@ def _large(folder: Path, count: int) -> Iterator[Row]:
         took = time.perf_counter() - at
         terminal.wait_quiet(0.5)
         peak = screen.peak(terminal)
-    yield Row(f"{what}: first words", (shown - at) * 1000, 1_000, "ms", f"all of it: {took:.1f} s")
+    yield timed(f"{what}: first words", (shown - at) * 1000, 400, references.key(), f"all of it: {took:.1f} s")
     detail = f"p95 {p95(waits):.0f} ms, median {median(waits):.0f} ms of {len(waits)}"
-    yield Row("  longest wait of a key meanwhile", max(waits, default=0.0), 100, "ms", detail)
+    yield timed("  longest wait of a key meanwhile", max(waits, default=math.nan), 40, references.key(), detail)
     yield Row("  peak memory", peak, 300, "MB")
 
 

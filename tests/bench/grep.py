@@ -10,8 +10,8 @@ from pathlib import Path
 
 import orjson
 
-from tests.bench import data
-from tests.bench.table import Row, median, say
+from tests.bench import data, references
+from tests.bench.table import Row, median, say, timed
 from tracetui.live.surveying.grep import Hit, Outcome, grep
 from tracetui.live.surveying.needle import Needle
 from tracetui.sources.local import LocalSource
@@ -77,4 +77,4 @@ def _first_hit(folder: Path, rounds: int) -> Row:
         items = grep(LocalSource(), [str(folder)], Needle("search timed out after 30s"))
         next(item for item in items if isinstance(item, Hit))
         times.append((time.perf_counter() - began) * 1000)
-    return Row("grep, until the first of many hits", median(times), 100, "ms")
+    return timed("grep, until the first of many hits", median(times), 50, references.decoding())

@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, TypedDict, Unpack
 
-from tests.bench import data, screen, writers
+from tests.bench import data, references, screen, writers
 from tests.bench.screen import press
-from tests.bench.table import Row, median, p95, say
+from tests.bench.table import Reference, Row, median, p95, say, timed
 from tests.live.sessions import Session
 from tests.terminal import NotShown, Terminal
 
@@ -92,8 +92,10 @@ def latency(scale: int, rounds: int) -> Iterator[Row]:
                 times[name] += _follow(start, steps)
         beside = ", ".join(f"{name} {median(times[name]):.1f} / {p95(times[name]):.1f}" for name in ways)
         what = f"write() to the screen, followed run of {steps} steps"
-        yield Row(f"{what}: p50", median(times["tracetui"]), 12, "ms", f"p50 / p95: {beside}")
-        yield Row(f"{what}: p95", p95(times["tracetui"]), 30, "ms")
+        pager = times.get("less +F")
+        floor = Reference("less +F", median(pager)) if pager else references.key()
+        yield timed(f"{what}: p50", median(times["tracetui"]), 12, floor, f"p50 / p95: {beside}")
+        yield timed(f"{what}: p95", p95(times["tracetui"]), 24, floor)
         small += times["tracetui"]
         lnav += times.get("lnav", [])
     if lnav:
@@ -101,7 +103,7 @@ def latency(scale: int, rounds: int) -> Iterator[Row]:
     files = 10_000 // scale
     times_of_others = _other_run(files, rounds)
     what = f"write() to the screen, another run among {files} files: p95"
-    yield Row(what, p95(times_of_others), 80, "ms", f"p50 {median(times_of_others):.1f}")
+    yield timed(what, p95(times_of_others), 30, references.key(), f"p50 {median(times_of_others):.1f}")
 
 
 def _lnav(path: Path) -> Terminal:
@@ -277,7 +279,8 @@ def _beside(
             cursor.press()
             _read_for(terminal, 0.05 + _CHANCE.random() / 10)
         cores, written, times = usage.cores, writer.written() / 1e6, cursor.times
-    yield Row(what, p95(times), 50, "ms", f"p95 of {len(times)}; median {median(times):.1f}, worst {max(times):.0f}")
+    detail = f"p95 of {len(times)}; median {median(times):.1f}, worst {max(times):.0f}"
+    yield timed(what, p95(times), 20, references.key(), detail)
     yield Row("  cores", cores, 1, "", f"{written:.1f} MB written in {seconds} s")
     yield Row("  runs whose steps are not all there", _incomplete(terminal, RATE * seconds), 0, "")
     grown = usage.megabytes - before

@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from tests.bench import data
-from tests.bench.table import Row, median, p95
+from tests.bench import data, references
+from tests.bench.table import Row, median, p95, timed
 from tests.terminal import Received, Terminal, plain
 
 SIZE: Final = (120, 40)
 CELLS: Final = SIZE[0] * SIZE[1]
-APPS: Final = str(Path(__file__).with_name("apps.py"))
+APPS: Final = ("-m", "tests.bench.apps")
 ENVIRONMENT: Final = {
     "XDG_STATE_HOME": str(data.CACHE / f"state-{os.getpid()}"),  # how somebody left the list must not matter
     "XDG_CONFIG_HOME": str(data.CACHE / "config"),
     "PYTHONPYCACHEPREFIX": os.environ.get("PYTHONPYCACHEPREFIX") or str(data.CACHE / "pycache"),
 }
-EMPTY: Final = (APPS, "empty")
+EMPTY: Final = (*APPS, "empty")
 A_RUN: Final = r"^(?:▌| )[✓✗◐?●] +(?:" + "|".join((*data.AGENTS, "trace", "claude-code")) + r")\b"
 LOADING: Final = r"scanning|counting"
 _FRAME: Final = re.compile(rb"\x1b\[\?2026h(.*?)\x1b\[\?2026l", re.DOTALL)
@@ -138,16 +138,16 @@ def line_view(scale: int, rounds: int) -> Iterator[Row]:
     """`LineView` alone, over a thousand and a million rows."""
     times: dict[tuple[int, str], list[Key]] = {}
     for count in (1_000, 1_000_000):
-        with start(APPS, "rows", str(count)) as terminal:
+        with start(*APPS, "rows", str(count)) as terminal:
             terminal.wait_for(r"step +0 ")
             terminal.wait_quiet(0.15)
             for name in ("down", "pagedown"):
                 press(terminal, name)
                 times[count, name] = [press(terminal, name) for _ in range(24)]
     million = {name: times[1_000_000, name] for name in ("down", "pagedown")}
-    yield p95_row("LineView of 1,000,000 rows: cursor down", million["down"], 10)
+    yield p95_row("LineView of 1,000,000 rows: cursor down", million["down"], 4)
     yield Row("  bytes of cursor down", p95([key.size for key in million["down"]]), 900, "B")
-    yield p95_row("LineView of 1,000,000 rows: page down", million["pagedown"], 20)
+    yield p95_row("LineView of 1,000,000 rows: page down", million["pagedown"], 8)
     yield Row("  frames of page down", p95([key.cells / CELLS for key in million["pagedown"]]), 1.3, "")
     for name in ("down", "pagedown"):
         small, big = (median([key.ms for key in times[count, name]]) for count in (1_000, 1_000_000))
@@ -155,11 +155,10 @@ def line_view(scale: int, rounds: int) -> Iterator[Row]:
 
 
 def p95_row(what: str, keys: list[Key], limit: float) -> Row:
-    """A row of what keys cost, by time."""
+    """A row of what keys cost, by time: `limit` is a ratio to a key in a bare `LineView`."""
     times = [key.ms for key in keys]
-    return Row(
-        what, p95(times), limit, "ms", f"p95; median {median(times):.1f} ms, {median([k.size for k in keys]):.0f} B"
-    )
+    detail = f"p95; median {median(times):.1f} ms, {median([k.size for k in keys]):.0f} B"
+    return timed(what, p95(times), limit, references.key(), detail)
 
 
 def run_list(scale: int, rounds: int) -> Iterator[Row]:
@@ -170,10 +169,10 @@ def run_list(scale: int, rounds: int) -> Iterator[Row]:
         terminal.wait_quiet(0.3)
         press(terminal, "down")
         yield p95_row(
-            "cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 40
+            "cursor down in the run list, preview following", [press(terminal, "down") for _ in range(60)], 16
         )
         yield p95_row(
-            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 40
+            "page down in the run list, preview following", [press(terminal, "pagedown") for _ in range(20)], 16
         )
 
 
@@ -185,9 +184,9 @@ def large_runs(scale: int, rounds: int) -> Iterator[Row]:
     spans = 100_000 // scale
     session = data.coding_session(f"session-{spans}", calls=spans // 2, payload=200)
     record = data.one_record(f"record-{spans}", steps=spans)
-    yield from _opened("run of 2 MB", data.one_record("record-2mb", size=2_000_000), 60, rounds)
-    yield from _opened(f"session of {spans} spans", session, 300, rounds)
-    yield from _opened(f"record of {spans} spans", record, 300, rounds)
+    yield from _opened("run of 2 MB", data.one_record("record-2mb", size=2_000_000), 24, rounds)
+    yield from _opened(f"session of {spans} spans", session, 120, rounds)
+    yield from _opened(f"record of {spans} spans", record, 120, rounds)
 
 
 def _opened(what: str, folder: Path, limit: float, rounds: int) -> Iterator[Row]:
@@ -203,10 +202,9 @@ def _opened(what: str, folder: Path, limit: float, rounds: int) -> Iterator[Row]
                 terminal.wait_quiet(0.3)
                 press(terminal, "t", quiet=0.5)
                 pages = [key for _ in range(15) for key in (press(terminal, "pagedown"), press(terminal, "pageup"))]
-    yield Row(
-        f"open a {what}: first rows", median(times), limit, "ms", "median; down and Enter at once, nothing read before"
-    )
-    yield p95_row(f"  page through the tree of the {what}", pages, 20)
+    detail = "median; down and Enter at once, nothing read before"
+    yield timed(f"open a {what}: first rows", median(times), limit, references.key(), detail)
+    yield p95_row(f"  page through the tree of the {what}", pages, 8)
 
 
 def _settle(terminal: Terminal) -> None:
@@ -228,7 +226,8 @@ def large_values(scale: int, rounds: int) -> Iterator[Row]:
                 seen[name].append((terminal.wait_for(shows) - at) * 1000)
                 terminal.wait_quiet(0.3)
     for name, times in seen.items():
-        yield Row(f"a 1 MB {name} in the detail pane", median(times), 30, "ms", "median, from the key that leads to it")
+        detail = "median, from the key that leads to it"
+        yield timed(f"a 1 MB {name} in the detail pane", median(times), 12, references.key(), detail)
 
 
 # ---- while it loads
@@ -240,7 +239,7 @@ def loading(scale: int, rounds: int) -> Iterator[Row]:
     worst: list[float] = []
     keys: list[Key] = []
     for _ in range(rounds):
-        with tempfile.NamedTemporaryFile() as result, start(APPS, "watch", result.name, str(folder)) as terminal:
+        with tempfile.NamedTemporaryFile() as result, start(*APPS, "watch", result.name, str(folder)) as terminal:
             terminal.wait_for(A_RUN)
             while re.search(LOADING, terminal.text()):
                 keys.append(press(terminal, "down", quiet=0.02))
@@ -248,11 +247,12 @@ def loading(scale: int, rounds: int) -> Iterator[Row]:
             terminal.send("q")
             terminal.wait_exit()
             worst.append(max((float(line) for line in Path(result.name).read_text().split()), default=0.0))
-    yield Row("longest stall of the loop while runs load", median(worst), 30, "ms", "median of the runs' worst")
-    yield p95_row("  cursor down while runs load", keys, 40)
+    detail = "median of the runs' worst"
+    yield timed("longest stall of the loop while runs load", median(worst), 12, references.key(), detail)
+    yield p95_row("  cursor down while runs load", keys, 16)
     for name, begin in _LOADS.items():
         times = [_quit(begin(scale)) for _ in range(rounds)]
-        yield Row(f"quit while {name}", median(times), 200, "ms")
+        yield timed(f"quit while {name}", median(times), 1.25, references.empty_app())
 
 
 _LOADS: Final[dict[str, Callable[[int], Path]]] = {

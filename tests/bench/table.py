@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import sys
 from collections.abc import Sequence
 from typing import NamedTuple
+
+
+class Reference(NamedTuple):
+    """A time that was measured in the same run."""
+
+    name: str
+    ms: float
 
 
 class Row(NamedTuple):
@@ -22,16 +30,28 @@ class Row(NamedTuple):
     @property
     def met(self) -> bool:
         """Whether the promise is kept."""
-        return self.value <= self.limit
+        return self.possible and self.value <= self.limit
+
+    @property
+    def possible(self) -> bool:
+        """False where the benchmark itself failed: nothing takes less than no time, or no number of milliseconds."""
+        return math.isfinite(self.value) and self.value >= 0
 
     def __str__(self) -> str:
-        sign = "met   " if self.met else "MISSED"
+        sign = "met   " if self.met else "MISSED" if self.possible else "BROKEN"
         value, limit = (f"{_short(number)} {self.unit}" for number in (self.value, self.limit))
         return f"{sign}  {self.what:<58} {value:>10}  of {limit:>10}   {self.detail}".rstrip()
 
 
 def _short(number: float) -> str:
     return f"{number:.2f}" if number < 10 else f"{number:,.0f}".replace(",", " ")
+
+
+def timed(what: str, ms: float, limit: float, reference: Reference, detail: str = "") -> Row:
+    """A row for a time: the ratio to a reference, which is at most `limit`, and the milliseconds as a remark."""
+    ratio = ms / reference.ms if ms >= 0 and reference.ms > 0 else math.nan
+    remark = f"{ms:.1f} ms; {reference.name} {reference.ms:.1f} ms"
+    return Row(what, ratio, limit, "×", f"{remark}; {detail}" if detail else remark)
 
 
 def say(text: object = "") -> None:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from tests.bench import data, screen
+from tests.bench import data, references, screen
 from tests.bench.screen import press
-from tests.bench.table import Row, median
-from tests.bench.triage import measured, summaries
+from tests.bench.table import Reference, Row, median, timed
+from tests.bench.triage import comprehension, measured, summaries
 from tests.night import CAUSES, Night
 from tracetui.model import RunSummary
 from tracetui.store import query
@@ -53,15 +53,15 @@ def _opened(count: int, rounds: int) -> Iterator[Row]:
             times.append((terminal.wait_for(shown) - at) * 1000)
             terminal.wait_quiet(0.8)
             downs += [press(terminal, "down", quiet=0.1) for _ in range(4)]
-    yield Row(
-        f"T on {count} runs, {count // FAILED} failed: the queue", median(times), 300, "ms", "median, from the key"
-    )
-    yield screen.p95_row("  down in the queue, cause and failure following", downs, 60)
+    what = f"T on {count} runs, {count // FAILED} failed: the queue"
+    yield timed(what, median(times), 120, references.key(), "median, from the key")
+    yield screen.p95_row("  down in the queue, cause and failure following", downs, 24)
 
 
 def _asked(count: int, rounds: int) -> Iterator[Row]:
     """Queries about verdicts with a file that holds some, and what typing takes."""
     runs = summaries(count)
+    floor = comprehension(runs, rounds)
     with tempfile.TemporaryDirectory() as folder:
         sidecar = Sidecar(Path(folder))
         digests = [one.digest for run in runs[:2_000] if (one := signature_of(run)) is not None]
@@ -77,17 +77,17 @@ def _asked(count: int, rounds: int) -> Iterator[Row]:
             first = measured(lambda found=found: found.select(runs), rounds)  # type: ignore[misc]
             found.select(runs, columns)
             ms = measured(lambda found=found: found.select(runs, columns), rounds)  # type: ignore[misc]
-            yield Row(f"{count} runs: {text}", ms, 50, "ms", f"{first:.0f} ms when nothing is known yet")
-        yield _first_word(runs, rounds)
+            yield timed(f"{count} runs: {text}", ms, 16, floor, f"{first:.0f} ms when nothing is known yet")
+        yield _first_word(runs, rounds, floor)
         for text in ("agent:res", "verdict:", "tool:", "res"):
             ms = measured(
                 lambda text=text: query.complete(text, len(text), query.RUN_KEYS, runs, known),  # type: ignore[misc]
                 rounds,
             )
-            yield Row(f"{count} runs: how `{text}` may go on", ms, 50, "ms")
+            yield timed(f"{count} runs: how `{text}` may go on", ms, 16, floor)
 
 
-def _first_word(runs: list[RunSummary], rounds: int) -> Row:
+def _first_word(runs: list[RunSummary], rounds: int, floor: Reference) -> Row:
     """The first word after `f`, and the longest step of what is found out ahead while nobody types yet."""
     word, longest, times = query.for_runs("timed", now=_NOW), 0.0, []
     for _ in range(rounds):
@@ -100,10 +100,5 @@ def _first_word(runs: list[RunSummary], rounds: int) -> Row:
         began = time.process_time()
         word.select(runs, columns)
         times.append((time.process_time() - began) * 1000)
-    return Row(
-        f"{len(runs)} runs: the first word after f",
-        median(times),
-        50,
-        "ms",
-        f"steps ahead of it {longest:.0f} ms at most",
-    )
+    detail = f"steps ahead of it {longest:.0f} ms at most"
+    return timed(f"{len(runs)} runs: the first word after f", median(times), 16, floor, detail)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.run import write_traces
-
-COMMAND = [sys.executable, "-m", "tracetui"]
+from tests.terminal import TRACETUI, Terminal
 
 
 @pytest.fixture
@@ -23,7 +21,7 @@ def traces(tmp_path: Path) -> Path:
 
 
 def run(*arguments: str, **options: object) -> subprocess.CompletedProcess[bytes]:
-    return subprocess.run([*COMMAND, *arguments], capture_output=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
+    return subprocess.run([*TRACETUI, *arguments], capture_output=True, timeout=60, check=False, **options)  # type: ignore[call-overload, no-any-return]
 
 
 def test_the_list_imports_no_textual(traces: Path) -> None:
@@ -67,7 +65,7 @@ def test_a_closed_pipe_is_quiet(traces: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
     done = subprocess.run(
-        [*COMMAND, "ls", str(traces), "--json"], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
+        [*TRACETUI, "ls", str(traces), "--json"], stdout=writer, stderr=subprocess.PIPE, timeout=60, check=False
     )
     os.close(writer)
 
@@ -79,7 +77,7 @@ def test_a_closed_pipe_is_quiet(traces: Path) -> None:
 def test_a_full_disk_is_said(traces: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [*COMMAND, "ls", str(traces)], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+            [*TRACETUI, "ls", str(traces)], stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
         )
 
     assert done.returncode == 1
@@ -94,25 +92,11 @@ def test_a_plain_locale_is_no_obstacle(traces: Path, locale: str) -> None:
     assert run("show", str(traces / "paprika" / "plan-7.json"), env=environment).returncode == 0
 
 
-def on_terminal(*arguments: str, **environment: str) -> tuple[int, bytes]:
-    """Exit status and output of the command with a terminal on standard output, standard input closed."""
-    master, slave = pty.openpty()
-    process = subprocess.Popen(
-        [*COMMAND, *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=slave,
-        stderr=slave,
-        env={**os.environ, **environment},
-    )
-    os.close(slave)
-    output = b""
-    try:
-        while data := os.read(master, 65536):
-            output += data
-    except OSError:  # Linux: the other end is closed
-        pass
-    os.close(master)
-    return process.wait(timeout=60), output
+def on_terminal(*arguments: str, no_input: bool = False) -> tuple[int, bytes]:
+    """Exit status and output of the command on a terminal; with `no_input` it has no keys to read."""
+    words = ("/bin/sh", "-c", '"$@" < /dev/null', "sh") if no_input else ()
+    with Terminal(*words, *TRACETUI, *arguments) as terminal:
+        return terminal.wait_exit(), terminal.output
 
 
 def test_onto_a_terminal_even_raw_bytes_pass_the_gate(traces: Path) -> None:
@@ -121,12 +105,13 @@ def test_onto_a_terminal_even_raw_bytes_pass_the_gate(traces: Path) -> None:
     for arguments in (["show", str(path), "--raw"], ["show", str(path)], ["ls", str(path)]):
         _, output = on_terminal(*arguments)
 
+        assert output
         assert b"\x1b" not in output
         assert b"\x07" not in output
 
 
 def test_the_app_refuses_to_start_without_keys_to_read(traces: Path) -> None:
-    status, output = on_terminal(str(traces), TERM="xterm-256color")
+    status, output = on_terminal(str(traces), no_input=True)
 
     assert status == 2
     assert b"tracetui ls" in output
@@ -134,7 +119,7 @@ def test_the_app_refuses_to_start_without_keys_to_read(traces: Path) -> None:
 
 
 def test_the_app_does_not_open_what_is_not_there() -> None:
-    status, output = on_terminal("nowhere", TERM="xterm-256color")
+    status, output = on_terminal("nowhere", no_input=True)
 
     assert status == 1
     assert b"there is no file or folder nowhere" in output

@@ -11,7 +11,7 @@ import pytest
 
 from tests.canaries import CANARY, SHAPED
 from tests.cli.run import Cli
-from tests.export.test_document import FORMS, cli, secrets  # noqa: F401 - fixtures
+from tests.export.test_document import FORMS, cli, secret_samples, secrets  # noqa: F401 - fixtures
 from tracetui.cli.tail import _write_json, _write_text
 from tracetui.export.events import Lines
 from tracetui.live.following.tail import Tail
@@ -69,13 +69,23 @@ def test_tail_tells_no_secret(secrets: Path, capsysbinary: pytest.CaptureFixture
     assert MASK in said["text"]
 
 
-def test_grep_tells_no_secret(cli: Cli, secrets: Path) -> None:  # noqa: F811
+@pytest.fixture
+def few(secrets: Path) -> Path:  # noqa: F811
+    """Two files of each format are left."""
+    for folder in [secrets, *(path for path in secrets.rglob("*") if path.is_dir())]:
+        for path in sorted(one for one in folder.iterdir() if one.is_file())[2:]:
+            path.unlink()
+    return secrets
+
+
+def test_grep_tells_no_secret(cli: Cli, few: Path) -> None:  # noqa: F811
+    assert len({run["format"] for run in cli("ls", str(few), "--json").data["runs"]}) == 5
     for pattern, *ways in (
         ("[a-z]{3}", [], ["--json", "--redact"]),
         (CANARY, [], ["--json", "--redact"], ["-l"], ["-c"]),
         ("sk-|AKIA|hf_|@db", [], ["--json", "--redact"]),
     ):
-        search = "grep", "-m", "100", "-e", pattern, str(secrets)
+        search = "grep", "-m", "100", "-e", pattern, str(few)
         assert CANARY in cli(*search, "--json").text
         for way in ways:
             result = cli(*search, *way)

@@ -19,12 +19,11 @@ SCREENS = {
 """What opens a screen from the list, and what that shows."""
 
 
-@pytest.mark.parametrize("key", SCREENS)
-def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(samples: Path, key: str) -> None:
+def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(samples: Path) -> None:
     with Terminal(*TRACETUI, str(samples)) as terminal:
         terminal.expect("first error")
         terminal.wait_quiet()
-        for _ in range(3):
+        for key in [*SCREENS] * 3:
             terminal.send(key)
             terminal.expect(SCREENS[key])
             terminal.send(KEYS["escape"] * 2)
@@ -33,8 +32,8 @@ def test_leaving_twice_in_one_write_leaves_the_screen_and_then_the_program(sampl
             terminal.expect(SCREENS[key])
             terminal.send(KEYS["escape"] + key + KEYS["escape"])
             terminal.wait_for(SCREENS[key], gone=True)
-        terminal.send(key)
-        terminal.expect(SCREENS[key])
+        terminal.send("T")
+        terminal.expect(SCREENS["T"])
         terminal.send("qq")
         assert terminal.wait_exit() == 0
 

@@ -129,14 +129,6 @@ def test_a_dumb_terminal_is_refused_with_a_hint(samples: Path) -> None:
         assert b"\x1b" not in terminal.output
 
 
-def test_without_keys_it_is_refused_with_a_hint(samples: Path) -> None:
-    shell = f'"{sys.executable}" -m tracetui "{samples}" < /dev/null'
-    with Terminal("/bin/sh", "-c", shell) as terminal:
-        assert terminal.wait_exit() == 2
-        assert b"tracetui ls" in terminal.output
-        assert b"\x1b" not in terminal.output
-
-
 def test_without_a_screen_it_lists(samples: Path) -> None:
     done = subprocess.run([*TRACETUI, str(samples)], capture_output=True, check=False, stdin=subprocess.DEVNULL)
     assert done.returncode == 0

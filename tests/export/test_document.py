@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import resource
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,18 +36,25 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsysbinary: pytest.Ca
     return Cli(capsysbinary)
 
 
-@pytest.fixture
-def secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Runs of every format with secrets in every text, beside the same runs without."""
-    plain = hostile._is_word
-    monkeypatch.setattr(hostile, "ATTACKS", tuple(f" {secret} " for secret in SHAPED.values()))
-    monkeypatch.setattr(hostile, "_twin", lambda path, number: path.with_name(f"twin-{path.name}"))
-    monkeypatch.setattr(hostile, "_is_word", lambda value, key: " " not in value or plain(value, key))
-    folder = tmp_path / "traces"
-    hostile.write(folder, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
+@pytest.fixture(scope="session")
+def secret_samples(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The samples of every format with secrets in every text."""
+    plain, folder = hostile._is_word, tmp_path_factory.mktemp("secrets")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(hostile, "ATTACKS", tuple(f" {secret} " for secret in SHAPED.values()))
+        patch.setattr(hostile, "_twin", lambda path, number: path.with_name(f"twin-{path.name}"))
+        patch.setattr(hostile, "_is_word", lambda value, key: " " not in value or plain(value, key))
+        hostile.write(folder, datetime(2026, 11, 21, 10, 0, tzinfo=UTC))
     for path in folder.rglob("*"):
         if path.is_file() and not path.name.startswith("twin-"):
             path.unlink()
+    return folder
+
+
+@pytest.fixture
+def secrets(secret_samples: Path, tmp_path: Path) -> Path:
+    """A copy of the samples with secrets, beside a session with each kind of secret."""
+    folder = shutil.copytree(secret_samples, tmp_path / "traces")
     secret_trace(folder)
     return folder
 

@@ -35,7 +35,7 @@ from tests.formats.inspect_build import (
     sample,
     usage,
 )
-from tests.shared import SHARED, needs_shared
+from tests.shared import SHARED, needs_shared, seeds
 from tests.shared import sample as shared
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
@@ -647,7 +647,8 @@ def _junk(members_: dict[str, Any], random: Random) -> bytes:
     return archive({name: json.dumps(value).encode() for name, value in again.items()}, STORED)
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.search
+@pytest.mark.parametrize("seed", seeds(12))
 def test_whatever_members_hold_becomes_problems(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     whole = members(head("e"), [sample("dover", events=agent() + every_kind()), retried("brest")])

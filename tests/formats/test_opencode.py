@@ -29,7 +29,7 @@ from tests.formats.opencode_build import (
     text,
 )
 from tests.hostile import ATTACKS
-from tests.shared import SHARED, needs_shared, sample
+from tests.shared import SHARED, needs_shared, sample, seeds
 from tracetui.cli import main
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
@@ -703,7 +703,8 @@ def test_nothing_is_written_beside_a_live_database(written: tuple[Path, Writer])
 # ---- damage
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.search
+@pytest.mark.parametrize("seed", seeds(12))
 def test_odd_json_in_any_row_becomes_problems(tmp_path: Path, seed: int) -> None:
     random = Random(seed)
     path = tmp_path / "opencode.db"

@@ -1,7 +1,9 @@
-"""``python -m tests.fuzz ids|bytes``: read directories of mutated traces until the time is over.
+"""``python -m tests.fuzz ids|bytes|cases|suite``: read mutated traces until the time is over.
 
 ids    exchanges ids, references and names among and within the files
 bytes  changes values, records and bytes of one file
+suite  takes all seeds of the random searches among the tests, however long they take
+cases  breaks and grows the files of the conformance suite, each case in as many ways as there are seeds
 """
 
 from __future__ import annotations
@@ -10,12 +12,36 @@ import argparse
 import faulthandler
 import os
 import tempfile
+import time
+from itertools import count, takewhile
 from pathlib import Path
+
+import pytest
 
 from tests.fuzz import judge
 from tests.fuzz.campaign import fuzz, make
-from tests.fuzz.mutate import CHANGES
+from tests.fuzz.mutate import CHANGES, cases_of
+from tracetui import testing
 from tracetui.formats import registry
+
+
+def fuzz_cases(seed: int, seconds: float, only: str | None) -> int:
+    """Check every case of the conformance suite with one seed after the other; exit status 1 if a check fails."""
+    tried = failures = 0
+    end = time.process_time() + seconds
+    names = [only] if only else [*registry.BUILT_IN]
+    checks = (testing.check_hostile, testing.check_growth)
+    every = ((number, name, case) for number in count(seed) for name in names for case in cases_of(name))
+    for number, name, case in takewhile(lambda _: time.process_time() < end, every):
+        for check in checks:
+            tried += 1
+            try:
+                check(registry.load(name), case, seed=number)
+            except AssertionError as error:
+                failures += 1
+                print(f"{check.__name__}, {name} {case.name}, seed {number}: {error}", flush=True)
+    print(f"{tried} checks, {failures} findings")
+    return 1 if failures else 0
 
 
 def main() -> int:
@@ -23,7 +49,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(
         prog="python3 dev.py fuzz", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("mode", nargs="?", choices=[*CHANGES], default="ids")
+    parser.add_argument("mode", nargs="?", choices=[*CHANGES, "cases", "suite"], default="ids")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=60.0, help="processor time (default: 60)")
     parser.add_argument("--format", choices=[*registry.BUILT_IN], help="only cases of that format")
@@ -32,6 +58,11 @@ def main() -> int:
     options = parser.parse_args()
     faulthandler.dump_traceback_later(options.seconds * 20 + 600, exit=True)  # code that no signal interrupts
     os.environ.update(judge.ENVIRONMENT)
+    if options.mode == "suite":
+        os.environ["TRACETUI_FUZZ"] = "1"
+        return pytest.main(["-m", "search"])
+    if options.mode == "cases":
+        return fuzz_cases(options.seed, options.seconds, options.format)
     keep = options.keep or Path(tempfile.gettempdir()) / "tracetui-fuzz"
     if options.number is not None:
         root = keep / f"{options.mode}-{options.seed}-{options.number}" / "traces"

@@ -1,4 +1,4 @@
-"""What no linter checks for us: foreign text as markup, names that attack, and files that grow too long.
+"""Rules that no linter checks for us: foreign text as markup, dangerous names, and where screens are closed.
 
 Textual reads markup in most strings that it is given: ``[@click=…]`` in a tool's name would become a button. Text that
 is not written in our source therefore goes in as `Content` or `Text`, which are never parsed, or with ``markup=False``.

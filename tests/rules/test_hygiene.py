@@ -1,9 +1,11 @@
-"""Rules that hold for every file: no markup from traces, no dangerous names, Textual only in the ui, no long files."""
+"""Rules for every source file: no markup from traces, no dangerous names, Textual only in `ui`."""
 
 from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,9 +15,9 @@ from tests.shared import ROOT
 
 SOURCE = ROOT / "src" / "tracetui"
 FILES = sorted(SOURCE.rglob("*.py"))
+UI = [path for path in FILES if path.is_relative_to(SOURCE / "ui")]
 OPENING = ("sources/", "state/", "demo/", "testing/")
 """Folders whose modules open files: traces, the user's own state, and what they write themselves."""
-LONGEST = 400
 
 
 def relative(path: Path) -> str:
@@ -24,26 +26,29 @@ def relative(path: Path) -> str:
 
 def test_the_rules_look_at_something() -> None:
     assert len(FILES) > 50
-    assert any(relative(path).startswith("ui/") for path in FILES)
+    assert UI
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if relative(path).startswith("ui/")], ids=relative)
-def test_no_foreign_text_reaches_textual_as_markup(path: Path) -> None:
-    assert list(markup(path.read_text(encoding="utf-8"))) == []
+def test_no_foreign_text_reaches_textual_as_markup() -> None:
+    assert findings(markup, UI) == []
 
 
-@pytest.mark.parametrize("path", [path for path in FILES if relative(path).startswith("ui/")], ids=relative)
-def test_screens_are_closed_in_one_place(path: Path) -> None:
-    found = list(leaving(path.read_text(encoding="utf-8")))
+def test_screens_are_closed_in_one_place() -> None:
+    found = findings(leaving, UI)
 
-    assert len(found) == (relative(path) == "ui/base_app.py"), found
+    assert [line.partition(":")[0] for line in found] == ["ui/base_app.py"], found
 
 
-@pytest.mark.parametrize("path", FILES, ids=relative)
-def test_no_dangerous_names(path: Path) -> None:
-    may_open = relative(path).startswith(OPENING)
+def test_no_dangerous_names() -> None:
+    opening = [path for path in FILES if relative(path).startswith(OPENING)]
 
-    assert list(forbidden(path.read_text(encoding="utf-8"), may_open=may_open)) == []
+    assert findings(partial(forbidden, may_open=True), opening) == []
+    assert findings(forbidden, [path for path in FILES if path not in opening]) == []
+
+
+def findings(rule: Callable[[str], Iterable[str]], paths: Iterable[Path]) -> list[str]:
+    """What a rule finds in files, each as ``path:line: reason``."""
+    return [f"{relative(path)}:{found}" for path in paths for found in rule(path.read_text(encoding="utf-8"))]
 
 
 def test_nothing_but_the_ui_imports_textual() -> None:

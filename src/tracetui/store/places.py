@@ -7,24 +7,15 @@ number to several steps that ran side by side. Such a number alone would open an
 from __future__ import annotations
 
 from collections import Counter
-from typing import Final, NamedTuple
+from typing import Final
 from weakref import WeakKeyDictionary
 
 from tracetui.errors import UsageError
 from tracetui.model import Run, Span, quote_key
 from tracetui.store.address import target
 
-
-class _Numbers(NamedTuple):
-    """The step numbers of a run."""
-
-    counts: Counter[int]
-    """How many steps have each number."""
-    owners: list[int | None]
-    """By position of a span: that of the step that it is or is part of."""
-
-
-_NUMBERS: Final[WeakKeyDictionary[Run, _Numbers]] = WeakKeyDictionary()
+_STEPS: Final[WeakKeyDictionary[Run, Counter[int]]] = WeakKeyDictionary()
+"""How many steps of a run have each number."""
 
 
 def words_of(run: Run, span: Span) -> str:
@@ -57,18 +48,19 @@ def reference_of(run: Run, span: Span) -> str:
     if span.step is None or span.id not in run.index:
         return ""
     number = step_of(run, span)
-    if number == span.step and _numbers(run).counts[number] == 1 and (span.is_step or span.owner is None):
+    if number == span.step and _steps(run)[number] == 1 and (span.is_step or span.owner is None):
         return str(number)
     return path_of(run, span)
 
 
 def step_of(run: Run, span: Span) -> int | None:
     """The number of the step of the run that a span is or is part of, None if it is in no numbered step."""
-    numbers, position = _numbers(run), run.index.get(span.id)
-    owner = None if position is None else numbers.owners[position]
-    if owner is not None:
-        return run.spans[owner].step
-    return span.step if span.owner is None and span.step in numbers.counts else None
+    position = run.index.get(span.id)
+    while position is not None:
+        if run.spans[position].is_step:
+            return run.spans[position].step
+        position = run.parent(position)
+    return span.step if span.owner is None and span.step in _steps(run) else None
 
 
 def path_of(run: Run, span: Span) -> str:
@@ -78,7 +70,7 @@ def path_of(run: Run, span: Span) -> str:
     while position is not None:
         above = run.spans[position]
         number = above.step if above.is_step else None
-        if number is not None and _numbers(run).counts[number] == 1:
+        if number is not None and _steps(run)[number] == 1:
             parts.append(str(number))
             break
         parts.append(above.name)
@@ -96,13 +88,8 @@ def path_of(run: Run, span: Span) -> str:
     return quote_key(span.id)
 
 
-def _numbers(run: Run) -> _Numbers:
-    found = _NUMBERS.get(run)
+def _steps(run: Run) -> Counter[int]:
+    found = _STEPS.get(run)
     if found is None:
-        owners: list[int | None] = []
-        for position, span in enumerate(run.spans):  # parents come before what is below them
-            above = None if span.is_step else run.parent(position)
-            owners.append(position if span.is_step else None if above is None else owners[above])
-        counts = Counter(step.number for step in run.steps if step.number is not None)
-        found = _NUMBERS[run] = _Numbers(counts, owners)
+        found = _STEPS[run] = Counter(step.number for step in run.steps if step.number is not None)
     return found

@@ -74,6 +74,7 @@ class SpanRows:
         self.longest_first = longest_first and not tree
         self._chart = chart
         self._failures: array[int] | None = None
+        self._marked: frozenset[int] | None = None
         self._columns: tuple[int, Columns] | None = None
         self._ticks: tuple[int, ...] = ()
         self._shown = visible(run, tree, self.folded, keep) if shown is None else shown
@@ -173,14 +174,22 @@ class SpanRows:
         return index < len(self._visible)
 
     def mark(self, index: int) -> str | None:
+        if self._marked is None:  # all at once, from the failed spans: a minimap asks for every row
+            failed = [span.id for span in self.run.spans if span.status is Status.ERROR]
+            rows = {row for row in map(self.index, failed) if row is not None}
+            if self.folded and not self.tree:  # a branch may hide rows of others
+                rows.update(range(len(self)))
+            self._marked = frozenset(filter(self._is_failure, rows))
+        return "status.error" if index in self._marked else None
+
+    def _is_failure(self, index: int) -> bool:
+        """Whether the span of a row failed, or one that the row hides."""
         span = self.span(index)
-        if span is None:
-            return None
+        if span is None or span.status is Status.ERROR:
+            return span is not None
         position = self._visible[index]
-        hides = span.id in self.folded and self._failed_below(position) > 0
-        if (loop := self._loop(position)) is not None:
-            hides = loop.failed > 0
-        return "status.error" if hides or span.status is Status.ERROR else None
+        loop = self._loop(position)
+        return loop.failed > 0 if loop is not None else span.id in self.folded and self._failed_below(position) > 0
 
     def plain(self, index: int) -> str:
         span = self.span(index)
