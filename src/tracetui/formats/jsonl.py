@@ -403,14 +403,16 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
         _take(session, schema, line, data)
         if session.settled:
             break
-    window, line.number = _LAST, 0
+    window = _LAST
     while end < size:
         start = max(end, size - window)
         whole = start <= end
         if not whole or window > _LAST:  # lines are left out, or taken a second time
             session.skip()
+            line.number = 0
         found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
         for data in found if whole else found[1:]:  # the first one is the end of a line
+            line.number += line.number > 0
             _take(session, schema, line, data)
         if whole or session.stands:
             break
