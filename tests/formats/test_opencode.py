@@ -825,3 +825,12 @@ def test_other_databases_and_documents_are_not_claimed(tmp_path: Path) -> None:
     for one in tmp_path.iterdir():
         with LocalFile(str(one)) as file:
             assert FORMAT.sniff(file) == 0, one.name
+
+
+def test_a_task_that_names_the_session_it_stands_in_is_read_once(written: tuple[Path, Writer]) -> None:
+    path, write = written
+    stories(write)
+    write.db.execute("UPDATE part SET data = replace(data, 'ses_sub', 'ses_a')")
+    with LocalFile(str(path)) as file:
+        found = list(FORMAT.summarize(file, deep=True))
+    assert "ses_a" in [run.id for run in found if isinstance(run, RunSummary)]

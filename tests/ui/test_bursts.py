@@ -5,6 +5,7 @@ Which screens and keys there are comes from the table of commands; which of them
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -16,7 +17,7 @@ from textual.keys import _character_to_key
 from textual.screen import Screen
 from textual.widgets import Input, OptionList
 
-from tests.ui.conftest import Opener, until, until_calm
+from tests.ui.conftest import Opener, until
 from tests.ui.test_keys import WAYS as LISTED
 from tests.ui.test_keys import pressed, with_replays
 from tracetui.model import RunRef
@@ -48,6 +49,8 @@ WAYS: Final = {
 """Keys that lead from the list of runs to the other screens."""
 SIZE: Final = (80, 16)
 """Of the terminal: each row takes time."""
+CALM: Final = 5
+"""Turns of the loop with nothing to do after which everything was handled."""
 BESIDE: Final = frozenset({"interrupt", "end-now", "suspend"})
 """Commands that Textual's own bindings or the terminal take before any screen."""
 
@@ -76,8 +79,12 @@ def burst(app: TraceApp, *keys: str) -> None:
 
 async def drain(app: TraceApp) -> None:
     """Wait until everything that was posted has been handled."""
-    await until_calm()
-    assert app._exception is None, "the app has crashed; what follows tells why"
+    calm = 0
+    while calm < CALM:
+        await asyncio.sleep(0)
+        pumps = (app, *app.screen_stack, *app.screen.walk_children())
+        calm = calm + 1 if all(pump._message_queue.empty() for pump in pumps) else 0
+        assert app._exception is None, "the app has crashed; what follows tells why"
 
 
 async def type_alone(app: TraceApp, key: str) -> None:

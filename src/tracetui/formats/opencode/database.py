@@ -303,13 +303,13 @@ class _RunReader:
 
     def read(self, root: Info, original: str | None) -> ReadRun:
         """The run of a session."""
-        before, sessions, queue = self._before, dict[str, Session](), [root]
+        before, sessions, queue = self._before, dict[str, Any](), [root]
         if before is not None and self._reads_on:
             sessions, queue = dict(self._known), list(before.queue)
         above = self._database.ancestors(root)
         done = True
         for info in queue:
-            if len(sessions) >= MOST or (info.id in sessions and not self._known[info.id].waiting):
+            if len(sessions) >= MOST or (info.id in sessions and not sessions[info.id].waiting):
                 continue
             one = sessions[info.id] = self._session(info)
             if one.waiting:
