@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from tracetui.formats.base import CERTAIN, NO, Chunk, Reader
 from tracetui.formats.decode import top_names
-from tracetui.formats.document import DocumentReader, Outline
+from tracetui.formats.document import DocumentReader, Outline, summary
 from tracetui.formats.gemini.body import body_of
 from tracetui.formats.gemini.records import RECORD, Source
 from tracetui.formats.gemini.session import Session
@@ -51,14 +51,7 @@ class Gemini:
     def summarize(self, file: File, *, deep: bool) -> Iterable[RunSummary | Problem]:
         ref = RunRef(self.name, file.path)
         if is_document(file):
-            data = file.read_all()
-            chunk = _read(file, data)
-            builder = RunBuilder(ref, lambda span: Body())
-            builder.add(chunk.spans, header=chunk.header, problems=chunk.problems)
-            if deep or chunk.header is None:
-                yield builder.summary(modified_at=file.stat.mtime, moving=file.moving)
-            else:
-                yield summary_of(ref, chunk.header, None, modified_at=file.stat.mtime, moving=file.moving)
+            yield summary(ref, file, _read(file, file.read_all()), deep=deep)
             return
         if not deep:
             skim(file, RECORD, session := Session(file))
