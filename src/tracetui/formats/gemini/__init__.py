@@ -22,7 +22,6 @@ from tracetui.formats.jsonl import LogReader, counted, listed, skim
 from tracetui.formats.lines import records_in
 from tracetui.formats.scalars import text
 from tracetui.model import Body, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.base import HEAD_SIZE, File
 
 LIKELY: Final = 60
