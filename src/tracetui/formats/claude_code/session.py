@@ -151,6 +151,8 @@ class Agent(Conversation):
         self.latest: dict[str, str] = {}
         """Metadata of the session in records of their own."""
         self._nodes: dict[str, Node] = {}
+        self._first_nodes: dict[str, Node] = {}
+        """Those of the first records (list stage)."""
         self._last: Node | None = None
         self._uuid: str | None = None
         self._parent: str | None = None
@@ -444,11 +446,13 @@ class Session(Agent):
         return self._timed and self.knows_status
 
     def skip(self) -> None:
+        if not self.skipped:
+            self._first_nodes = dict(self._nodes)
         super().skip()
         self._timed = self.knows_status = False
         self.version = self.failure = None
         self.prompt, self.command, self.model = self.prompt or "", "", self.model or ""
-        self._nodes.clear()  # the last records may come again, with more before them
+        self._nodes = dict(self._first_nodes)  # the last records may come again, with more before them
 
     def header(self) -> Header:
         """The header, without the size of all files."""
