@@ -16,11 +16,11 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.formats.base import CERTAIN, NO, Chunk
 from tracetui.formats.decode import top_names
+from tracetui.formats.document import summary
 from tracetui.formats.inspect_ai.body import body_of
 from tracetui.formats.inspect_ai.log import Log, open_log
 from tracetui.formats.inspect_ai.run import EVAL, SampleRun, Task, eval_body, eval_header, header_of, is_shown
 from tracetui.model import Body, Header, Problem, RunRef, RunSummary, Span
-from tracetui.model.build import RunBuilder, summary_of
 from tracetui.sources.archive import MAGIC
 from tracetui.sources.base import File, Stat
 from tracetui.sources.versions import settled
@@ -77,12 +77,9 @@ class Inspect:
         return (PurePath(environ.get("INSPECT_LOG_DIR") or "logs"),)
 
     def _summary(self, file: File, key: str, header: Header, run: SampleRun | None = None) -> RunSummary:
-        ref = RunRef(self.name, file.path, key)
-        if run is None and key != EVAL:
-            return summary_of(ref, header, None, modified_at=file.stat.mtime, moving=file.moving)
-        builder = RunBuilder(ref, lambda span: Body())
-        builder.add(run.spans if run else (), header=header, problems=run.problems if run else ())
-        return builder.summary(modified_at=file.stat.mtime, moving=file.moving)
+        spans, problems = ([], []) if run is None else (run.spans, run.problems)
+        chunk = Chunk(spans=spans, header=header, problems=problems)
+        return summary(RunRef(self.name, file.path, key), file, chunk, deep=run is not None or key == EVAL)
 
 
 class LogReader:
