@@ -321,7 +321,7 @@ def test_the_list_stage_tells_what_reading_tells(name: str) -> None:
         assert [getattr(one, key) for key in told] == [getattr(other, key) for key in told]
 
 
-@pytest.mark.parametrize("between", [0, 8])
+@pytest.mark.parametrize("between", [0, 2, 8])
 def test_the_list_stage_knows_a_record_that_was_written_twice(between: int, tmp_path: Path) -> None:
     lines = {line.get("uuid", "")[-2:]: line for line in records(session(CASES / "plain" / "input", "9e"))}
     failure, user, answer = lines["26"], lines["21"], lines["22"]

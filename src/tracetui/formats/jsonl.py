@@ -40,7 +40,7 @@ _LONG: Final = 4000
 _LAST: Final = 1024
 """Bytes at the end that the list stage takes first,"""
 _FURTHER: Final = 4
-"""and the factor by which it takes more, until they say how the run stands."""
+"""and the factor by which it takes more, until they say how the run stands. So much is taken whole."""
 
 Place = tuple[int, int]
 """Offset and size of one line in bytes."""
@@ -403,11 +403,11 @@ def skim(file: File, schema: Schema[Any], session: Session) -> None:
         _take(session, schema, line, data)
         if session.settled:
             break
-    window = _LAST
+    first = window = max(_LAST, size - end) if size - end <= _FURTHER * _LAST else _LAST
     while end < size:
         start = max(end, size - window)
         whole = start <= end
-        if not whole or window > _LAST:  # lines are left out, or taken a second time
+        if not whole or window > first:  # lines are left out, or taken a second time
             session.skip()
             line.number = 0
         found = (file.head[start:] if size <= len(file.head) else file.read(start, size - start)).split(b"\n")
