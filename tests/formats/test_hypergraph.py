@@ -502,6 +502,21 @@ def test_rows_without_an_id_or_with_one_twice_are_a_problem(tmp_path: Path) -> N
     assert read(path, "7").summary.id == "7"
 
 
+def test_a_run_whose_id_is_not_utf_8_is_a_problem(tmp_path: Path) -> None:
+    path = tmp_path / "ids.db"
+    tables = "CREATE TABLE runs (id TEXT, status); CREATE TABLE steps (run_id TEXT, superstep, node_name)"
+    with database(path, tables, None) as db:
+        broken = "CAST(x'78EDB3BF79' AS TEXT)"
+        db.executescript(f"INSERT INTO runs VALUES ('a\ufffd', 'completed'), ({broken}, 'completed')")
+        db.executescript(f"INSERT INTO steps VALUES ('a\ufffd', 0, 'n'), ({broken}, 0, 'n')")
+    for deep in (False, True):
+        with LocalFile(str(path)) as file:
+            found = list(FORMAT.summarize(file, deep=deep))
+        assert [one.id for one in found if isinstance(one, RunSummary)] == ["a\ufffd"]
+        (problem,) = [one for one in found if isinstance(one, Problem)]
+        assert problem.reason == "its id is not UTF-8: it cannot be read"
+
+
 def test_other_databases_are_not_claimed(tmp_path: Path) -> None:
     with database(tmp_path / "other.db", "CREATE TABLE runs (run_uuid TEXT)", None):
         pass

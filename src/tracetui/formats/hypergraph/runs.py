@@ -37,6 +37,8 @@ _SAFE_ERROR: Final = re.compile(r"([A-Za-z_][\w.]*) \[HG_[A-Z_]+\]: ")
 """How schema 6 writes an error: type, diagnostic code, and a text without values."""
 _WELL: Final = ", ".join(f"'{word}'" for word, status in WORDS.items() if status not in (Status.ERROR, Status.UNKNOWN))
 
+REPLACED: Final = "\ufffd"
+"""Stands in a text for bytes that are not UTF-8."""
 Thorough = Callable[[Database, str, RunRow, Header], Tally]
 """The counts of a run by reading it."""
 
@@ -50,6 +52,11 @@ def summarize(file: File, name: str, thorough: Thorough, *, deep: bool) -> Itera
         if rows > len(runs):
             reason = f"{rows - len(runs)} rows have no id, or one that an earlier row has"
             yield Problem(file.path, database.runs, reason)
+        damaged = [run.id for run in runs if REPLACED in run.id]
+        damaged = [ident for ident in damaged if ident not in database.runs_by_id(damaged)]
+        for ident in damaged:  # no row can be looked up by it
+            yield Problem(file.path, f"run {ident}", "its id is not UTF-8: it cannot be read")
+        runs = [run for run in runs if run.id not in damaged] if damaged else runs
         errors, version = first_errors(database, runs), database.version
         items: dict[str, list[RunRow]] = {}
         for run in runs:
