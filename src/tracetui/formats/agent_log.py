@@ -92,36 +92,38 @@ class Pending(Protocol):
         ...
 
 
-class OpenRow(msgspec.Struct, gc=False):
-    """A row that may still change: the fields of its span. `is_step` is true for a response with a step number."""
+class SpanRow(msgspec.Struct, gc=False):
+    """A row that later records may change: the fields of its span. One of the operation `STEPS` is a step if it has a
+    number.
+    """
 
-    operation: ClassVar[Operation]
+    STEPS: ClassVar[Operation] = Operation.TURN
     id: str
     name: str
+    operation: Operation
     parent_id: str | None
     step: int | None
     started_at: float | None
-    preview: str
-    at: At
+    at: Any
+    preview: str = ""
     note: str = ""
-    status: Status = RUNNING
-    source: StatusSource | None = DERIVED
+    status: Status = UNKNOWN
+    source: StatusSource | None = None
+    status_word: str | None = None
     error: Error | None = None
     duration_ms: float | None = None
     usage: Usage | None = None
-    status_word: str | None = None
     model: str | None = None
 
     def span(self) -> Span:
         """The row as it is now."""
-        operation = self.operation
         return Span(
             self.id,
             self.name,
-            operation,
+            self.operation,
             self.parent_id,
-            step=self.step,
-            is_step=operation is CHAT and self.step is not None,
+            self.step,
+            is_step=self.step is not None and self.operation is self.STEPS,
             status=self.status,
             status_word=self.status_word,
             status_source=self.source,
@@ -135,6 +137,14 @@ class OpenRow(msgspec.Struct, gc=False):
             at=self.at,
         )
 
+
+class OpenRow(SpanRow, gc=False):
+    """A response or a tool call of a log whose responses are steps: it runs until later lines end it."""
+
+    STEPS: ClassVar[Operation] = CHAT
+    status: Status = RUNNING
+    source: StatusSource | None = DERIVED
+
     def add_line(self, place: Place) -> None:
         """Add a line of the same row: of a response, or with the result of a call."""
         at = self.at
@@ -143,8 +153,6 @@ class OpenRow(msgspec.Struct, gc=False):
 
 class Call(OpenRow, gc=False):
     """A tool call and, once they are known, its results."""
-
-    operation: ClassVar = EXECUTE_TOOL
 
 
 class Notes(msgspec.Struct, gc=False):

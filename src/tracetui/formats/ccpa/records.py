@@ -60,7 +60,7 @@ class Block(Struct, gc=False):
         """The tool call that the block is, of the turn `parent`; it waits for its answer."""
         name = intern(self.name) if self.name else "tool"
         shown = preview_of(self.input, tasks=_TASKS)
-        return Call(f"{parent}.{place}", name, parent, step, None, shown, At(at.offset, at.length, place))
+        return Call(f"{parent}.{place}", name, EXECUTE_TOOL, parent, step, None, At(at.offset, at.length, place), shown)
 
 
 class Effects(Struct, gc=False):

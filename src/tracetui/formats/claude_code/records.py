@@ -534,7 +534,7 @@ def _take_call(agent: Agent, response: Response, block: Block, number: int, when
     elif key not in agent.calls:
         ident = agent.prefix + key
     at = agent.at(line, number)
-    call = Call(ident, intern(name), response.id, response.step, when, preview, at, agent.copied)
+    call = Call(ident, intern(name), EXECUTE_TOOL, response.id, response.step, when, at, preview, agent.copied)
     if key is None:
         call.status, call.source = UNKNOWN, None
     else:

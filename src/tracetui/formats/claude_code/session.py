@@ -7,7 +7,7 @@ always be continued. But if the last call of the model failed for good, the sess
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -81,7 +81,6 @@ _STATUSES: Final = {"end_turn": OK, "tool_use": OK, "stop_sequence": OK}
 class Response(OpenRow, gc=False):
     """A response of the model: all of its lines that were read."""
 
-    operation: ClassVar = CHAT
     has_text: bool = False
     """The preview is a text, not a thought."""
     calls: tuple[Call, ...] = ()
@@ -207,7 +206,7 @@ class Agent(Conversation):
             known = self.rows.get(ident)
             parent, self.steps = self.root if known is None else known.parent_id, self.steps + 1
             step = self.steps if self.root is None else None
-            found = Response(ident, name, parent, step, when, "", self.at(line), status=OK, model=model)
+            found = Response(ident, name, CHAT, parent, step, when, self.at(line), status=OK, model=model)
             self.rows[ident] = found
         self.top, self.notes = found, None
         self.emit(found)

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
 
-from msgspec import Struct, field
+from msgspec import field
+from msgspec.structs import replace
 
 from tracetui.formats.agent_log import (
     CANCELLED,
@@ -27,6 +28,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN,
     UNKNOWN_KIND,
     Rows,
+    SpanRow,
 )
 from tracetui.formats.codex.body import about
 from tracetui.formats.codex.records import (
@@ -55,7 +57,6 @@ from tracetui.model import (
     Span,
     Status,
     StatusSource,
-    Usage,
 )
 from tracetui.sources.base import File
 
@@ -71,51 +72,17 @@ _STEM: Final = re.compile(r"^rollout-[\dT:-]{10,25}-(?=[0-9a-f]{8}-)|\.(?:jsonl|
 _AGENT: Final = "codex"
 
 
-class Row(Struct, gc=False):
+class Row(SpanRow, gc=False):
     """A row that later records may add to."""
-
-    id: str
-    name: str
-    operation: Operation
-    parent_id: str | None
-    step: int | None
-    started_at: float | None
-    note: str
-    at: At
-    preview: str = ""
-    status: Status = UNKNOWN
-    source: StatusSource | None = None
-    word: str | None = None
-    error: Error | None = None
-    duration_ms: float | None = None
-    usage: Usage | None = None
-    model: str | None = None
 
     def span(self) -> Span:
         """The row as it is now. The thread that inherited work is from paid for it."""
-        return Span(
-            self.id,
-            self.name,
-            self.operation,
-            self.parent_id,
-            self.step,
-            is_step=self.operation is TURN and self.step is not None,
-            status=self.status,
-            status_word=self.word,
-            status_source=self.source,
-            started_at=self.started_at,
-            duration_ms=self.duration_ms,
-            usage=None if self.note == INHERITED else self.usage,
-            error=self.error,
-            model=self.model,
-            preview=self.preview,
-            note=self.note,
-            at=self.at,
-        )
+        span = super().span()
+        return replace(span, usage=None) if self.note == INHERITED and self.usage is not None else span
 
     def end(self, status: Status, word: str, error: Error | None, when: float | None, took: float | None) -> None:
         """The row ended `when` (seconds since the epoch) or after `took` milliseconds."""
-        self.status, self.source, self.word, self.error = status, EXPLICIT, word, error
+        self.status, self.source, self.status_word, self.error = status, EXPLICIT, word, error
         self.duration_ms = _since(self.started_at, when) if took is None else took
 
 
@@ -165,7 +132,7 @@ class Call(Row):
             self.status, self.source = OK, EXPLICIT
         else:
             self.status, self.source = OK, DERIVED if now.code is None else EXIT
-        self.word = now.word if now.finished else None
+        self.status_word = now.word if now.finished else None
         self.error = None
         if self.status is ERROR:
             kind = f"exit {now.code}" if now.code else None
@@ -298,9 +265,9 @@ class Session(Rows):
             None if parent is None else parent.id,
             None if parent is None else parent.step,
             self.when,
-            self.origin,
             At(place_of(line.offset, line.data), self._path),
             preview[:PREVIEW],
+            self.origin,
             status,
             source,
         )
@@ -378,7 +345,7 @@ class Session(Rows):
         self.turns += 1
         agent = self.agent
         if agent is not None:
-            agent.status, agent.source, agent.word, agent.error = RUNNING, DERIVED, None, None
+            agent.status, agent.source, agent.status_word, agent.error = RUNNING, DERIVED, None, None
             self.emit(agent)
         turn = self._add(Turn, "turn", TURN, suffix="t")
         turn.implicit = implicit

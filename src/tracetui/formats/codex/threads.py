@@ -227,7 +227,9 @@ class Reader:
 
         def begin(other: File) -> Session:
             session = Session(other, path=path, prefix=f"{thread}:", origin=note)
-            session.agent = Row(f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, note, At(b"", path))
+            session.agent = Row(
+                f"{thread}:", "agent", Operation.INVOKE_AGENT, call, None, None, At(b"", path), note=note
+            )
             session.emit(session.agent)
             return session
 

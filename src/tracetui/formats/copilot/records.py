@@ -363,9 +363,9 @@ class Abort(Data):
         conversation, reason = session.conversation, (self.reason or "aborted")[:PREVIEW]
         session.settle(conversation, CANCELLED, EXPLICIT)
         row = session.row(OTHER)
-        row.preview, row.status, row.status_source = reason, CANCELLED, EXPLICIT
+        row.preview, row.status, row.source = reason, CANCELLED, EXPLICIT
         if (turn := conversation.turn) is not None:
-            turn.status, turn.status_source, turn.status_word = CANCELLED, EXPLICIT, reason
+            turn.status, turn.source, turn.status_word = CANCELLED, EXPLICIT, reason
             session.emit(turn)
         conversation.resume()
         conversation.stopped = reason
@@ -397,7 +397,7 @@ class UserMessage(Data):
         if author == "user" and conversation.implicit:
             session.close(conversation)
         row = session.new("meta" if author == "user" and is_main and not is_prompt else author, MESSAGE)
-        row.status, row.status_source, row.preview = OK, DERIVED, text.strip()[:PREVIEW]
+        row.status, row.source, row.preview = OK, DERIVED, text.strip()[:PREVIEW]
         if not is_main:
             return
         row.note = (self.source or "")[:PREVIEW]
@@ -633,9 +633,9 @@ class TurnEnd(Data):
             session.row()
             return
         session.end_row(turn)
-        turn.status, turn.status_source = OK, DERIVED
+        turn.status, turn.source = OK, DERIVED
         if conversation.stopped is not None:
-            turn.status, turn.status_source, turn.status_word = CANCELLED, EXPLICIT, conversation.stopped
+            turn.status, turn.source, turn.status_word = CANCELLED, EXPLICIT, conversation.stopped
         elif conversation.failure is not None:
             turn.fail(conversation.failure)
         conversation.end_turn()
@@ -747,7 +747,7 @@ class CallEnd(Data):
         if row is None:
             row = session.new(self.tool_name or "tool", EXECUTE_TOOL)
             row.preview = self.text[:PREVIEW]
-        row.status, row.status_source, row.status_word, row.error = self.outcome()
+        row.status, row.source, row.status_word, row.error = self.outcome()
 
     def show(self, content: Content, fields: dict[str, Any]) -> None:
         content.output = result = fields.pop("result", None)
@@ -781,7 +781,7 @@ class AgentData(Data):
         if agent is None:
             session.row()
             return
-        if agent.places != session.place:
+        if agent.at.lines != session.place:
             session.join(agent)
         self.update(session, agent)
         session.use_model(self.model)
@@ -804,7 +804,7 @@ class AgentStart(AgentData):
         name = self.agent_name or display_name or agent.name
         agent.name, agent.note = name[:PREVIEW], display_name[:PREVIEW] if display_name != name else ""
         agent.preview = (self.agent_description or display_name)[:PREVIEW]
-        agent.status, agent.status_source, agent.status_word = RUNNING, DERIVED, None
+        agent.status, agent.source, agent.status_word = RUNNING, DERIVED, None
         agent.error = agent.duration_ms = None
         session.put_below_call(agent, self.tool_call_id)
 
@@ -816,7 +816,7 @@ class AgentEnd(AgentData):
     def update(self, session: Session, agent: Row) -> None:
         tokens = whole(self.total_tokens)
         session.close(session.conversation)
-        agent.status, agent.status_source, agent.error = CANCELLED if self.cancelled else OK, EXPLICIT, None
+        agent.status, agent.source, agent.error = CANCELLED if self.cancelled else OK, EXPLICIT, None
         if self.duration_ms is not None and self.duration_ms >= 0:
             agent.duration_ms = self.duration_ms
         if tokens is not None:
@@ -852,11 +852,11 @@ class Pair(Data):
 
     def begin(self, row: Row) -> None:
         """Update the row with the begin."""
-        row.status, row.status_source = RUNNING, DERIVED
+        row.status, row.source = RUNNING, DERIVED
 
     def end(self, session: Session, row: Row) -> None:
         """Update the row with the end."""
-        row.status, row.status_source = OK, EXPLICIT if self.success else DERIVED
+        row.status, row.source = OK, EXPLICIT if self.success else DERIVED
         error = self.error
         if self.success is False or error:
             message = error.get("message") if isinstance(error, dict) else error
@@ -947,15 +947,15 @@ class Permission(Pair):
     def begin(self, row: Row) -> None:
         request = self.permission_request
         row.preview = request.preview() if isinstance(request, PermissionRequest) else ""
-        row.status, row.status_source = PAUSED, DERIVED
+        row.status, row.source = PAUSED, DERIVED
 
     def end(self, session: Session, row: Row) -> None:
         """Set the status; a refusal is no failure."""
         decision = self.result.kind if isinstance(self.result, Decision) else None
-        row.status, row.status_source = OK, DERIVED
+        row.status, row.source = OK, DERIVED
         if decision:
             refused = decision.startswith(("denied", "cancelled", "rejected"))
-            row.status, row.status_source = CANCELLED if refused else OK, EXPLICIT
+            row.status, row.source = CANCELLED if refused else OK, EXPLICIT
             row.status_word, row.note = decision, decision[:PREVIEW]
 
 

@@ -26,6 +26,7 @@ from tracetui.formats.agent_log import (
     UNKNOWN,
     UNKNOWN_KIND,
     Rows,
+    SpanRow,
 )
 from tracetui.formats.copilot.body import attributes_of
 from tracetui.formats.copilot.records import (
@@ -47,7 +48,7 @@ from tracetui.formats.labels import folder_of
 from tracetui.formats.lines import record_on
 from tracetui.formats.places import PLACE_SIZE, LinesAt, place_of
 from tracetui.formats.scalars import between, mapping, moment, version
-from tracetui.model import PREVIEW, Error, FirstError, Header, Operation, RunBody, Span, Status, StatusSource, Usage
+from tracetui.model import PREVIEW, Error, FirstError, Header, Operation, RunBody, Status, StatusSource
 from tracetui.sources.base import File, LinkLost
 
 AGENT: Final = "copilot"
@@ -63,52 +64,12 @@ _MOST_BYTES: Final = 8192
 _MOST_LINES: Final = 64
 
 
-class Row(Struct, gc=False):
+class Row(SpanRow, gc=False):
     """A row that later events may change."""
-
-    id: str
-    name: str
-    operation: Operation
-    parent_id: str | None
-    step: int | None
-    started_at: float | None
-    places: bytes
-    preview: str = ""
-    note: str = ""
-    is_step: bool = False
-    status: Status = UNKNOWN
-    status_source: StatusSource | None = None
-    status_word: str | None = None
-    duration_ms: float | None = None
-    usage: Usage | None = None
-    error: Error | None = None
-    model: str | None = None
-
-    def span(self) -> Span:
-        """The row as it is now."""
-        return Span(
-            self.id,
-            self.name,
-            self.operation,
-            self.parent_id,
-            step=self.step,
-            is_step=self.is_step,
-            status=self.status,
-            status_source=self.status_source,
-            status_word=self.status_word,
-            started_at=self.started_at,
-            duration_ms=self.duration_ms,
-            usage=self.usage,
-            error=self.error,
-            model=self.model,
-            preview=self.preview,
-            note=self.note,
-            at=LinesAt(self.places),
-        )
 
     def fail(self, error: Error) -> None:
         """Set the status to failed."""
-        self.status, self.status_source, self.error = ERROR, EXPLICIT, error
+        self.status, self.source, self.error = ERROR, EXPLICIT, error
 
 
 class Call(Struct, gc=False):
@@ -234,8 +195,8 @@ class Session(Rows):
         if conversation is None:
             conversation = Conversation(key)
             row = self.new("sub-agent", INVOKE_AGENT, "a")
-            row.status, row.status_source = RUNNING, DERIVED
-            row.places = self.place if isinstance(self.event.data, AgentData) else b""
+            row.status, row.source = RUNNING, DERIVED
+            row.at = LinesAt(self.place if isinstance(self.event.data, AgentData) else b"")
             self.conversations[key], conversation.agent, self.conversation = conversation, row, conversation
             self.put_below_call(row, call)
         self.conversation = self.active[key] = conversation
@@ -282,7 +243,9 @@ class Session(Rows):
         """A row that begins with this event, within the current turn; `suffix` distinguishes rows of one event."""
         above = self.conversation.turn or self.conversation.agent
         parent, step = (None, None) if above is None else (above.id, above.step)
-        row = Row(f"l{self.line.number}{suffix}", name[:PREVIEW], operation, parent, step, self.time, self.place)
+        row = Row(
+            f"l{self.line.number}{suffix}", name[:PREVIEW], operation, parent, step, self.time, LinesAt(self.place)
+        )
         self._changed[row.id] = row
         return row
 
@@ -295,10 +258,10 @@ class Session(Rows):
 
     def join(self, row: Row) -> None:
         """Add this event to a row; it has a row of its own where too many are in that."""
-        if len(row.places) >= _LONGEST:
+        if len(row.at.lines) >= _LONGEST:
             self.row()
         else:
-            row.places += self.place
+            row.at = LinesAt(row.at.lines + self.place)
         self._changed[row.id] = row
 
     def end_row(self, row: Row) -> None:
@@ -316,18 +279,18 @@ class Session(Rows):
         turn.step = None
         if conversation is self.main:
             self.turns += 1
-            turn.step, turn.is_step = self.turns, True
+            turn.step = self.turns
         if implicit:
-            turn.places = b""
+            turn.at = LinesAt()
         else:
-            turn.status, turn.status_source = RUNNING, DERIVED
+            turn.status, turn.source = RUNNING, DERIVED
         conversation.turn, conversation.implicit = turn, implicit
 
     def settle(self, conversation: Conversation, status: Status, source: StatusSource | None) -> None:
         """Give calls without a result this status: they do not run any more."""
         for call in conversation.waiting.values():
             if call.row is not None and call.row.status is RUNNING:
-                call.row.status, call.row.status_source = status, source
+                call.row.status, call.row.source = status, source
                 self.emit(call.row)
         conversation.waiting.clear()
 
@@ -347,13 +310,13 @@ class Session(Rows):
                 self._stop(conversation.agent)
         self.active.clear()
         for row in self.pairs.values():
-            row.status, row.status_source = UNKNOWN, None
+            row.status, row.source = UNKNOWN, None
             self.emit(row)
         self.pairs.clear()
 
     def _stop(self, row: Row) -> None:
         if row.status is RUNNING:
-            row.status, row.status_source = UNKNOWN, None
+            row.status, row.source = UNKNOWN, None
             self.emit(row)
 
     # ---- responses
@@ -371,7 +334,7 @@ class Session(Rows):
                 self.open_turn(implicit=True)
             row = self.new(conversation.model or "assistant", CHAT)
             row.model, row.preview = conversation.model, text[:PREVIEW] if is_message or text else _TOKENS_ONLY
-            row.status, row.status_source = OK, DERIVED
+            row.status, row.source = OK, DERIVED
             conversation.response, conversation.api_call = row, api_call
             conversation.has_message, conversation.has_record = is_message, False
             return row
@@ -416,10 +379,10 @@ class Session(Rows):
             call = None
         call = call or Call(name)
         row = self._call_row(name, call, call_preview(arguments))
-        row.status, row.status_source = RUNNING, DERIVED
+        row.status, row.source = RUNNING, DERIVED
         if key is None:
             self.problem(self.line, f"a call of {name[:PREVIEW]} has no id: its result cannot be told")
-            row.status, row.status_source = UNKNOWN, None
+            row.status, row.source = UNKNOWN, None
             return
         self.calls[key] = self.conversation.waiting[key] = call
         self._adopt(key, row)

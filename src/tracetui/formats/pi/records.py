@@ -232,7 +232,8 @@ class Assistant(Message, tag="assistant"):
         elif key != span.id:
             ident = session.ident_of(key, ident)
         note, at = COPIED if COPIED in span.note else "", At(line.offset, len(line.data), number)
-        call = Call(ident, block.name or "tool", span.id, span.step, when, preview_of(block.arguments), at, note)
+        name, preview = block.name or "tool", preview_of(block.arguments)
+        call = Call(ident, name, EXECUTE_TOOL, span.id, span.step, when, at, preview, note)
         if key is None:
             call.status, call.source = UNKNOWN, None
         session.call(key, call)
