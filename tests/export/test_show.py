@@ -103,7 +103,7 @@ HEADERS = st.builds(
     parent=st.none() | FOREIGN,
     error=st.none() | st.builds(FirstError, FOREIGN, st.none() | FOREIGN, st.none() | FOREIGN),
     prompt=FOREIGN,
-    outcome=FOREIGN,
+    result=FOREIGN,
 )
 
 

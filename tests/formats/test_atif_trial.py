@@ -34,7 +34,7 @@ def outcomes(path: Path) -> set[str]:
         with LocalSource().open(str(path)) as file:
             (summary,) = FORMAT.summarize(file, deep=deep)
         assert isinstance(summary, RunSummary)
-        found.add(summary.outcome)
+        found.add(summary.result)
     return found
 
 
@@ -75,6 +75,6 @@ def test_a_result_that_comes_later_is_read_then(tmp_path: Path) -> None:
     again = more()
     assert again.reset
     assert again.header is not None
-    assert again.header.outcome == "reward 0"
+    assert again.header.result == "reward 0"
     assert again.body is not None
     assert again.body.attributes["result.json"]["trial_name"] == "trial-1"

@@ -204,7 +204,7 @@ def test_decisions_are_shown_where_they_went() -> None:
     assert [s.operation for s in run.spans] == [Operation.NODE, Operation.ROUTE, Operation.INVOKE_WORKFLOW]
     assert run.spans[1].note == "→ billing_desk"
     assert run.load(run.spans[1]).attributes["decision"] == "billing_desk"
-    assert run.summary.outcome == "→ billing_desk"
+    assert run.summary.result == "→ billing_desk"
     assert run.load(run.spans[2]).links[0].run == "ticket-1/billing_desk"
 
 
@@ -222,7 +222,7 @@ def test_the_cause_of_a_failure_is_followed_into_the_nested_run() -> None:
 
 def test_a_map_lists_its_items_and_counts_those_that_failed() -> None:
     runs = listed(case("v3"))
-    assert runs["batch-1"].outcome == "1 of 3 failed"
+    assert runs["batch-1"].result == "1 of 3 failed"
     assert [(runs[f"batch-1/{i}"].parent, runs[f"batch-1/{i}"].label) for i in (0, 2)] == [
         ("batch-1", "[item 0]"),
         ("batch-1", "[item 2]"),
@@ -565,7 +565,7 @@ def test_an_inner_log_hangs_below_its_step() -> None:
 
 def test_a_maplog_is_one_run_with_its_items() -> None:
     run = dump("batch.maplog.json")
-    assert (run.summary.id, run.summary.outcome, run.summary.status) == ("batch.maplog", "1 of 4 failed", Status.ERROR)
+    assert (run.summary.id, run.summary.result, run.summary.status) == ("batch.maplog", "1 of 4 failed", Status.ERROR)
     assert names(run)[:3] == ["[item 0]", "  embed", "  llm_call"]
     failed = run.summary.first_error
     assert failed is not None
@@ -575,7 +575,7 @@ def test_a_maplog_is_one_run_with_its_items() -> None:
 
 def test_keys_of_a_dump_may_come_in_any_order_and_totals_are_recounted() -> None:
     run = dump("router.json")
-    assert (run.summary.name, run.summary.outcome) == ("support_router", "→ account_support")
+    assert (run.summary.name, run.summary.result) == ("support_router", "→ account_support")
     assert run.summary.id == "router"
     assert [t.name for t in run.body.totals if t.differs] == ["classify count"]
 
@@ -630,7 +630,7 @@ def test_a_failed_run_that_routed_shows_why_it_failed(tmp_path: Path) -> None:
         db.execute("UPDATE steps SET status = 'failed', error = 'no such desk' WHERE node_name = 'billing_desk'")
     run = next(run for run in load_all(str(path)) if run.summary.id == "ticket-1")
 
-    assert run.summary.outcome == ""
+    assert run.summary.result == ""
     assert "no such desk" in "".join(piece.text for piece in outcome(run.summary))
     assert next(span.note for span in run.spans if span.name == "route") == "→ billing_desk"
 

@@ -142,7 +142,7 @@ def test_each_sample_and_epoch_is_a_run_of_the_task(tmp_path: Path) -> None:
         ("coast", "nightly"),
         "0.3.285",
     )
-    assert (one.prompt, one.outcome, one.started_at, one.duration_ms) == (
+    assert (one.prompt, one.result, one.started_at, one.duration_ms) == (
         "When is high water at Dover?",
         "match C",
         1_772_442_001.0,
@@ -243,7 +243,7 @@ def test_an_eval_without_samples_is_a_run(tmp_path: Path) -> None:
     assert only.first_error.words == "OSError('no sea')"
     assert read(path, "eval").body.attributes["plan"]["name"] == "plan"
     (only,) = listed(log_of(tmp_path)).values()
-    assert (only.status, only.outcome) == (Status.OK, "no samples in the log · match accuracy 0.5")
+    assert (only.status, only.result) == (Status.OK, "no samples in the log · match accuracy 0.5")
     assert [(one.name, one.score) for one in read(path, "eval").body.metrics] == [("match accuracy", 0.5)]
 
 
@@ -272,7 +272,7 @@ def test_of_an_eval_that_goes_on_what_is_complete_is_known(tmp_path: Path) -> No
     found = listed(path)
     assert list(found) == ["eval", "dover_epoch_1", "brest_epoch_1"]
     assert (found["eval"].status, found["eval"].status_source) == (Status.RUNNING, StatusSource.DERIVED)
-    assert found["eval"].outcome == "2/2 samples"
+    assert found["eval"].result == "2/2 samples"
     assert found["brest_epoch_1"].status is Status.OK
     del told["_journal/summaries/2.json"]  # it comes after the sample
     assert listed(written(tmp_path, told))["brest_epoch_1"].prompt == "When is high water at Dover?"
@@ -353,7 +353,7 @@ def test_steps_of_early_logs_are_closed_in_the_order_of_a_stack() -> None:
     assert span(run, "generate").duration_ms == 3000.0
     assert run.load(span(run, "acme/tern-1")).output == "Yes, it is."
     assert [one.step for one in run.spans if one.is_step] == [1, 2]
-    assert run.summary.outcome == "score 1"
+    assert run.summary.result == "score 1"
 
 
 def test_every_kind_of_event_is_shown_for_what_it_is(tmp_path: Path) -> None:
@@ -469,7 +469,7 @@ def test_a_limit_cuts_a_sample_off(tmp_path: Path) -> None:
         StatusSource.POLICY,
         "message limit",
     )
-    assert (found.outcome, found.first_error and found.first_error.name) == ("message limit · match I", "message limit")
+    assert (found.result, found.first_error and found.first_error.name) == ("message limit · match I", "message limit")
     (limit,) = read(path).body.limits
     assert (limit.name, limit.limit, limit.violated) == ("message_limit", 12.0, True)
     path = log_of(tmp_path, sample("dover", limit={"type": "operator", "limit": 1}))
@@ -510,7 +510,7 @@ def test_scores_are_metrics(
     path = written(tmp_path, whole if name.endswith("json") else members(head("e"), [one]), name)
     (metric,) = read(path).body.metrics
     assert (metric.name, metric.score, metric.passed, metric.reason) == ("match", score, passed, "so it is")
-    assert listed(path)["dover_epoch_1"].outcome == (f"match {words}" if words else "")
+    assert listed(path)["dover_epoch_1"].result == (f"match {words}" if words else "")
     assert problems(path) == []  # Inspect writes NaN, which JSON does not allow
 
 
@@ -520,7 +520,7 @@ def test_a_score_of_several_values_is_several_metrics(tmp_path: Path) -> None:
         ("rubric depth", 0.5, None),
         ("rubric style", 0.0, False),
     ]
-    assert run.summary.outcome == "rubric depth 0.5 style I"
+    assert run.summary.result == "rubric depth 0.5 style I"
 
 
 def test_a_score_that_is_nested_very_deeply_is_read(tmp_path: Path) -> None:
@@ -528,7 +528,7 @@ def test_a_score_that_is_nested_very_deeply_is_read(tmp_path: Path) -> None:
     for _ in range(500):
         value = [value]
     run = read(log_of(tmp_path, sample("dover", scores={"rubric": {"value": value}})))
-    assert run.summary.outcome == ""
+    assert run.summary.result == ""
 
 
 @pytest.mark.parametrize(
@@ -600,7 +600,7 @@ def test_a_sample_that_cannot_be_read_is_listed_with_what_its_summary_says(tmp_p
     data = archive(members(head("e"), [sample("dover"), sample("brest")]), STORED)
     path = written(tmp_path, data.replace(b"as in the almanac", b"AS IN THE ALMANAC", 1))
     found = listed(path)
-    assert found["dover_epoch_1"].outcome == "match C"
+    assert found["dover_epoch_1"].result == "match C"
     assert found["dover_epoch_1"].spans == 0
     assert read(path).body.attributes["uuid"] == "uuid-dover-1"
     (problem,) = read(path).problems

@@ -643,9 +643,9 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
     first, _ = look(LocalSource(), entry, deep=True, kept=kept)
     assert len(kept) == len(first.runs) - 1
     for ident, one in kept.items():
-        kept[ident] = replace(one, summary=replace(one.summary, outcome="kept"))
+        kept[ident] = replace(one, summary=replace(one.summary, result="kept"))
     again, _ = look(LocalSource(), entry, deep=True, kept=kept)
-    assert [run.outcome for run in again.runs] == ["kept"] * len(kept) + [""]
+    assert [run.result for run in again.runs] == ["kept"] * len(kept) + [""]
 
 
 def test_what_is_read_in_pieces_is_the_same_as_what_is_read_at_once(

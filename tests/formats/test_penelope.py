@@ -114,7 +114,7 @@ def test_a_fixture_is_listed_as_what_it_is(
     cause: str | None,
 ) -> None:
     found = summary(fixture(case), deep=True)
-    assert (found.id, found.status, found.status_word, found.outcome) == (run_id, status, word, outcome)
+    assert (found.id, found.status, found.status_word, found.result) == (run_id, status, word, outcome)
     assert found.status_source is StatusSource.EXPLICIT
     assert (found.steps, found.tool_calls, found.errors, found.problems) == counts
     assert (found.first_error.message if found.first_error else None) == cause
@@ -132,7 +132,7 @@ def test_the_list_stage_says_what_the_full_read_says(case: str) -> None:
 def test_a_run_in_progress_is_running_only_while_its_file_moves(tmp_path: Path) -> None:
     path = written(tmp_path, loaded("in_progress"))
     found = summary(path, deep=True)
-    assert (found.status, found.status_word, found.outcome) == (Status.RUNNING, "in_progress", "")
+    assert (found.status, found.status_word, found.result) == (Status.RUNNING, "in_progress", "")
     os.utime(path, (1, 1))
     assert summary(path, deep=True).status is Status.UNKNOWN
     assert summary(path, deep=True).status_source is StatusSource.DERIVED
@@ -371,7 +371,7 @@ def test_a_test_that_broke_down_before_its_first_turn_says_its_error(
     document = {**loaded("error"), "findings": findings, "goal_evaluation": evaluation, "goal_achieved": False}
     path = written(tmp_path, document)
     for found in (summary(path, deep=False), summary(path, deep=True), read(path).summary):
-        assert found.outcome == ""
+        assert found.result == ""
         assert "".join(piece.text for piece in outcome(found)) == (message or findings[0])
         assert found.first_error is not None
         assert found.first_error.type is None
@@ -530,7 +530,7 @@ def test_any_type_anywhere_is_read_and_nothing_is_lost(
     os.utime(path, (1, 1))
     quick, deep, run = summary(path, deep=False), summary(path, deep=True), read(path)
     assert repr(run.summary) == repr(deep)
-    for name in ("id", "name", "model", "status_word", "started_at", "time_zone", "prompt", "outcome"):
+    for name in ("id", "name", "model", "status_word", "started_at", "time_zone", "prompt", "result"):
         assert repr(getattr(quick, name)) == repr(getattr(deep, name)), name
     bodies = [run.load(span) for span in run.spans]
     assert not [body for body in bodies if "problem" in body.attributes]

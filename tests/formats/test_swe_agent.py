@@ -71,7 +71,7 @@ def test_the_exit_status_says_how_a_run_ended(
 ) -> None:
     for deep in (False, True):
         found = listed(fixture(case), deep=deep)
-        assert (found.status, found.status_word, found.outcome) == (status, word, outcome)
+        assert (found.status, found.status_word, found.result) == (status, word, outcome)
         if cause is not None:
             assert found.first_error is not None
             assert (found.first_error.type, found.first_error.message) == (word, cause)
@@ -79,7 +79,7 @@ def test_the_exit_status_says_how_a_run_ended(
 
 def test_a_run_that_submitted_no_patch_says_so() -> None:
     path = HERE / "old" / "input" / "whole" / "ropes.traj.json"
-    assert listed(path, deep=False).outcome == "Submitted, nothing"
+    assert listed(path, deep=False).result == "Submitted, nothing"
 
 
 def test_a_run_without_an_exit_status_goes_on_while_its_file_changes(tmp_path: Path) -> None:

@@ -29,7 +29,7 @@ RUNS = [
         "a1", status=Status.ERROR, status_word="max_turns", model="gpt-4o", models=("gpt-4o", "gpt-4o-mini"),
         tools=("Bash", "Read"), started_at=NOW - HOUR, duration_ms=7_500.0, usage=Usage(9_000, 3_000, cost_usd=0.25),
         first_error=FirstError("search timed out after 30s", "TimeoutError"), steps=2, errors=1, spans=9, llm_calls=2,
-        tool_calls=4, tags=("nightly",), source="langgraph", outcome="gave up", replay_of="b2", relation="replay",
+        tool_calls=4, tags=("nightly",), source="langgraph", result="gave up", replay_of="b2", relation="replay",
     ),
     make_summary(
         "b2", status=Status.OK, status_word="completed", model="claude", models=("claude",), tools=(), nodes=("plan",),
@@ -105,7 +105,7 @@ CASES = [
     ("name:3]", "b2"),
     ("prompt:poem", "b2"),
     ('prompt:"a *"', "b2"),
-    ("outcome:gave", "a1"),
+    ("result:gave", "a1"),
     ("path:/traces/b", "b2"),
     ("path:*.json", "a1 b2 c3"),
     ("id:A", "a1"),
@@ -362,7 +362,7 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
         ("sig:", ["sig:F-3a9c"]),
         ("has:or", ["has:original"]),
         ("is:", ["is:running", "is:failed"]),
-        ("a o", ["a outcome:", "a original:", "a output_tokens>", "a on:", "a or "]),
+        ("a o", ["a original:", "a output_tokens>", "a on:", "a or "]),
         ("nigh", ["tag:nightly"]),
     ],
 )

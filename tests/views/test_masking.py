@@ -168,7 +168,7 @@ def test_every_name_in_a_summary_and_a_header_is_masked() -> None:
         source=secret,
         status_word=secret,
         prompt=secret,
-        outcome=secret,
+        result=secret,
         label=secret,
         tools=("search", secret),
         models=(secret,),

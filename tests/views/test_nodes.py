@@ -102,7 +102,7 @@ def map_run() -> Run:
         ]
         spans += [item, *work]
     return run_of(spans, "Workflow", id="batch", duration_ms=300.0, status=Status.ERROR, status_word="partial",
-                  outcome="1 of 3 failed")  # fmt: skip
+                  result="1 of 3 failed")  # fmt: skip
 
 
 def test_a_map_shows_statistics_over_its_items() -> None:
@@ -152,7 +152,7 @@ def test_inherited_steps_are_no_work_of_this_run() -> None:
 
 def test_a_map_log_says_how_many_items_failed() -> None:
     run = map_run()
-    assert title(run_of(list(run.spans), name="rag", duration_ms=300.0, outcome="1 of 3 failed")) == (
+    assert title(run_of(list(run.spans), name="rag", duration_ms=300.0, result="1 of 3 failed")) == (
         "RunLog: rag | 1 of 3 failed | 0.3s | 2 nodes | 1 error"
     )
 

@@ -33,7 +33,7 @@ def row(run: RunSummary, width: int = 80) -> str:
         ),
         ({"status": Status.CANCELLED, "status_word": "stopped"}, "stopped  count the lines in"),
         ({"status": Status.OK, "relation": "fork", "replay_of": "01a1f8db"}, "01a1f8db fork  count the"),
-        ({"status": Status.OK, "outcome": "goal met 2/2"}, "goal met 2/2  count the"),
+        ({"status": Status.OK, "result": "goal met 2/2"}, "goal met 2/2  count the"),
     ],
 )
 def test_what_was_asked_is_seen_on_eighty_columns(known: dict[str, Any], shown: str) -> None:

@@ -71,7 +71,7 @@ def facts(a: Run, b: Run) -> list[Fact]:
         Fact("status", left.status_word or left.status.value, right.status_word or right.status.value),
         Fact("agent", left.agent or left.name, right.agent or right.name),
         Fact("model", left.model, right.model),
-        Fact("outcome", left.outcome or None, right.outcome or None),
+        Fact("result", left.result or None, right.result or None),
         Fact("steps", left.steps, right.steps),
         Fact("error", _error(left), _error(right)),
     ]

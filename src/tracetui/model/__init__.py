@@ -2,6 +2,7 @@
 
 from tracetui.model.ledger import Ledger, Unread
 from tracetui.model.message import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
+from tracetui.model.outcome import Judgment, Outcome, Score, judge
 from tracetui.model.run import (
     LAST_LINE,
     Criterion,
@@ -54,12 +55,14 @@ __all__ = [
     "Error",
     "FirstError",
     "Header",
+    "Judgment",
     "Ledger",
     "Limit",
     "Link",
     "Message",
     "Metric",
     "Operation",
+    "Outcome",
     "Part",
     "Problem",
     "Reasoning",
@@ -67,6 +70,7 @@ __all__ = [
     "RunBody",
     "RunRef",
     "RunSummary",
+    "Score",
     "Span",
     "Status",
     "StatusSource",
@@ -77,6 +81,7 @@ __all__ = [
     "Total",
     "Unread",
     "Usage",
+    "judge",
     "quote_key",
     "status_of",
     "text_of",

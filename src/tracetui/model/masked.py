@@ -110,7 +110,7 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     """What a list shows of a run. Its id and address stay: they say which run it is."""
     say = redactor.header
     told = {"name": run.name, "agent": run.agent, "status_word": run.status_word, "label": run.label}
-    told |= {"prompt": run.prompt, "outcome": run.outcome, "model": run.model, "source": run.source}
+    told |= {"prompt": run.prompt, "result": run.result, "model": run.model, "source": run.source}
     made = {name: say(text) for name, text in told.items() if text}
     changed = {name: text for name, text in made.items() if text is not told[name]}
     lists = {"tools": run.tools, "models": run.models, "nodes": run.nodes, "tags": run.tags}

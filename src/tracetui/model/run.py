@@ -8,6 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
+from tracetui.model.outcome import Outcome, Score
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
 
 
@@ -120,8 +121,16 @@ class Header(msgspec.Struct, frozen=True, kw_only=True):
     """The cause as the run itself states it."""
     prompt: str = ""
     """First real user prompt, goal or input: at most 120 characters, not cleaned."""
-    outcome: str = ""
+    result: str = ""
     """One phrase that says how it went, where the format has one (``goal met 2/2``, ``→ account_support``)."""
+    scores: tuple[Score, ...] = ()
+    """Every evaluation of the run that the trace records, in its order."""
+    headline: str | None = None
+    """Name of the score that the trace itself calls the result; None where it singles none out."""
+    task: str | None = None
+    """Name of the task that was done, where the trace says it: runs of one task are repetitions of each other."""
+    trial: str | None = None
+    """Which of the repetitions it is, where the trace says it: an epoch, the name of a trial."""
     label: str | None = None
     """How a run is called beside its siblings (``[item 12]``)."""
     tags: tuple[str, ...] = ()
@@ -175,7 +184,15 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     parent: str | None = None
     first_error: FirstError | None = None
     prompt: str = ""
-    outcome: str = ""
+    result: str = ""
+    scores: tuple[Score, ...] = ()
+    outcome: Outcome | None = None
+    """How the run was evaluated; None where it was not."""
+    outcome_source: str = ""
+    """The score and field or rule that decided the outcome."""
+    task: str | None = None
+    """Name of the task, where the trace says it."""
+    trial: str | None = None
     label: str | None = None
     tools: tuple[str, ...] | None = None
     """Names of the tools that were called, sorted: the first `tally.MOST_NAMES`. Equal ones are one object."""

@@ -11,6 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
+from tracetui.model.outcome import judge
 from tracetui.model.run import FirstError, Header, RunRef, RunSummary
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 
@@ -189,7 +190,7 @@ def summary_of(
     error = header.error
     if error is None and tally is not None:
         error = tally.first_error
-    agent = _shared(header.agent)
+    agent, judgment = _shared(header.agent), judge(header.scores, header.headline)
     return RunSummary(
         ref=ref,
         id=header.id,
@@ -218,7 +219,12 @@ def summary_of(
         parent=header.parent,
         first_error=error,
         prompt=header.prompt,
-        outcome=header.outcome,
+        result=header.result,
+        scores=header.scores,
+        outcome=judgment.outcome,
+        outcome_source=judgment.source,
+        task=_shared(header.task),
+        trial=header.trial,
         label=header.label,
         tools=_names(tally.tools) if tally is not None and header.tells_calls else None,
         models=_models(header, tally),

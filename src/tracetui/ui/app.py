@@ -233,7 +233,7 @@ class TraceApp(HostApp):
         if runs:
             first = runs[0]
             more = f" and {len(runs) - 1} more" if len(runs) > 1 else ""
-            cause = first.first_error.words if first.first_error is not None else first.outcome
+            cause = first.first_error.words if first.first_error is not None else first.result
             self.send(notification(one_line(f"{first.name} failed{more}: {cause}", 120)))
 
     def _preload(self) -> None:

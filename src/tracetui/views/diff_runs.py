@@ -21,7 +21,7 @@ _WIDE_LABEL: Final = 26
 """Cells of the labels where criteria and metrics are among them."""
 _LONG: Final = 2_000
 _MOST: Final = 50
-_TOLD: Final = frozenset({"status", "steps", "outcome", "error"})
+_TOLD: Final = frozenset({"status", "steps", "result", "error"})
 """Facts that other rows tell."""
 
 
@@ -87,7 +87,7 @@ def _ended(run: RunSummary, glyphs: Glyphs) -> Line:
 def _why(run: RunSummary) -> Clean:
     """The error that it ended with, or how it went, as far as `_LONG` characters."""
     failed = run.first_error is not None and run.status is Status.ERROR
-    return one_line(run.first_error.words if failed and run.first_error is not None else run.outcome, _LONG)
+    return one_line(run.first_error.words if failed and run.first_error is not None else run.result, _LONG)
 
 
 def _amounts(table: _Table, a: RunSummary, b: RunSummary) -> None:

@@ -83,7 +83,7 @@ def title(run: Run) -> Clean:
 def _items(run: Run) -> str:
     """How a map went: ``7 of 200 failed``, or ``200 items``; nothing for a run that is none."""
     items = 0 if run.summary.steps else sum(depth == 0 for depth in run.depths)
-    return (one_line(run.summary.outcome) or _plural(items, "item")) if items else ""
+    return (one_line(run.summary.result) or _plural(items, "item")) if items else ""
 
 
 def summary_line(run: Run) -> Clean:

@@ -124,8 +124,8 @@ def _status(sheet: Sheet, run: Run) -> None:
         spans = (error.span,) if error.span is not None else ()
         style = "status.error" if summary.status is Status.ERROR else "sec"
         sheet.fact("first ✗" if sheet.glyphs is UNICODE else "error", Piece(one_line(words), style), spans=spans)
-    if summary.outcome:
-        sheet.fact("outcome", Piece(one_line(summary.outcome), "sec"))
+    if summary.result:
+        sheet.fact("result", Piece(one_line(summary.result), "sec"))
     if summary.errors and summary.status is Status.OK:
         sheet.fact("", Piece(Clean(f"{grouped(summary.errors)} failed inside, and the run went on"), "status.warn"))
 

@@ -299,11 +299,11 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
     if run.status is Status.ERROR:
         pieces = _cause(run)
     elif run.status is Status.RUNNING:
-        pieces = [Piece(one_line(run.outcome or run.prompt or "running", 200), "status.running")]
+        pieces = [Piece(one_line(run.result or run.prompt or "running", 200), "status.running")]
     elif run.status is Status.PAUSED:
-        pieces = [Piece(one_line(run.outcome or "waits for a human", 200), "status.paused")]
+        pieces = [Piece(one_line(run.result or "waits for a human", 200), "status.paused")]
     elif run.status is Status.CANCELLED:
-        pieces = [Piece(one_line(run.outcome or run.status_word or "cancelled", 200), "sec")]
+        pieces = [Piece(one_line(run.result or run.status_word or "cancelled", 200), "sec")]
     relation = _relation(run, named=named)
     if pieces and relation:  # that it is a replay is seen also where there is no room for more than its error
         return (Piece(Clean(f"{glyphs.replay} "), "accent"), *pieces, Piece(Clean(" ")), *relation)
@@ -311,9 +311,9 @@ def outcome(run: RunSummary, glyphs: Glyphs = UNICODE, *, named: bool = True) ->
         return tuple(pieces)
     if relation:
         return (Piece(Clean(f"{glyphs.replay} "), "accent"), *relation)
-    if run.outcome:
+    if run.result:
         style = "status.ok" if run.status is Status.OK else "sec"
-        return (Piece(one_line(run.outcome, 200), style),)
+        return (Piece(one_line(run.result, 200), style),)
     if run.status is Status.UNKNOWN and run.deep:
         said = run.status_word if run.status_source is StatusSource.EXPLICIT else None
         if not run.prompt:
@@ -334,9 +334,9 @@ def _asked(run: RunSummary, told: Line, size: int) -> Line:
 def _cause(run: RunSummary) -> list[Piece]:
     error = run.first_error
     if error is None:
-        return [Piece(one_line(run.outcome or run.status_word or "failed", 200), "status.error")]
-    if run.outcome:
-        return [Piece(one_line(run.outcome, 200), "status.error")]
+        return [Piece(one_line(run.result or run.status_word or "failed", 200), "status.error")]
+    if run.result:
+        return [Piece(one_line(run.result, 200), "status.error")]
     if error.type is None:
         return [Piece(one_line(error.message or run.status_word or "failed", 200), "status.error")]
     pieces = [Piece(one_line(error.type, 60), "status.error")]

@@ -171,7 +171,7 @@ def result_of(file: File) -> tuple[dict[str, Any], Whole | None]:
     return (result if _OWN & result.keys() else {}), version
 
 
-def outcome_of(result: dict[str, Any]) -> str:
+def result_phrase(result: dict[str, Any]) -> str:
     """How a trial went: what ended it, and its rewards (``reward 0.5``)."""
     rewards = mapping(mapping(result.get("verifier_result")).get("rewards"))
     scores = [f"{name} {value:g}" for name, found in rewards.items() if (value := number(found)) is not None]

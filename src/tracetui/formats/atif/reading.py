@@ -12,7 +12,7 @@ from typing import Any, Final
 from msgspec.structs import astuple, replace
 
 from tracetui.errors import FormatError
-from tracetui.formats.atif.files import CONTINUED, RESULT, Folders, Mark, has_trial, outcome_of, result_of
+from tracetui.formats.atif.files import CONTINUED, RESULT, Folders, Mark, has_trial, result_of, result_phrase
 from tracetui.formats.atif.records import (
     AGENT,
     AGENTS,
@@ -581,7 +581,7 @@ def header_of(doc: Document, opening: Opening, file: File, result: dict[str, Any
         time_zone=opening.zone,
         repeats=task_key(name or "", opening.prompt),
         prompt=opening.prompt[:PREVIEW],
-        outcome=outcome_of(result),
+        result=result_phrase(result),
         tags=tags_in(doc.values, about.extra, agent.extra),
         source=source_in(about.extra, agent.extra),
         writer=version(agent.version) or layout(about.schema_version),

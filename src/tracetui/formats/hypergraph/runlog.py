@@ -200,7 +200,7 @@ def _header(log: Log, file: File, spans: list[Span], unknown: Unknown) -> Header
         status_source=StatusSource.DERIVED,
         duration_ms=log.total_duration_ms,
         tells_calls=False,
-        outcome=items_failed(len(items), bad) if items else route,
+        result=items_failed(len(items), bad) if items else route,
         size=file.stat.size,
         fields=unknown_fields(unknown),
     )

@@ -103,7 +103,7 @@ def header_of(
         parent=text(run.parent),
         error=error,
         prompt=prompt_of(run.inputs),
-        outcome=_outcome(items, None if status is Status.ERROR else decision),
+        result=_result(items, None if status is Status.ERROR else decision),
         label=run.label,
         writer=writer,
     )
@@ -114,7 +114,7 @@ def failed(run: RunRow) -> bool:
     return run.standing is Status.ERROR
 
 
-def _outcome(items: Sequence[RunRow], decision: Any) -> str:
+def _result(items: Sequence[RunRow], decision: Any) -> str:
     """``7 of 200 failed`` for a map, ``→ account_support`` for a run that routed."""
     if items:
         return items_failed(len(items), sum(map(failed, items)))

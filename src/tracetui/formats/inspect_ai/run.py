@@ -128,7 +128,7 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
         return replace(header, status=Status.UNKNOWN, status_source=StatusSource.DERIVED)
     error, limit = plain(record.error), plain(record.limit)
     started, took = moment(record.started_at), record.total_time
-    outcome = outcome_of(scores_of(plain(record.scores), plain(record.score)))
+    scored = score_phrase(scores_of(plain(record.scores), plain(record.score)))
     header = replace(
         header,
         started_at=started,
@@ -136,11 +136,11 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
         usage=sum_usage(record.model_usage, task.version) if record.model_usage is not NULL else None,
         status=Status.OK,
         status_source=StatusSource.DERIVED,
-        outcome=outcome,
+        result=scored,
     )
     if error not in (None, "", {}):
         explicit = StatusSource.EXPLICIT
-        return replace(header, status=Status.ERROR, status_source=explicit, error=first_error(error), outcome="")
+        return replace(header, status=Status.ERROR, status_source=explicit, error=first_error(error), result="")
     kind = word(limit) or word(mapping(limit).get("type"))
     if kind is None:
         return header
@@ -152,7 +152,7 @@ def _completed(header: Header, task: Task, record: SampleRecord) -> Header:
         status_word=cut[:PREVIEW],
         status_source=source,
         error=None if cause is None else FirstError(cause.message, cause.type),
-        outcome=joined((cut, outcome)),
+        result=joined((cut, scored)),
     )
 
 
@@ -314,7 +314,7 @@ def eval_header(log: Log, task: Task) -> Header:
         duration_ms=between(started, moment(stats.get("completed_at"))),
         usage=sum_usage(stats.get("model_usage"), task.version) if log.ended and not log.samples else None,
         error=first_error(error) if error not in (None, "", {}) else None,
-        outcome="" if error else joined((done, scored)),
+        result="" if error else joined((done, scored)),
         tells_calls=False,
     )
 
@@ -344,7 +344,7 @@ def scores_of(scores: Any, single: Any) -> dict[str, Any]:
     return mapping(scores) or ({"score": single} if isinstance(single, dict) else {})
 
 
-def outcome_of(scores: dict[str, Any]) -> str:
+def score_phrase(scores: dict[str, Any]) -> str:
     """``includes C · f1 0.75``."""
     found = ((name, score_text(mapping(score).get("value"))) for name, score in list(scores.items())[:8])
     return joined(f"{name[:_NAME_LENGTH]} {value}" for name, value in found if value)

@@ -157,7 +157,7 @@ def header_of(test: Test, path: str) -> Header:
         usage=_usage(test),
         error=_cause(test),
         prompt=(test.config.goal or "")[:PREVIEW],
-        outcome=_outcome(test),
+        result=_result(test),
         tags=tags_in(labels, result.metadata),
         source=source_in(labels, result.metadata),
         fields=() if test.turns is None else unknown_fields(test.outline.unknown),
@@ -178,7 +178,7 @@ def _usage(test: Test) -> Usage | None:
     return Usage(given, made, spent.total_tokens) or None
 
 
-def _outcome(test: Test) -> str:
+def _result(test: Test) -> str:
     if test.achieved is None or not test.ended or not test.is_judged:
         return ""
     (met, total), score = test.met, test.evaluation.score

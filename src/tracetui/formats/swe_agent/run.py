@@ -256,7 +256,7 @@ def header_of(trace: Trace, path: str, size: int) -> Header:
         repeats=task_key(agent, prompt),
         error=FirstError(why, exit_word) if status is Status.ERROR else None,
         prompt=prompt.strip()[:PREVIEW],
-        outcome=f"{exit_word[:PREVIEW]}, nothing" if empty else exit_word[:PREVIEW],
+        result=f"{exit_word[:PREVIEW]}, nothing" if empty else exit_word[:PREVIEW],
         writer=version(info.mini_version, info.swe_agent_version) or layout(trace.about.trajectory_format),
         size=size,
         fields=unknown_fields(trace.outline.unknown),

@@ -115,7 +115,7 @@ _TEXTS: Final[tuple[RunKey, ...]] = (
     Key("note", Kind.TEXT, lambda context: context.note, "your note"),
     Key("name", Kind.TEXT, told("name", "label"), "its name", offer=told("name")),
     Key("prompt", Kind.TEXT, told("prompt"), "the beginning of its first prompt or input", ("input",), few=False),
-    Key("outcome", Kind.TEXT, told("outcome"), "how it went, where the format has a phrase for it"),
+    Key("result", Kind.TEXT, told("result"), "how it went, where the format has a phrase for it"),
     Key("path", Kind.TEXT, told("ref.path"), "the path of its file", ("file",), few=False),
     Key("id", Kind.ID, told("id"), "its id", few=False),
     Key("original", Kind.ID, told("replay_of"), "the id of the run that it replays, forks or retries", ("of",)),

@@ -215,8 +215,8 @@ def _run_sentence(run: RunSummary, opened: Opened, state: State, width: int) -> 
     error = run.first_error
     if run.status is Status.ERROR and error is not None:
         words = Piece(one_line(error.words or "failed", 200), "status.error bold")
-    elif run.outcome:
-        words = Piece(one_line(run.outcome, 200), "text bold")
+    elif run.result:
+        words = Piece(one_line(run.result, 200), "text bold")
     else:
         words = Piece(one_line(run.prompt or run.status.value, 200), "text")
     most = width * 2 // 3 if run.status is Status.ERROR else width // 3  # why it failed is worth more than its facts
