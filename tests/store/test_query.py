@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.store.build import make_summary
 from tracetui import demo
 from tracetui.live.scan import scan
-from tracetui.model import FirstError, RunRef, RunSummary, Status, Usage
+from tracetui.model import FirstError, Outcome, RunRef, RunSummary, Score, Status, Usage
 from tracetui.sources.local import LocalSource
 from tracetui.store import query
 from tracetui.store.relations import Relations
@@ -34,7 +34,8 @@ RUNS = [
     make_summary(
         "b2", status=Status.OK, status_word="completed", model="claude", models=("claude",), tools=(), nodes=("plan",),
         started_at=NOW - 30 * HOUR, duration_ms=400.0, usage=Usage(0, 0), steps=12, errors=0, prompt="Write a *poem*",
-        agent="writer", problems=2, label="[item 3]",
+        agent="writer", problems=2, label="[item 3]", task="poems/1", trial="epoch 2", outcome=Outcome.PASSED,
+        scores=(Score("reward", 1.0, True), Score("Word Count", 12, None)),
     ),
     make_summary(
         "c3", status=Status.RUNNING, started_at=None, modified_at=NOW - 3 * HOUR, agent=None, prompt="", parent="a1",
@@ -72,6 +73,24 @@ CASES = [
     ("status:ok,running", "b2 c3"),
     ("-status:ok", "a1 c3"),
     ("status!=ok", "a1 c3"),
+    ("outcome:passed", "b2"),
+    ("outcome:failed", ""),
+    ("outcome:none", "a1 c3"),
+    ("score:reward", "b2"),
+    ("score:REW*", "b2"),
+    ("score:none", "a1 c3"),
+    ("score:reward<0.5", ""),
+    ("score:reward>=1", "b2"),
+    ("score:reward=1", "b2"),
+    ("score!=reward", "a1 c3"),
+    ("score:reward!=0", "b2"),
+    ("score:'word count>10'", "b2"),
+    ("score:accuracy=C", ""),
+    ("has:score", "b2"),
+    ("task:poems/1", "a1 b2"),
+    ("task:poem*", "a1 b2"),
+    ("task:none", "c3"),
+    ("trial:'epoch 2'", "b2"),
     ("agent:writer", "b2"),
     ("agent:write", ""),
     ("agent:researcher", "a1 c3"),
@@ -286,7 +305,7 @@ def samples() -> list[RunSummary]:
 def test_the_samples_have_something_for_most_keys() -> None:
     relations = Relations(samples())
     context = query.Told(lambda: relations)
-    silent = {"verdict", "note", "signature", "tag", "source", "cost", "problems"}
+    silent = {"verdict", "note", "signature", "tag", "source", "cost", "problems", "outcome", "score", "task", "trial"}
     empty = [
         key.name
         for key in query.RUN_KEYS.keys
@@ -346,7 +365,9 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
 @pytest.mark.parametrize(
     ("text", "first"),
     [
-        ("", ["status:", "verdict:", "agent:"]),
+        ("", ["status:", "outcome:", "verdict:"]),
+        ("score:", ["score:reward", 'score:"Word Count"']),
+        ("task:", ["task:poems/1"]),
         ("sta", ["status:"]),
         ("-ta", ["-tag:"]),
         ("a (to", ["a (tool:", "a (tokens>", "a (tool_calls>"]),
@@ -362,7 +383,7 @@ def offered(text: str, runs: list[RunSummary] = RUNS, **more: Any) -> list[str]:
         ("sig:", ["sig:F-3a9c"]),
         ("has:or", ["has:original"]),
         ("is:", ["is:running", "is:failed"]),
-        ("a o", ["a original:", "a output_tokens>", "a on:", "a or "]),
+        ("a o", ["a outcome:", "a original:", "a output_tokens>", "a on:", "a or "]),
         ("nigh", ["tag:nightly"]),
     ],
 )

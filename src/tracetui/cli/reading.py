@@ -206,7 +206,7 @@ def original_of(
 
     None if it names none and is the first of its task, or if none there is certainly meant.
     """
-    if run.repeats is None and run.identity is None and not has_original(run):
+    if run.task_key is None and run.identity is None and not has_original(run):
         return None
     path = run.ref.path
     folder = path if path == STDIN else parent(run.replay_of_path or path)

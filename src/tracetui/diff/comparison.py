@@ -37,7 +37,8 @@ def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False
 def relation_of(a: Run, b: Run) -> str | None:
     """What B is to A by what B says itself, or by the task that both did; None if neither says anything."""
     one, other = b.summary, a.summary
-    if one.replay_of is None and one.repeats is not None and one.repeats == other.repeats and one.ref != other.ref:
+    same_task = one.task_key is not None and one.task_key == other.task_key
+    if one.replay_of is None and same_task and one.ref != other.ref:
         return "repeat"
     named = one.replay_of == other.id or (one.replay_of_path is not None and one.replay_of_path == other.ref.path)
     return one.relation if one.replay_of is not None and named and one.ref != other.ref else None

@@ -2,7 +2,7 @@
 
 from tracetui.model.ledger import Ledger, Unread
 from tracetui.model.message import Blob, Message, Part, Reasoning, Text, ToolCall, ToolResult, text_of
-from tracetui.model.outcome import Judgment, Outcome, Score, judge
+from tracetui.model.outcome import Judgment, Outcome, PassRule, Score, judge
 from tracetui.model.run import (
     LAST_LINE,
     Criterion,
@@ -16,6 +16,7 @@ from tracetui.model.run import (
     RunRef,
     RunSummary,
     Step,
+    TaskKey,
     Total,
     quote_key,
 )
@@ -64,6 +65,7 @@ __all__ = [
     "Operation",
     "Outcome",
     "Part",
+    "PassRule",
     "Problem",
     "Reasoning",
     "Run",
@@ -75,6 +77,7 @@ __all__ = [
     "Status",
     "StatusSource",
     "Step",
+    "TaskKey",
     "Text",
     "ToolCall",
     "ToolResult",

@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Kinds, Ledger, Unread, ledger
-from tracetui.model.outcome import Outcome, Score
+from tracetui.model.outcome import Outcome, PassRule, Score, deciding, judge
 from tracetui.model.span import Body, Error, Operation, Span, Status, StatusSource, Usage, in_words
 
 
@@ -71,6 +71,20 @@ class FirstError(msgspec.Struct, frozen=True, gc=False):
     def words(self) -> str:
         """Type and text, the type once."""
         return in_words(self.type, self.message)
+
+
+class TaskKey(msgspec.Struct, frozen=True, gc=False, order=True):
+    """Which task a run did: runs with equal keys are repetitions of each other."""
+
+    name: str
+    """The trace's name of the task; of a derived one the key of its name and first input."""
+    derived: bool = False
+    """The trace names no task."""
+
+    @property
+    def source(self) -> str:
+        """``trace`` or ``derived``."""
+        return "derived" if self.derived else "trace"
 
 
 class Header(msgspec.Struct, frozen=True, kw_only=True):
@@ -188,10 +202,12 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     scores: tuple[Score, ...] = ()
     outcome: Outcome | None = None
     """How the run was evaluated; None where it was not."""
+    headline: str | None = None
+    """Name of the score that decides the outcome; None: all of them do."""
     outcome_source: str = ""
     """The score and field or rule that decided the outcome."""
     task: str | None = None
-    """Name of the task, where the trace says it."""
+    """Name of the task, where the trace says it; see `task_key`."""
     trial: str | None = None
     label: str | None = None
     tools: tuple[str, ...] | None = None
@@ -215,6 +231,39 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
     modified_at: float = 0.0
     """Modification time of the file: the order until start times are known, and for runs without one."""
     deep: bool = False
+
+    @property
+    def failed(self) -> bool:
+        """Whether it ended in an error or was evaluated as failed; also an error that passed."""
+        return self.status is Status.ERROR or self.outcome is Outcome.FAILED
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it failed without an error: a wrong answer."""
+        return self.outcome is Outcome.FAILED and self.status is not Status.ERROR
+
+    @property
+    def deciding_scores(self) -> list[Score]:
+        """The scores that decide the outcome."""
+        return deciding(self.scores, self.headline)
+
+    @property
+    def task_key(self) -> TaskKey | None:
+        """The task that its trace names, else the one derived from its name and first input; None where neither is."""
+        if self.task is not None:
+            return TaskKey(self.task)
+        return None if self.repeats is None else TaskKey(self.repeats, derived=True)
+
+    def with_rule(self, rule: PassRule | None) -> RunSummary:
+        """Return the summary with scores and outcome by the user's rule; unchanged if it has no score of that name."""
+        named = [score for score in self.scores if rule is not None and rule.applies_to(score)]
+        if rule is None or not named:
+            return self
+        scores, headline = rule.apply(self.scores), named[0].name
+        judgment = judge(scores, headline)
+        return msgspec.structs.replace(
+            self, scores=scores, headline=headline, outcome=judgment.outcome, outcome_source=judgment.source
+        )
 
     @property
     def seems_running(self) -> bool:
@@ -351,6 +400,11 @@ class Run(msgspec.Struct, frozen=True, kw_only=True, eq=False, weakref=True):
         parent_id = self.spans[position].parent_id if self.depths[position] else None  # at the top a cycle was cut
         return None if parent_id is None else self.index.get(parent_id)
 
+    def with_rule(self, rule: PassRule | None) -> Run:
+        """Return the run with the outcome by the user's rule (`RunSummary.with_rule`)."""
+        summary = self.summary.with_rule(rule)
+        return self if summary is self.summary else msgspec.structs.replace(self, summary=summary)
+
     def standing(self, *, going: bool) -> Run:
         """The run with its unended spans `running` if it is `going` on, else `unknown`."""
         spans = stand(self.spans, self.unended, going=going)
@@ -382,6 +436,7 @@ __all__ = [
     "RunRef",
     "RunSummary",
     "Step",
+    "TaskKey",
     "Total",
     "quote_key",
     "stand",

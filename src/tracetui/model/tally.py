@@ -11,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model.ledger import Unread, size_of, unread
-from tracetui.model.outcome import judge
+from tracetui.model.outcome import Judgment, Score, judge
 from tracetui.model.run import FirstError, Header, RunRef, RunSummary
 from tracetui.model.span import Operation, Span, Status, StatusSource, Usage
 
@@ -190,7 +190,8 @@ def summary_of(
     error = header.error
     if error is None and tally is not None:
         error = tally.first_error
-    agent, judgment = _shared(header.agent), judge(header.scores, header.headline)
+    agent = _shared(header.agent)
+    scores, judgment = _judged(header.scores, tuple([type(score.value) for score in header.scores]), header.headline)
     return RunSummary(
         ref=ref,
         id=header.id,
@@ -220,7 +221,8 @@ def summary_of(
         first_error=error,
         prompt=header.prompt,
         result=header.result,
-        scores=header.scores,
+        scores=scores,
+        headline=_shared(header.headline),
         outcome=judgment.outcome,
         outcome_source=judgment.source,
         task=_shared(header.task),
@@ -283,6 +285,17 @@ def _models(header: Header, tally: Tally | None) -> tuple[str, ...] | None:
 
 def _names(names: Iterable[str]) -> tuple[str, ...]:
     return _one(tuple(sorted(names))) if names else ()
+
+
+@lru_cache(maxsize=1024)
+def _judged(
+    scores: tuple[Score, ...], types: tuple[type, ...], headline: str | None
+) -> tuple[tuple[Score, ...], Judgment]:
+    """The scores, one object for all runs that have them, and what follows from them.
+
+    `types` are those of the values: true, 1 and 1.0 are equal, but not the same in JSON.
+    """
+    return scores, judge(scores, headline)
 
 
 @lru_cache(maxsize=1024)

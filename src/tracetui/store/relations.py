@@ -3,7 +3,7 @@
 A trace names another run by a raw id, and ids repeat. The run meant is looked for where it is likeliest: in the same
 file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
 
-Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
+Runs that name no original and did the same task (`RunSummary.task_key`) are repetitions of the earliest of them. A run
 that several files hold (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
 several files are one run, of which each file shows its own spans.
 """
@@ -15,7 +15,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
 
-from tracetui.model import RunRef, RunSummary, Status, StatusSource
+from tracetui.model import RunRef, RunSummary, Status, StatusSource, TaskKey
 
 REPEAT: Final = "repeat"
 """What a run is to the earliest of the same task."""
@@ -41,6 +41,7 @@ class Relations:
                 self._by_path[run.ref.path].append(run)
         self._by_id = _placed(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
+        self._inherited = _inherited_tasks(self._all, self._originals)
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
@@ -75,6 +76,10 @@ class Relations:
     def again(self, ref: RunRef) -> list[RunRef]:
         """All runs of which `ref` is the original: its replays, what tells it again, then its repetitions."""
         return self.replays(ref) + self._told.get(ref, []) + self.repeats(ref)
+
+    def task(self, run: RunSummary) -> TaskKey | None:
+        """The task that a run did: a replay or retry whose trace names none did that of its original."""
+        return run.task_key if run.task is not None else self._inherited.get(run.ref) or run.task_key
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """The parts of the trace that `ref` is a part of, itself included, the one that counts first; else empty."""
@@ -141,6 +146,32 @@ def has_original(run: RunSummary) -> bool:
     return run.replay_of is not None or run.replay_of_path is not None
 
 
+def inherits_task(run: RunSummary) -> bool:
+    """Whether a run did the task of its original: it names none itself and isn't a fork, which may go elsewhere."""
+    return run.task is None and has_original(run) and run.relation != "fork"
+
+
+def _inherited_tasks(runs: Iterable[RunSummary], originals: dict[RunRef, RunRef | None]) -> dict[RunRef, TaskKey]:
+    """The tasks of the runs that inherit one, through any number of replays; originals in a circle have none to give.
+
+    Follows every link once.
+    """
+    named = {ref for ref in originals.values() if ref is not None}
+    by_ref = {run.ref: run for run in runs if run.ref in originals or run.ref in named} if named else {}
+    found: dict[RunRef, TaskKey | None] = {}
+    for start in originals if named else ():
+        path, run = dict[RunRef, None](), by_ref[start]
+        while run.ref not in found and run.ref not in path and inherits_task(run):
+            original = originals.get(run.ref)
+            if original is None:
+                break
+            path[run.ref] = None
+            run = by_ref[original]
+        task = None if run.ref in path else found.get(run.ref, run.task_key)
+        found |= dict.fromkeys(path, task)
+    return {ref: task for ref, task in found.items() if task is not None}
+
+
 def copies_of(runs: Iterable[RunSummary]) -> dict[RunRef, RunRef]:
     """Runs that are told elsewhere among `runs`, with those that count; the same in whatever order.
 
@@ -190,10 +221,10 @@ def _where(run: RunSummary) -> tuple[bool, str, str]:
 
 def _repetitions(runs: Iterable[RunSummary]) -> dict[RunRef, list[RunRef]]:
     """The earliest run of each task that was done several times, and the later ones; the same in whatever order."""
-    by_task: dict[str, list[RunSummary]] = {}
+    by_task: dict[TaskKey, list[RunSummary]] = {}
     for run in runs:
-        if run.repeats is not None and not has_original(run):
-            by_task.setdefault(run.repeats, []).append(run)
+        if (task := run.task_key) is not None and not has_original(run):
+            by_task.setdefault(task, []).append(run)
     found = (sorted(same, key=_when) for same in by_task.values() if len(same) > 1)
     return {first.ref: [run.ref for run in later[:MOST_REPEATS]] for first, *later in found}
 

@@ -8,8 +8,9 @@ from typing import Final, Protocol
 
 import msgspec
 
-from tracetui.model import Body, Ledger, Problem, Run, RunRef, RunSummary, Span, Status
+from tracetui.model import Body, Ledger, PassRule, Problem, Run, RunRef, RunSummary, Span, Status
 from tracetui.model.ledger import total
+from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.pulse import Pulse
 from tracetui.store.relations import Relations, has_end, uncounted_parts
 
@@ -40,17 +41,20 @@ class Overview(msgspec.Struct, frozen=True):
     by_format: dict[str, int] = {}
     causes: dict[str, int] = {}
     """Failed runs by the type of their first error."""
+    outcomes: OutcomeCounts = msgspec.field(default_factory=OutcomeCounts)
 
     @property
     def failed(self) -> int:
-        """How many runs failed."""
-        return self.by_status.get(Status.ERROR, 0)
+        """How many runs failed: with an error or a wrong answer."""
+        return self.outcomes.failed
 
 
 class Store:
     """Used by one thread (the UI loop). `revision` grows with every change of the list."""
 
-    def __init__(self) -> None:
+    def __init__(self, rule: PassRule | None = None) -> None:
+        """`rule`: the user's own, applied to every run that comes in."""
+        self._rule = rule
         self.runs: dict[RunRef, RunSummary] = {}
         self.problems: dict[str, tuple[Problem, ...]] = {}
         """Problems of files, by path; those of a run are in the run."""
@@ -99,7 +103,7 @@ class Store:
 
     def put(self, run: RunSummary, now: float) -> None:
         """Take in what an open run turned out to be; one that is not listed any more stays so."""
-        if run.ref in self.runs and run != self.runs[run.ref]:
+        if run.ref in self.runs and run.with_rule(self._rule) != self.runs[run.ref]:
             self._put(run, now)
             self.revision += 1
 
@@ -126,12 +130,12 @@ class Store:
         return refs if isinstance(refs, tuple) else (refs,)
 
     def _put(self, run: RunSummary, now: float) -> None:
-        before = self.runs.get(run.ref)
+        run, before = run.with_rule(self._rule), self.runs.get(run.ref)
         if before is not None:
             self._counts.add(before, -1)
             if before.deep and _changed(before, run):
                 self._pulse(before).beat(now, run.spans)
-        if run.status is Status.ERROR and (before is None or before.status is not Status.ERROR):
+        if run.failed and (before is None or not before.failed):
             self._failed.append(run.ref)
         if run.status is Status.RUNNING or (run.status is Status.UNKNOWN and run.status_source is not None):
             self.unended.add(run.ref)
@@ -206,7 +210,7 @@ class Store:
 
     def keep(self, run: Run) -> None:
         """Keep a run that was opened, and its summary, which knows more than the list does."""
-        self._open[run.summary.ref] = run
+        self._open[run.summary.ref] = run.with_rule(self._rule)
         self._open.move_to_end(run.summary.ref)
         while len(self._open) > OPEN_RUNS:
             self._open.popitem(last=False)
@@ -243,9 +247,10 @@ class Store:
 
 def _ties(run: RunSummary) -> tuple[object, ...]:
     """What ties a run to others."""
-    when = None if run.repeats is None else run.started_at
+    task = run.task_key
+    when = None if task is None else run.started_at
     part = run.split and has_end(run)
-    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, run.repeats, run.identity, when, part
+    return run.id, run.replay_of, run.replay_of_path, run.relation, run.parent, task, run.identity, when, part
 
 
 def _changed(before: RunSummary, after: RunSummary) -> bool:
@@ -269,6 +274,7 @@ class _Counts:
         self._by_status: Counter[Status] = Counter()
         self._by_format: Counter[str] = Counter()
         self._causes: Counter[str] = Counter()
+        self._outcomes = OutcomeCounts()
         self._parts: dict[str, tuple[RunSummary, ...]] = {}
         """Runs that may be parts of a trace in several files, by its id."""
 
@@ -294,9 +300,11 @@ class _Counts:
     def _add(self, run: RunSummary, by: int) -> None:
         self._by_status[run.status] += by
         self._by_format[run.ref.format] += by
+        self._outcomes.add(run, by)
         if run.status is Status.ERROR and run.first_error is not None and run.first_error.type:
             self._causes[run.first_error.type] += by
 
     def overview(self) -> Overview:
         """The counts, without those that are zero."""
-        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes)
+        outcomes = msgspec.structs.replace(self._outcomes)
+        return Overview(self._by_status.total(), +self._by_status, +self._by_format, +self._causes, outcomes)

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tracetui.model import RunSummary
 from tracetui.store.facts import told_going
-from tracetui.store.relations import Relations
+from tracetui.store.relations import Relations, inherits_task
 
 
 class Context(Protocol):
@@ -33,6 +33,9 @@ class Context(Protocol):
 
     def repeated(self, run: RunSummary) -> bool:
         """Whether it was the first to do a task that others did again."""
+
+    def task(self, run: RunSummary) -> str | None:
+        """The name of its task, or the key of a derived one; that of its original where it inherits it."""
 
     def going(self, run: RunSummary) -> bool:
         """Whether it goes on, as far as anybody can tell."""
@@ -65,7 +68,7 @@ class Told:
         return None
 
     def relation(self, run: RunSummary) -> str | None:
-        if (run.repeats is None and run.identity is None) or self._relations is None:
+        if (run.task_key is None and run.identity is None) or self._relations is None:
             return run.relation
         return self._relations().relation(run.ref)
 
@@ -73,7 +76,12 @@ class Told:
         return self._relations is not None and bool(self._relations().replays(run.ref))
 
     def repeated(self, run: RunSummary) -> bool:
-        return run.repeats is not None and self._relations is not None and bool(self._relations().repeats(run.ref))
+        return run.task_key is not None and self._relations is not None and bool(self._relations().repeats(run.ref))
+
+    def task(self, run: RunSummary) -> str | None:
+        inherits = self._relations is not None and inherits_task(run)
+        key = self._relations().task(run) if self._relations is not None and inherits else run.task_key
+        return None if key is None else key.name
 
     def going(self, run: RunSummary) -> bool:
         return self._going(run)

@@ -28,6 +28,7 @@ class Kind(StrEnum):
     DURATION = "duration"
     TIME = "time"
     TRUTH = "truth"
+    SCORE = "score"
     FACT = "fact"
 
 
@@ -42,6 +43,8 @@ ABOUT_KINDS: Final = {
     Kind.DURATION: "a duration: `250ms`, `5s`, `2m`, `1h30m`, `3d`, `1w`; a bare number counts seconds",
     Kind.TIME: "ago (`2h`, `3d`), `today`, `yesterday`, `09:30`, a date (`2026-11-20`, `2026-11`, `2026-11-20T18:00`)",
     Kind.TRUTH: "`true` or `false`",
+    Kind.SCORE: "a name, in any case, alone or compared: `score:reward`, `score:reward<0.5`, `score:accuracy=C`; "
+    "in quotes if it has blanks; `none` for a run without scores",
     Kind.FACT: "one of the words that follow",
 }
 """What may stand after a key of each kind."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any, Final
 
-from tracetui.model import RunSummary, Status
+from tracetui.model import Outcome, RunSummary, Status
 from tracetui.model.status import STATUS_WORDS, plain_word
 from tracetui.store.facts import failure, haystack, moment, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, having, made, said, told
@@ -65,12 +65,21 @@ def _repeated(context: Any) -> Getter[RunSummary]:
 
 def _repeat(context: Any) -> Getter[RunSummary]:
     relation = context.relation
-    return lambda run: run.repeats is not None and relation(run) == REPEAT
+    return lambda run: run.task_key is not None and relation(run) == REPEAT
 
 
 def _copy(context: Any) -> Getter[RunSummary]:
     relation = context.relation
     return lambda run: run.identity is not None and relation(run) == COPY
+
+
+def _task(context: Any) -> Getter[RunSummary]:
+    task: Getter[RunSummary] = context.task
+    return task
+
+
+def _score_names(run: RunSummary) -> tuple[str, ...]:
+    return tuple(score.name for score in run.scores)
 
 
 def _status(status: Status) -> Fact[RunSummary]:
@@ -84,6 +93,10 @@ _NAMES: Final[tuple[RunKey, ...]] = (
     Key(
         "status", Kind.NAME, told("status._value_", "status_word"), "its status, or the trace's own word for it",
         choices=STATUS_WORDS, fold=plain_word, facet=True, offer=told("status._value_"),
+    ),
+    Key(
+        "outcome", Kind.NAME, told("outcome"), "how it was evaluated: passed, failed or none",
+        choices=tuple(Outcome), facet=True, lack=True,
     ),
     Key(
         "verdict", Kind.NAME, lambda context: context.verdict, "your verdict: real, flaky, known, ignore or none",
@@ -101,6 +114,12 @@ _NAMES: Final[tuple[RunKey, ...]] = (
         "what it is to its original: replay, fork, retry, student, copy, repeat",
         choices=("replay", "fork", "retry", "student", COPY, REPEAT),
     ),
+    Key(
+        "score", Kind.SCORE, told("scores"), "a score of that name, alone or compared with a value", few=False,
+        facet=True, offer=made(_score_names),
+    ),
+    Key("task", Kind.NAME, _task, "its task, else that of its original", facet=True),
+    Key("trial", Kind.NAME, told("trial"), "which repetition of its task it is, as the trace calls it"),
 )  # fmt: skip
 _TEXTS: Final[tuple[RunKey, ...]] = (
     Key(
@@ -115,7 +134,7 @@ _TEXTS: Final[tuple[RunKey, ...]] = (
     Key("note", Kind.TEXT, lambda context: context.note, "your note"),
     Key("name", Kind.TEXT, told("name", "label"), "its name", offer=told("name")),
     Key("prompt", Kind.TEXT, told("prompt"), "the beginning of its first prompt or input", ("input",), few=False),
-    Key("result", Kind.TEXT, told("result"), "how it went, where the format has a phrase for it"),
+    Key("result", Kind.TEXT, told("result"), "the trace's own phrase for how it went"),
     Key("path", Kind.TEXT, told("ref.path"), "the path of its file", ("file",), few=False),
     Key("id", Kind.ID, told("id"), "its id", few=False),
     Key("original", Kind.ID, told("replay_of"), "the id of the run that it replays, forks or retries", ("of",)),
@@ -151,7 +170,7 @@ _TIME_KEYS: Final[tuple[RunKey, ...]] = tuple(
 )
 _IS: Final[dict[str, Fact[RunSummary]]] = {
     "running": Fact("it goes on, as far as anybody can tell", _going),
-    "failed": _status(Status.ERROR),
+    "failed": Fact("its status is error or its outcome is failed", made(lambda run: run.failed)),
     "ok": _status(Status.OK),
     "paused": _status(Status.PAUSED),
     "cancelled": _status(Status.CANCELLED),
@@ -161,7 +180,7 @@ _IS: Final[dict[str, Fact[RunSummary]]] = {
         "it replays, forks or retries another",
         made(has_original),
     ),
-    "repeat": Fact("it does the task of an earlier run: same name, same input", _repeat),
+    "repeat": Fact("it does the task of an earlier run", _repeat),
     "copy": Fact("another file tells the same run", _copy),
 }
 _HAS: Final[dict[str, Fact[RunSummary]]] = {

@@ -8,7 +8,8 @@ from collections.abc import Callable, Collection
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-from tracetui.errors import nearest
+from tracetui.errors import UsageError, nearest
+from tracetui.model import PassRule
 from tracetui.store.query.keys import MEASURES, Key, Kind, strings
 from tracetui.store.query.syntax import QueryError, Term, Value
 
@@ -42,6 +43,8 @@ _NEXT: Final = {
 NONE: Final = "none"
 """Stands for the lack of a name."""
 _CHOICES_TOLD: Final = 8
+_COMPARISON: Final = re.compile("[<>=!]")
+"""What makes a comparison of the value of `score`."""
 _TRUTHS: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
 
@@ -51,7 +54,8 @@ def test_of(key: Key[Any], term: Term, now: float, end: int) -> Test:
     Raises `QueryError` for a value or comparison that the key does not take.
     """
     if term.compare not in ":=" and key.kind not in MEASURES:
-        message = f"`{key.name}` is no number; write `{key.name}:…` instead of `{term.compare}`"
+        instead = "NAME" + term.compare if key.kind is Kind.SCORE else ""
+        message = f"`{key.name}` is no number; write `{key.name}:{instead}…` instead of `{term.compare}`"
         raise QueryError(message, term.at + len(term.key), begin=term.at)
     tests = [_test(key, term, value, now, end) for value in term.values]
     return tests[0] if len(tests) == 1 else lambda held: any(test(held) for test in tests)
@@ -133,6 +137,8 @@ def _test(key: Key[Any], term: Term, value: Value, now: float, end: int) -> Test
             return _name_test(value, key.fold)
         if key.kind is Kind.TEXT or key.kind is Kind.ID:
             return _text_test(value, key.kind, term.compare)
+        if key.kind is Kind.SCORE:
+            return _score_test(value, term, end)
         if key.kind is Kind.TRUTH:
             wanted = _TRUTHS[value.text.lower()]
             return lambda held: bool(held) is wanted
@@ -166,6 +172,17 @@ def _name_test(value: Value, fold: Callable[[str], str]) -> Test:
     if not value.quoted and wanted == NONE:
         return lambda held: not any(strings(held)) or same(held)
     return same
+
+
+def _score_test(value: Value, term: Term, end: int) -> Test:
+    if not _COMPARISON.search(value.text):
+        named = _name_test(value, str.casefold)
+        return lambda held: named(tuple(score.name for score in held))
+    try:
+        rule = PassRule.parse(value.text)
+    except UsageError as error:
+        raise QueryError(str(error), value.at, unfinished=term.end == end, begin=term.at) from None
+    return lambda held: any(rule.applies_to(score) and rule.accepts(score.value) for score in held)
 
 
 def _text_test(value: Value, kind: Kind, compare: str) -> Test:
