@@ -30,7 +30,7 @@ def test_without_a_terminal_the_bare_command_prints_the_list_and_a_sentence(cli:
     assert result.status == 0
     assert result.out == cli("ls", "traces").out
     assert b"\x1b" not in result.out
-    assert result.err == "tracetui: 3 of 10 failed, 1 unreadable · 3 signatures · tracetui triage traces\n"
+    assert result.err == "tracetui: 3 of 10 runs failed, 1 unreadable · 3 signatures · tracetui triage traces\n"
 
 
 def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

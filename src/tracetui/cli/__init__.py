@@ -1,8 +1,8 @@
 """The command line: the app by default, and the same model as text and JSON for those who have no terminal.
 
 Every command is a module with ``HELP``, ``arguments(parser)`` and ``run(args) -> exit status``, imported when it is
-called. Exit statuses: 0; 1 nothing readable there; 2 wrong usage; 3 a run failed, and ``--fail-on error`` was given
-(with which 1 is also a file or format that could not be read).
+called. Exit statuses: 0; 1 nothing readable there; 2 wrong usage; 3 a run meets a condition of
+``--fail-on`` (with which 1 is also a file or format that could not be read).
 """
 
 from __future__ import annotations

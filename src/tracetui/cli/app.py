@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import tracetui
 from tracetui.cli.default import default_place, homes, is_there, missing, nowhere
 from tracetui.cli.output import complain
-from tracetui.cli.parser import THEMES, add_paths, named, roots
+from tracetui.cli.parser import THEMES, add_pass, add_paths, named, roots
 from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
@@ -27,6 +27,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     """The options of the app."""
     parser.add_argument("--version", action="version", version=f"tracetui {tracetui.__version__}")
     add_paths(parser)
+    add_pass(parser)
     add_looks(parser)
     add_watching(parser)
 
@@ -68,6 +69,7 @@ def run(args: argparse.Namespace) -> int:
             notify=args.notify,
             slow=args.slow,
             events=not args.polling,
+            rule=args.rule,
         )
 
 

@@ -1,34 +1,54 @@
-"""``--fail-on error``: an exit status for CI, where a failed run is no trouble of ours."""
+"""``--fail-on``: an exit status for CI, where a failed run is no trouble of ours."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from tracetui.cli.output import complain
-from tracetui.errors import PluginError
+from tracetui.errors import PluginError, UsageError
 from tracetui.model import Problem, RunSummary, Status
 
 UNREADABLE: Final = 1
 """Exit status where no run failed, but something could not be read that may hold one."""
 FAILED: Final = 3
-"""Exit status where a run failed and the user asked to be told."""
+"""Exit status where a run meets a condition of ``--fail-on``."""
+CONDITIONS: Final[Mapping[str, Callable[[RunSummary], bool]]] = {
+    "error": lambda run: run.status is Status.ERROR,
+    "failed": lambda run: run.failed,
+}
+_NEW: Final = "new"
+"""Reserved for causes that the verdict file doesn't have."""
 MOST_NAMED: Final = 20
 """Unreadable files that are named on standard error."""
 
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
     """--fail-on."""
-    words = "exit with status 3 if one of the printed runs failed, else 1 if a file or format could not be read"
-    parser.add_argument("--fail-on", choices=("error",), help=words)
+    parser.add_argument(
+        "--fail-on",
+        action="append",
+        default=[],
+        choices=(*CONDITIONS, _NEW),
+        type=_condition,
+        help="exit with status 3 if one of the printed runs ended in an error, or failed (an error or a wrong answer),"
+        " else 1 if a file or format could not be read; may be repeated",
+    )
+
+
+def _condition(word: str) -> str:
+    if word == _NEW:
+        raise UsageError("`--fail-on new` is not supported yet; use `--fail-on error` or `--fail-on failed`")
+    return word
 
 
 def status_of(args: argparse.Namespace, runs: Iterable[RunSummary], problems: Sequence[Problem] = ()) -> int:
     """The exit status after these runs were printed; `problems` are those of files. Says what could not be read."""
     if not args.fail_on:
         return 0
-    failed = any(run.status is Status.ERROR for run in runs)
+    conditions = [CONDITIONS[word] for word in args.fail_on]
+    failed = any(meets(run) for run in runs for meets in conditions)
     unreadable = complain_of(problems, args.format)
     return FAILED if failed else UNREADABLE if unreadable else 0
 

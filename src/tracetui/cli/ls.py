@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from collections.abc import Callable
 from functools import cache
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
+from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
 from tracetui.errors import UsageError
-from tracetui.export.listing import listing, part_notes
+from tracetui.export.listing import listing, outcomes_of, part_notes
 from tracetui.live.load import Shared, read_run
 from tracetui.model import Problem, RunRef, RunSummary
-from tracetui.model.masked import masked_problem, masked_summary
+from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store import prices
@@ -28,6 +29,7 @@ PLACE#. Into a pipe the table is whole.
 examples:
   tracetui ls traces/
   tracetui ls traces/ -q 'status:error tool:bash dur>5s'
+  tracetui ls traces/ --pass 'reward>=0.9' -q outcome:failed
   tracetui ls traces/ --json | jq '.runs[] | select(.status == "error") | .address'
 """
 
@@ -38,22 +40,28 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
     parser.add_argument("--json", action="store_true", help="as data: tracetui/runs/1, see docs/json.md")
     add_redact(parser)
+    add_pass(parser)
     add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the list. Raises `NothingReadable` after it if there is no run."""
     found = print_listing(args)
+    counts = outcomes_of(found.runs)
+    if counts.evaluated and not args.json:
+        sys.stdout.flush()
+        complain(counts.failures)
     return status_of(args, found.runs, found.problems)
 
 
 def print_listing(args: argparse.Namespace) -> Listing:
     """Print the list, and return it. Raises `UsageError` before anything is read if the query is wrong."""
     places = roots(args)
-    wanted = asked(args.query) if args.query else None
+    wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        everything = found = listing_at(source, aim, only(args), deep=True)
+        everything = found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        check_rule(args, everything.runs)
         if wanted is not None:
             found = wanted(everything)
         shown = _masked(found) if args.redact or not args.json else found
@@ -61,11 +69,14 @@ def print_listing(args: argparse.Namespace) -> Listing:
             from tracetui.export.json import runs_document
 
             inside, estimates = _inside(source, found)
+            relations = Relations(everything.runs)
+            tasks = relations.inherited_tasks
             if args.redact:
                 redactor = Redactor()
                 inside = [masked_problem(problem, redactor) for problem in inside]
-            replays = Relations(everything.runs).replay_addresses()
-            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates))
+                tasks = {ref: masked_task(task, redactor) for ref, task in tasks.items()}
+            replays = relations.replay_addresses()
+            write_bytes(runs_document(shown.runs, [*shown.problems, *inside], replays, estimates, tasks))
         elif found.runs or found.problems:
             screen = screen_for(aim.places, everything.runs)
             write_lines(listing(shown.runs, shown.problems, screen, part_notes(everything.runs)))

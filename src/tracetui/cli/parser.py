@@ -11,6 +11,7 @@ from typing import Final, NoReturn
 
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
+from tracetui.model import PassRule
 
 COMMANDS: Final = (
     "ls",
@@ -165,6 +166,14 @@ def add_redact(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--redact", action="store_true", help="mask secrets also in what is exact without it (--json, --raw)"
     )
+
+
+def add_pass(parser: argparse.ArgumentParser) -> None:
+    """--pass."""
+    parser.add_argument(
+        "--pass", dest="rule", type=PassRule.parse, metavar="EXPR",
+        help="what score makes a run pass: 'reward>=0.9', 'accuracy=C'; other runs with it failed",
+    )  # fmt: skip
 
 
 def roots(args: argparse.Namespace) -> list[str]:

@@ -10,23 +10,26 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Final
 
 import msgspec
 
 from tracetui.cli.output import nothing, terminal_width
 from tracetui.cli.parser import roots
-from tracetui.errors import NothingReadable, UsageError
+from tracetui.errors import NothingReadable, UsageError, nearest
 from tracetui.export.listing import Screen, newest_first
 from tracetui.formats import registry
 from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
-from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.model import PassRule, Problem, RunRef, RunSummary
+from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import LocalSource
 from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
+from tracetui.store.settings import load_pass_rule
 from tracetui.views.naming import telling
 
 
@@ -75,6 +78,28 @@ def only(args: argparse.Namespace) -> Format | None:
     return registry.load(args.format) if args.format else None
 
 
+def rule_of(args: argparse.Namespace) -> PassRule | None:
+    """The rule that makes runs pass: that of ``--pass``, else of the settings. Raises `UsageError`."""
+    rule: PassRule | None = args.rule
+    return rule or load_pass_rule()
+
+
+def check_rule(args: argparse.Namespace, runs: Sequence[RunSummary]) -> None:
+    """Raise `UsageError` if no run has the score of ``--pass``: every run would keep its outcome, silently."""
+    scores = [score for run in runs for score in run.scores] if args.rule is not None else []
+    if args.rule is None or not runs or any(map(args.rule.applies_to, scores)):
+        return
+    names = sorted({score.name for score in scores})
+    like = nearest(args.rule.name, names)
+    hint = f"did you mean {like!r}?" if like else f"there are: {', '.join(names[:_MOST_NAMES])}" if names else ""
+    message = f"no run has a score {args.rule.name!r}; {hint or 'none of them has scores'}"
+    raise UsageError(Redactor().header(message))
+
+
+_MOST_NAMES: Final = 8
+"""Names of scores in an error."""
+
+
 def found_in(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Iterator[Found]:
     """Every file below `paths`. Garbage collection rests: summaries are many, small and acyclic."""
     gc.disable()
@@ -84,12 +109,14 @@ def found_in(source: Source, paths: Sequence[str], forced: Format | None, *, dee
         gc.enable()
 
 
-def listing_of(source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool) -> Listing:
-    """All runs and problems below `paths`."""
+def listing_of(
+    source: Source, paths: Sequence[str], forced: Format | None, *, deep: bool, rule: PassRule | None = None
+) -> Listing:
+    """All runs and problems below `paths`, the runs with their outcome by `rule`."""
     runs: list[RunSummary] = []
     problems: list[Problem] = []
     for found in found_in(source, paths, forced, deep=deep):
-        runs.extend(found.runs)
+        runs.extend(run.with_rule(rule) for run in found.runs)
         problems.extend(found.problems)
     return Listing(newest_first(runs), sorted(problems, key=lambda problem: problem.path))
 
@@ -126,9 +153,9 @@ def _one_run(source: Source, word: str, args: argparse.Namespace) -> RunRef | No
     return found.ref
 
 
-def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool) -> Listing:
-    """All runs that are meant, and the problems of the places that they are in."""
-    found = listing_of(source, aim.places, forced, deep=deep)
+def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool, rule: PassRule | None = None) -> Listing:
+    """All runs that are meant, and the problems of the places that they are in; see `listing_of`."""
+    found = listing_of(source, aim.places, forced, deep=deep, rule=rule)
     return msgspec.structs.replace(found, runs=[run for run in found.runs if aim.wants(run.ref)])
 
 
@@ -191,12 +218,6 @@ def runs_in(source: Source, path: str, forced: Format | None) -> tuple[RunSummar
         reason = found.problems[0].reason if found.problems else found.reason
         raise NothingReadable(f"no run could be read in {path}: {reason}; `tracetui doctor` tells more")
     return found.runs
-
-
-def replay_address(source: Source, run: RunSummary, forced: Format | None) -> str | None:
-    """`replay_of_address` of one run: the original that it names is looked for in its own folder."""
-    found = original_of(source, run, forced) if has_original(run) else None
-    return None if found is None else found.ref.address
 
 
 def original_of(

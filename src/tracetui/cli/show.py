@@ -9,18 +9,19 @@ from typing import Any
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import write_bytes, write_lines
-from tracetui.cli.parser import add_place, add_redact
-from tracetui.cli.reading import only, replay_address, run_at, source_at
+from tracetui.cli.parser import add_pass, add_place, add_redact
+from tracetui.cli.reading import check_rule, only, original_of, rule_of, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
 from tracetui.export.values import value_lines
 from tracetui.live.load import read_run
-from tracetui.model import Run, RunRef, Span
-from tracetui.model.masked import masked
+from tracetui.model import Run, RunRef, RunSummary, Span
+from tracetui.model.masked import masked, masked_task
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
 from tracetui.store.address import Target, follow, target
+from tracetui.store.relations import Relations, has_original
 
 HELP = "print one run, or a step, span or value of it"
 EXAMPLES = """\
@@ -45,15 +46,18 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     how.add_argument("--json", action="store_true", help="as data: tracetui/run/1, see docs/json.md")
     how.add_argument("--raw", action="store_true", help="the exact bytes of the source record")
     add_redact(parser)
+    add_pass(parser)
     add_fail_on(parser)
     parser.add_argument("--state", metavar="N", type=int, help="the accumulated state of a graph after step N")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what the address means."""
+    rule = rule_of(args)
     with source_at(args.address, args) as source:
         summary, parts = run_at(source, args.address, args)
-        opened = read_run(source, summary.ref)
+        opened = exact = read_run(source, summary.ref).with_rule(rule)
+        check_rule(args, [opened.summary])
         if args.redact or not (args.json or args.raw):
             opened = masked(opened, Redactor())
         wanted = target(opened, parts)
@@ -64,11 +68,20 @@ def run(args: argparse.Namespace) -> int:
         elif wanted.keys or wanted.span is not None:
             _part(opened, wanted, args)
         elif args.json:
-            replay = replay_address(source, opened.summary, only(args))
-            write_bytes(json.run_document(opened, replay, _node_stats(opened)))
+            write_bytes(_document(source, opened, exact.summary, args))
         else:
             write_lines(text.run_lines(opened))
     return status_of(args, [opened.summary])
+
+
+def _document(source: Source, run: Run, exact: RunSummary, args: argparse.Namespace) -> Iterator[bytes]:
+    """The run as data; `exact` is its summary as it was before secrets were masked, by which others are found."""
+    original = original_of(source, exact, only(args)) if has_original(exact) else None
+    task = Relations([exact, original]).task(exact) if original is not None else exact.task_key
+    if task is not None and args.redact:
+        task = masked_task(task, Redactor())
+    replay = None if original is None else original.ref.address
+    return json.run_document(run, replay, _node_stats(run), inherited=task)
 
 
 def _part(run: Run, wanted: Target, args: argparse.Namespace) -> None:

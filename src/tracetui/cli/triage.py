@@ -7,8 +7,8 @@ import sys
 
 from tracetui.cli.failing import add_fail_on, status_of
 from tracetui.cli.output import complain, nothing, write_bytes, write_lines
-from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
-from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
+from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
+from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
 from tracetui.export.listing import triage
 from tracetui.export.signatures import lines_of, signature_table
 from tracetui.export.triage import next_command, triage_of, triage_value
@@ -34,15 +34,17 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add_paths_and_runs(parser)
     parser.add_argument("--json", action="store_true", help="as data: tracetui/triage/1, see docs/json.md")
     add_redact(parser)
+    add_pass(parser)
     add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
     """Print the signatures. Raises `NothingReadable` if there is no run."""
-    places = roots(args)
+    places, rule = roots(args), rule_of(args)
     with sources_at(places, args) as source:
         aim = aim_of(source, args)
-        found = listing_at(source, aim, only(args), deep=True)
+        found = listing_at(source, aim, only(args), deep=True, rule=rule)
+        check_rule(args, found.runs)
         if not found.runs:
             raise nothing(places, found.problems)
         sidecar = Sidecar()
@@ -67,5 +69,5 @@ def run(args: argparse.Namespace) -> int:
 
 
 def sentence(found: Listing, signatures: int) -> str:
-    """``7 of 40 failed, 1 unreadable · 2 signatures``."""
+    """``7 of 40 runs failed, 1 unreadable · 2 signatures``."""
     return triage(found.runs, len({problem.path for problem in found.problems}), signatures)

@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 import orjson
 
-from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, Usage
+from tracetui.model import Body, FirstError, Ledger, Problem, Run, RunBody, RunSummary, Span, TaskKey, Usage
 from tracetui.store import prices
 from tracetui.store.statistics import estimate_of
 from tracetui.text import UNSAFE
@@ -41,21 +41,26 @@ def runs_document(
     problems: Iterable[Problem],
     replays: Mapping[Any, str | None],
     estimates: Mapping[Any, float | None] = MappingProxyType({}),
+    tasks: Mapping[Any, TaskKey] = MappingProxyType({}),
 ) -> Iterator[bytes]:
     """What ``ls --json`` prints, one run a line; `replays` holds the `replay_of_address` of each `RunRef`, `estimates`
-    what those cost of which the summary does not tell."""
+    what those cost of which the summary does not tell, `tasks` those that are inherited."""
     yield b'{"schema":' + encode(RUNS) + b',"runs":['
-    yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref)) for run in runs)
+    yield from _listed(run_value(run, replays.get(run.ref), estimates.get(run.ref), tasks.get(run.ref)) for run in runs)
     yield b'],"problems":['
     yield from _listed(problem_value(problem) for problem in problems)
     yield b"]}\n"
 
 
 def run_document(
-    run: Run, replay: str | None, extra: Mapping[str, Any] | None = None, masked: Masked | None = None
+    run: Run,
+    replay: str | None,
+    extra: Mapping[str, Any] | None = None,
+    masked: Masked | None = None,
+    inherited: TaskKey | None = None,
 ) -> Iterator[bytes]:
     """What ``show --json`` prints, one span a line; `extra` is added to the run, and at the end what was masked."""
-    whole = {**read_run_value(run, replay), **(extra or {})}
+    whole = {**read_run_value(run, replay, inherited), **(extra or {})}
     yield b'{"schema":' + encode(RUN) + b',"run":' + encode(whole) + b',"steps":['
     yield from _listed({"number": step.number, "span": step.span} for step in run.steps)
     yield b'],"spans":['
@@ -80,8 +85,12 @@ def _listed(values: Iterable[Any]) -> Iterator[bytes]:
 # ---- values
 
 
-def run_value(run: RunSummary, replay: str | None, estimated: float | None = None) -> dict[str, Any]:
-    """One run as ``ls`` lists it; `estimated` is what it costs, where its summary does not tell that."""
+def run_value(
+    run: RunSummary, replay: str | None, estimated: float | None = None, inherited: TaskKey | None = None
+) -> dict[str, Any]:
+    """One run as ``ls`` lists it; `estimated` is what it costs, where its summary does not tell that, `inherited` the
+    task of its original."""
+    task = inherited or run.task_key
     return {
         "address": run.ref.address,
         "path": run.ref.path,
@@ -93,6 +102,13 @@ def run_value(run: RunSummary, replay: str | None, estimated: float | None = Non
         "status": run.status,
         "status_word": run.status_word,
         "status_source": run.status_source,
+        "outcome": run.outcome,
+        "outcome_source": run.outcome_source or None,
+        "scores": run.scores,
+        "result": run.result or None,
+        "task": None if task is None else task.name,
+        "task_source": None if task is None else task.source,
+        "trial": run.trial,
         "started_at": moment(run.started_at, zone=run.time_zone),
         "time_zone": None if run.started_at is None else run.time_zone,
         "duration_ms": run.duration_ms,
@@ -120,12 +136,12 @@ def run_value(run: RunSummary, replay: str | None, estimated: float | None = Non
     }
 
 
-def read_run_value(run: Run, replay: str | None) -> dict[str, Any]:
+def read_run_value(run: Run, replay: str | None, inherited: TaskKey | None = None) -> dict[str, Any]:
     """One run that was read, as ``show`` prints it: its cost is estimated call by call."""
     estimate = estimate_of(run)
     estimated = estimate.usd if estimate is not None else None
     more = {"estimated_cost_usd": estimated, "ledger": ledger_value(run.summary.ledger)}
-    return {**run_value(run.summary, replay), **more, **run_body_value(run.body)}
+    return {**run_value(run.summary, replay, inherited=inherited), **more, **run_body_value(run.body)}
 
 
 def _first_error(error: FirstError | None) -> dict[str, Any] | None:

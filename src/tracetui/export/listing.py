@@ -9,34 +9,42 @@ from shlex import quote
 from typing import Final, NamedTuple
 
 from tracetui.export.table import Column, Table
-from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.model import Problem, RunRef, RunSummary
+from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import split_traces, uncounted_parts
-from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
+from tracetui.text import Clean, age, cells, clean, count, duration, one_line, tokens, truncate, truncate_middle
 from tracetui.views.chart import tokens_of
 from tracetui.views.naming import called
 from tracetui.views.quantities import moment
 from tracetui.views.runs import outcome
+from tracetui.views.scores import score_cell, status_word
 
-_OUTCOME: Final = Column("OUTCOME", least=20)
+_STATUS: Final = Column("STATUS", 12)
+_SCORE: Final = Column("SCORE", 16, leaves=3)
+"""Only where a run has scores."""
+_NAME: Final = Column("NAME", 28)
+_RESULT: Final = Column("RESULT", least=20)
 _WHOLE: Final = (
-    Column("STATUS", 10),
+    _STATUS,
+    _SCORE,
     Column("STARTED", 20),
     Column("TIME", 6, right=True),
     Column("STEPS", 5, right=True),
     Column("TOKENS", 6, right=True),
-    Column("NAME", 28),
+    _NAME,
     Column("ADDRESS"),
-    _OUTCOME,
+    _RESULT,
 )
 _NARROW: Final = (
-    Column("STATUS", 10),
+    _STATUS,
+    _SCORE,
     Column("AGE", 4, right=True),
     Column("TIME", 6, right=True),
     Column("STEPS", 5, right=True, leaves=2),
     Column("TOKENS", 6, right=True, leaves=1),
-    Column("NAME", 28, least=12, middle=True),
+    _NAME._replace(least=12, middle=True),
     Column("ID", least=8, middle=True),
-    _OUTCOME,
+    _RESULT,
 )
 
 
@@ -66,14 +74,23 @@ def listing(
     notes: Mapping[RunRef, str] | None = None,
 ) -> Iterator[Clean]:
     """The lines of the table. Addresses are never cut, so that they can be used: where `screen` has no room for them,
-    there are ids instead, and a line above says how to use one. `notes` are put after the outcome of a run."""
-    notes = notes or {}
-    whole = Table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)))
+    there are ids instead, and a line above says how to use one. `notes` are put after the result of a run."""
+    notes, scored = notes or {}, any(run.scores for run in runs)
+    whole = _table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)), scored)
     if screen is None or whole.room <= screen.width:
         return whole.lines(None if screen is None else screen.width)
     rows = [_narrow_cells(run, screen, notes) for run in runs]
     broken = (_narrow_problem(problem, screen) for problem in problems)
-    return chain(_above(runs, problems, screen), Table(_NARROW, rows).lines(screen.width) if rows else (), broken)
+    narrow = _table(_NARROW, rows, scored).lines(screen.width) if rows else ()
+    return chain(_above(runs, problems, screen), narrow, broken)
+
+
+def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: bool) -> Table:
+    """The table, without its column of scores where no run has one."""
+    if scored:
+        return Table(columns, rows)
+    at = columns.index(_SCORE)
+    return Table([*columns[:at], *columns[at + 1 :]], ([*row[:at], *row[at + 1 :]] for row in rows))
 
 
 def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Screen) -> Iterator[Clean]:
@@ -95,27 +112,27 @@ def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
 
 def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
     whole = _run_cells(run, notes)
-    return (whole[0], since(run, screen.now), *whole[2:6], clean(screen.names[run.ref]), whole[-1])
+    return (*whole[:2], since(run, screen.now), *whole[3:7], clean(screen.names[run.ref]), whole[-1])
 
 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
     """``unreadable  2026/run.json  byte 0: empty file``: the reason is read, so the path is cut first."""
     status, *_, reason = _problem_cells(problem)
     below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
-    head = pad(status, _NARROW[0].most)
-    room = max(screen.width - cells(head) - 4, 0)
+    room = max(screen.width - cells(status) - 4, 0)
     path = truncate_middle(clean(below.lstrip("/") or problem.path), max(room - cells(reason), room // 2))
-    return Clean(f"{head}  {path}  {truncate(reason, room - cells(path))}".rstrip())
+    return Clean(f"{status}  {path}  {truncate(reason, room - cells(path))}".rstrip())
 
 
 def _run_cells(run: RunSummary, notes: Mapping[RunRef, str]) -> tuple[Clean, ...]:
     return (
-        Clean(run.status.value),
+        status_word(run),
+        score_cell(run),
         started(run),
         duration(run.duration_ms),
         count(run.steps),
         tokens(tokens_of(run.usage)),
-        truncate(called(run), _WHOLE[5].most),
+        truncate(called(run), _NAME.most),
         clean(run.ref.address),
         Clean("".join(piece.text for piece in outcome(run)) + _put_after(notes.get(run.ref)) + _noted(run.problems)),
     )
@@ -132,7 +149,7 @@ def _noted(problems: int) -> str:
 def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
     reason = f"{problem.where}: {problem.reason}" if problem.where else problem.reason
     unsaid = Clean("—")
-    return (Clean("unreadable"), *[unsaid] * 5, clean(problem.path), one_line(reason, 200))
+    return (Clean("unreadable"), *[unsaid] * 6, clean(problem.path), one_line(reason, 200))
 
 
 def started(run: RunSummary) -> Clean:
@@ -150,16 +167,16 @@ def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
     return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
 
 
-def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
-    """The sentence that turns a list into an action: ``7 of 40 failed · 2 signatures``.
-
-    Counts runs that no other run started; a trace in several files is one run.
-    """
+def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
+    """Count the runs that no other run started; a trace in several files is one run."""
     known = list(runs)
     parts = uncounted_parts(known)
-    top = [run for run in known if run.parent is None and run.ref not in parts]
-    failed = sum(run.status is Status.ERROR for run in top)
-    words = f"{failed} of {len(top)} failed"
+    return OutcomeCounts.of(run for run in known if run.parent is None and run.ref not in parts)
+
+
+def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
+    """The sentence that turns a list into an action: ``7 of 40 runs failed · 2 signatures``."""
+    words = outcomes_of(runs).failures
     if unreadable:
         words += f", {unreadable} unreadable"
     return words if not signatures else f"{words} · {signatures} signature{'' if signatures == 1 else 's'}"

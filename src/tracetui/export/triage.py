@@ -11,11 +11,12 @@ from msgspec.structs import replace
 from tracetui.export.contrast import address_of, contrast_value
 from tracetui.export.json import moment
 from tracetui.export.page import Block, Code, Facts, Heading, Prose, Table
-from tracetui.model import RunSummary, Status
+from tracetui.model import RunSummary
 from tracetui.model.masked import masked_summary
 from tracetui.redact import Redactor
 from tracetui.store.contrast import Contrast
 from tracetui.store.judgement import Judgement
+from tracetui.store.outcomes import OutcomeCounts
 from tracetui.store.relations import uncounted_parts
 from tracetui.store.triage import Group, groups
 from tracetui.text import Clean, clean, clean_lines, duration, grouped, one_line, tokens
@@ -76,8 +77,9 @@ def triage_of(
         title = group.signature.title
         entries.append(Entry(group, title if redactor is None else redactor.header(title), judged, members))
     counted = known.keys() - uncounted_parts(known.values())
-    failed = sum(known[ref].status is Status.ERROR for ref in counted)
-    return Triage(entries, {"runs": len(counted), "failed": failed, "signatures": len(found)})
+    counts = OutcomeCounts.of(known[ref] for ref in counted)
+    told = {"runs": counts.runs, "failed": counts.failed, "errors": counts.errors, "wrong_answers": counts.wrong}
+    return Triage(entries, {**told, "signatures": len(found)})
 
 
 def next_command(triage: Triage, places: Sequence[str]) -> str:

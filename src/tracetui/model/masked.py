@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from tracetui.model.ledger import Kinds, Unread
 from tracetui.model.outcome import Score
-from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary
+from tracetui.model.run import FirstError, Problem, Run, RunBody, RunSummary, TaskKey
 from tracetui.model.span import Body, Error, Span
 from tracetui.redact import Redactor
 
@@ -125,6 +125,11 @@ def masked_summary(run: RunSummary, redactor: Redactor) -> RunSummary:
     if same and not changed and not changed_lists:
         return run
     return replace(run, first_error=error, unread=unread, scores=scores, **changed, **changed_lists)
+
+
+def masked_task(task: TaskKey, redactor: Redactor) -> TaskKey:
+    """The name of a task."""
+    return replace(task, name=redactor.header(task.name))
 
 
 def _masked_score(score: Score, redactor: Redactor) -> Score:

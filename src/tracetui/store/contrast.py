@@ -90,7 +90,7 @@ def comparable(runs: Iterable[RunSummary], a: Collection[RunRef]) -> list[RunRef
     """The runs to compare those of A with, in their order: what did not fail of the same agents, which says more than
     that the agents differ; all that did not fail where that is nothing.
     """
-    known = [run for run in runs if run.status is not Status.ERROR or run.ref in a]
+    known = [run for run in runs if not run.failed or run.ref in a]
     names = {run.agent or run.name for run in known if run.ref in a}
     others = [run for run in known if run.ref not in a and run.status is not Status.RUNNING]
     return [run.ref for run in others if (run.agent or run.name) in names] or [run.ref for run in others]

@@ -41,7 +41,8 @@ class Relations:
                 self._by_path[run.ref.path].append(run)
         self._by_id = _placed(self._all, {one for run in tied for one in (run.replay_of, run.parent)})
         self._originals = {run.ref: self._original(run) for run in tied}
-        self._inherited = _inherited_tasks(self._all, self._originals)
+        self.inherited_tasks = _inherited_tasks(self._all, self._originals)
+        """The tasks of replays and retries whose traces name none: those of their originals."""
         self._parents = {run.ref: self._named(run.ref, run.parent) for run in tied}
         self._replays = _inverse(self._originals)
         self._copies = copies_of(self._all)
@@ -79,7 +80,7 @@ class Relations:
 
     def task(self, run: RunSummary) -> TaskKey | None:
         """The task that a run did: a replay or retry whose trace names none did that of its original."""
-        return run.task_key if run.task is not None else self._inherited.get(run.ref) or run.task_key
+        return run.task_key if run.task is not None else self.inherited_tasks.get(run.ref) or run.task_key
 
     def parts(self, ref: RunRef) -> Sequence[RunRef]:
         """The parts of the trace that `ref` is a part of, itself included, the one that counts first; else empty."""

@@ -1,4 +1,4 @@
-"""Statistics over the spans of many runs: by tool, model, node, agent or operation.
+"""Statistics over the spans of many runs: by tool, model, node, agent, operation or task.
 
 Nothing is counted twice. What a container (an agent, a workflow, a turn) used is that of the calls in it, so its usage
 counts only where none of them tells its own; a call within a call of that name adds nothing to the time of the row.
@@ -10,18 +10,20 @@ from __future__ import annotations
 
 from array import array
 from collections import defaultdict
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Mapping
 from enum import StrEnum
 from itertools import accumulate
 from math import ceil, inf
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import msgspec
 
-from tracetui.model import Operation, Run, RunRef, Span, Status, Usage
+from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, TaskKey, Usage
 from tracetui.model.ownership import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
 from tracetui.store import prices
+from tracetui.store.outcomes import OutcomeCounts
 
 NOBODY: Final = ""
 """Name of the row of what does not say which agent or model it was."""
@@ -36,6 +38,8 @@ class By(StrEnum):
     AGENT = "agent"
     """Sub-agents by name; the rest of a run is its own agent's."""
     OPERATION = "operation"
+    TASK = "task"
+    """The calls are whole runs."""
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -55,6 +59,15 @@ class Row(msgspec.Struct, frozen=True):
     estimated_cost_usd: float | None = None
     """What those of the calls cost whose trace does not say it, as far as prices are known (`store.prices`)."""
 
+    passed: int | None = None
+    """Of its runs, how many passed; this and the next two are None where no run of any row has an outcome."""
+    failed: int | None = None
+    """Of its runs, how many ended in an error or gave a wrong answer."""
+    pass_rate: float | None = None
+    """`OutcomeCounts.pass_rate` of its runs; None where none can be rated."""
+    prompt: str = ""
+    """Of a derived task, whose name is a key: the first input of its first run."""
+
     @property
     def cost_usd(self) -> float | None:
         """What all calls cost, some or all of it estimated."""
@@ -65,10 +78,17 @@ class Row(msgspec.Struct, frozen=True):
 class Statistics:
     """Takes in one run after the other; eight bytes a span are kept. Used by one thread."""
 
-    def __init__(self, by: By, listed: Container[RunRef] = ()) -> None:
-        """`listed`: the runs that are going to be added, nested ones too."""
+    def __init__(
+        self,
+        by: By,
+        listed: Container[RunRef] = (),
+        inherited: Mapping[RunRef, TaskKey] = MappingProxyType({}),
+    ) -> None:
+        """`listed`: the runs that are going to be added, nested ones too; `inherited`: the tasks of replays
+        (`Relations.inherited_tasks`).
+        """
         self.by = by
-        self._listed = listed
+        self._listed, self._inherited = listed, inherited
         self._kept: dict[str, _Kept] = {}
         self._told: set[str] = set()
         self.runs = 0
@@ -82,28 +102,34 @@ class Statistics:
             self._told.add(identity)
         self.runs += 1
         seen: set[str] = set()
-        for call in _calls(run, self.by, self._listed):
+        task = self._inherited.get(run.summary.ref) or run.summary.task_key
+        for call in _calls(run, self.by, self._listed, task):
             kept = self._kept.get(call.name)
             if kept is None:
-                kept = self._kept[call.name] = _Kept()
+                derived = self.by is By.TASK and task is not None and task.derived
+                kept = self._kept[call.name] = _Kept(run.summary.prompt if derived else "")
             kept.add(call)
             if call.name not in seen:
                 seen.add(call.name)
-                kept.runs += 1
+                kept.outcomes.add(run.summary)
 
     def rows(self) -> list[Row]:
         """One row a name: what took longest first, then by count and name."""
-        made = [kept.row(name) for name, kept in self._kept.items()]
+        rated = any(kept.outcomes.evaluated for kept in self._kept.values())
+        made = [kept.row(name, rated=rated) for name, kept in self._kept.items()]
         return sorted(made, key=lambda row: (-(row.total_ms or 0.0), -row.count, row.name))
 
 
 class _Kept:
     """What is kept of one name."""
 
-    __slots__ = ("count", "durations", "errors", "estimated", "repeated", "runs", "total", "usage")
+    __slots__ = ("count", "durations", "errors", "estimated", "outcomes", "prompt", "repeated", "total", "usage")
 
-    def __init__(self) -> None:
-        self.count = self.errors = self.runs = 0
+    def __init__(self, prompt: str) -> None:
+        self.prompt = prompt
+        self.count = self.errors = 0
+        self.outcomes = OutcomeCounts()
+        """Of the runs that it occurs in."""
         self.durations = array("d")
         self.total: float | None = None
         self.repeated = 0.0
@@ -126,18 +152,22 @@ class _Kept:
             if cost is not None:
                 self.estimated = (self.estimated or 0.0) + cost
 
-    def row(self, name: str) -> Row:
-        ordered = sorted(self.durations)
+    def row(self, name: str, *, rated: bool) -> Row:
+        ordered, outcomes = sorted(self.durations), self.outcomes
         return Row(
             name=name,
             count=self.count,
             errors=self.errors,
-            runs=self.runs,
+            runs=outcomes.runs,
             p50_ms=_rank(ordered, 0.5),
             p95_ms=_rank(ordered, 0.95),
             total_ms=None if self.total is None else max(0.0, self.total - self.repeated),
             usage=self.usage,
             estimated_cost_usd=self.estimated,
+            passed=outcomes.passed if rated else None,
+            failed=outcomes.failed if rated else None,
+            pass_rate=outcomes.pass_rate if rated else None,
+            prompt=self.prompt,
         )
 
 
@@ -188,11 +218,11 @@ class _Call(NamedTuple):
     """Not a call: so long took one that counts in a nested run, and is part of another call of that name here."""
 
 
-def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
+def _calls(run: Run, by: By, listed: Container[RunRef], task: TaskKey | None) -> Iterator[_Call]:
     """What counts of a run. What is used counts to the innermost call that has a name here, and to no other."""
     whole = run.summary
-    root = (whole.agent or NOBODY) if by is By.AGENT else whole.model if by is By.MODEL else None
-    if by is By.AGENT:
+    root = _root(whole, by, task)
+    if by in (By.AGENT, By.TASK):
         within = whole.parent is not None  # it took its time while the run that started it waited
         yield _Call(root or NOBODY, True, whole.status is Status.ERROR, whole.duration_ms, within)
     told = [0, *accumulate(bool(span.usage) for span in run.spans)]
@@ -222,6 +252,15 @@ def _calls(run: Run, by: By, listed: Container[RunRef]) -> Iterator[_Call]:
             yield _Call(owner, usage=usage, model=model, at=at)
 
 
+def _root(run: RunSummary, by: By, task: TaskKey | None) -> str | None:
+    """The name of the row of the run as a whole."""
+    if by is By.AGENT:
+        return run.agent or NOBODY
+    if by is By.TASK:
+        return NOBODY if task is None else task.name
+    return run.model if by is By.MODEL else None
+
+
 def _name(span: Span, by: By) -> str | None:
     operation = span.operation
     if by is By.OPERATION:
@@ -232,4 +271,4 @@ def _name(span: Span, by: By) -> str | None:
         return span.name if operation is Operation.EXECUTE_TOOL else None
     if by is By.NODE:
         return span.name if span.is_node else None
-    return span.name if operation is Operation.INVOKE_AGENT else None
+    return span.name if by is By.AGENT and operation is Operation.INVOKE_AGENT else None
