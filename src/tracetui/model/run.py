@@ -256,10 +256,12 @@ class RunSummary(msgspec.Struct, frozen=True, kw_only=True, gc=False):
 
     def with_rule(self, rule: PassRule | None) -> RunSummary:
         """Return the summary with scores and outcome by the user's rule; unchanged if it has no score of that name."""
-        named = [score for score in self.scores if rule is not None and rule.applies_to(score)]
-        if rule is None or not named:
+        if rule is None:
             return self
-        scores, headline = rule.apply(self.scores), named[0].name
+        headline = next((score.name for score in self.scores if rule.applies_to(score)), None)
+        if headline is None:
+            return self
+        scores = rule.apply(self.scores)
         judgment = judge(scores, headline)
         return msgspec.structs.replace(
             self, scores=scores, headline=headline, outcome=judgment.outcome, outcome_source=judgment.source
