@@ -350,7 +350,7 @@ def test_a_wrong_query_is_wrong_usage_and_points_at_the_column(cli: Cli) -> None
 
     assert (result.status, result.out) == (2, b"")
     assert result.err == (
-        "tracetui: `soon` is not what `dur` takes; write a duration such as `250ms`, `5s`, `2m` or `1h30m`\n"
+        "tracetui: `dur` doesn't take `soon`; write a duration such as `250ms`, `5s`, `2m` or `1h30m`\n"
         "  status:error dur>soon\n"
         "                   ^\n"
     )
