@@ -49,7 +49,7 @@ def test_a_part_of_a_run_is_no_place(cli: Cli) -> None:
     for command in (["ls"], ["triage"], ["grep", "x"]):
         result = cli(*command, f"{run['address']}/status")
         assert (result.status, result.out) == (2, b"")
-        assert f"a whole one is taken: {run['address']}" in result.err
+        assert f"use the whole run: {run['address']}" in result.err
 
 
 def test_what_is_neither_a_place_nor_a_run_is_told_as_unreadable(cli: Cli) -> None:

@@ -1,4 +1,4 @@
-"""``--fail-on``: an exit status for CI, where a failed run is no trouble of ours."""
+"""``--fail-on``: exit statuses for CI."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from tracetui.errors import PluginError, UsageError
 from tracetui.model import Problem, RunSummary, Status
 
 UNREADABLE: Final = 1
-"""Exit status where no run failed, but something could not be read that may hold one."""
+"""Exit status if no run failed, but a file or format could not be read."""
 FAILED: Final = 3
-"""Exit status where a run meets a condition of ``--fail-on``."""
+"""Exit status if a run meets a condition of ``--fail-on``."""
 CONDITIONS: Final[Mapping[str, Callable[[RunSummary], bool]]] = {
     "error": lambda run: run.status is Status.ERROR,
     "failed": lambda run: run.failed,
@@ -21,11 +21,11 @@ CONDITIONS: Final[Mapping[str, Callable[[RunSummary], bool]]] = {
 _NEW: Final = "new"
 """Reserved for causes that the verdict file doesn't have."""
 MOST_NAMED: Final = 20
-"""Unreadable files that are named on standard error."""
+"""Maximum of unreadable files named on standard error."""
 
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
-    """--fail-on."""
+    """Add ``--fail-on``."""
     parser.add_argument(
         "--fail-on",
         action="append",
@@ -44,7 +44,7 @@ def _condition(word: str) -> str:
 
 
 def status_of(args: argparse.Namespace, runs: Iterable[RunSummary], problems: Sequence[Problem] = ()) -> int:
-    """The exit status after these runs were printed; `problems` are those of files. Says what could not be read."""
+    """Return the exit status for printed runs and problems of files; name unreadable files on standard error."""
     if not args.fail_on:
         return 0
     conditions = [CONDITIONS[word] for word in args.fail_on]
@@ -54,15 +54,15 @@ def status_of(args: argparse.Namespace, runs: Iterable[RunSummary], problems: Se
 
 
 def complain_of(problems: Sequence[Problem], only: str | None = None) -> bool:
-    """Name the files and formats that could not be read on standard error; whether there are any.
+    """Name unreadable files and formats on standard error; return whether there are any.
 
-    `only` is the format that was to be read, if it was but one.
+    `only` is the format of ``--format``, if given.
     """
     words = list(dict.fromkeys([*(f"{one.path}: {one.reason}" for one in _masked(problems)), *_formats(only)]))
     for line in words[:MOST_NAMED]:
         complain(f"cannot read {line}")
     if len(words) > MOST_NAMED:
-        complain(f"cannot read {len(words) - MOST_NAMED} more; `tracetui doctor` lists them")
+        complain(f"cannot read {len(words) - MOST_NAMED} more; see `tracetui doctor`")
     return bool(words)
 
 
@@ -75,7 +75,7 @@ def _masked(problems: Sequence[Problem]) -> Iterator[Problem]:
 
 
 def _formats(only: str | None) -> Iterator[str]:
-    """What is wrong with formats that cannot be loaded, where any format was to be read."""
+    """Yield the errors of formats that can't be loaded, unless one format was forced."""
     from tracetui.formats import registry
 
     for name in registry.names() if only is None else ():

@@ -1,4 +1,4 @@
-"""``tracetui ls``: every run, as a table or as data."""
+"""``tracetui ls``: list runs, as a table or as JSON."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from tracetui.sources.base import Source
 from tracetui.store import prices
 from tracetui.store.relations import Relations
 
-HELP = "list every run, and what could not be read"
+HELP = "list runs and unreadable files"
 EXAMPLES = """\
-At a terminal that is too narrow for addresses, runs are named by the beginnings of their ids, which `show` takes after
-PLACE#. Into a pipe the table is whole.
+If addresses don't fit the terminal, the table shows short ids; use them as `tracetui show PLACE#ID`. Output to a pipe
+is never cut.
 
 examples:
   tracetui ls traces/
@@ -35,17 +35,17 @@ examples:
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``ls``."""
+    """Add the options of ``ls``."""
     add_paths_and_runs(parser)
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/runs/1, see docs/json.md")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="list matching runs only, see docs/query.md")
+    parser.add_argument("--json", action="store_true", help="print JSON (tracetui/runs/1, see docs/json.md)")
     add_redact(parser)
     add_pass(parser)
     add_fail_on(parser)
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the list. Raises `NothingReadable` after it if there is no run."""
+    """Print the list. Raises `NothingReadable` afterwards if there is no run."""
     found = print_listing(args)
     counts = outcomes_of(found.runs)
     if counts.evaluated and not args.json:
@@ -55,7 +55,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def print_listing(args: argparse.Namespace) -> Listing:
-    """Print the list, and return it. Raises `UsageError` before anything is read if the query is wrong."""
+    """Print the list and return it. Raises `UsageError` before reading anything if the query is wrong."""
     places = roots(args)
     wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     with sources_at(places, args) as source:
@@ -83,7 +83,7 @@ def print_listing(args: argparse.Namespace) -> Listing:
     if not everything.runs:
         raise nothing(places, found.problems)
     if not found.runs:
-        complain(f"none of {len(everything.runs)} runs fits {args.query}")
+        complain(f"0 of {len(everything.runs)} runs match {args.query}")
     return found
 
 
@@ -94,7 +94,7 @@ def _masked(found: Listing) -> Listing:
 
 
 def asked(text: str) -> Callable[[Listing], Listing]:
-    """Leaves the runs of a listing that a query asks for; problems stay. Raises `UsageError` if the query is wrong."""
+    """Return a filter of listings that keeps matching runs and all problems. Raises `UsageError` for a wrong query."""
     from tracetui.formats import registry
     from tracetui.store import query
     from tracetui.store.known import Known
@@ -107,24 +107,23 @@ def asked(text: str) -> Callable[[Listing], Listing]:
     except query.QueryError as error:
         raise UsageError(query.pointed(text, error)) from None
 
-    def leave(listing: Listing) -> Listing:
+    def select(listing: Listing) -> Listing:
         runs.extend(listing.runs)
         return Listing(found.select(runs), listing.problems)
 
-    return leave
+    return select
 
 
 def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
-    """What only runs that are read tell: the problems inside of them, which their summaries count, and what several
-    models cost. Of others nothing is read."""
-    told, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
+    """Return problems inside of runs and costs of runs with several models; reads only runs that have them."""
+    listed, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
     shared = Shared()
     for summary in found.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
         run = read_run(source, summary.ref, shared.of(summary.ref))
-        problems += [problem for problem in run.problems if problem not in told]
+        problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.store.statistics import estimate_of
 

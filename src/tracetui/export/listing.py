@@ -1,4 +1,4 @@
-"""The table that ``ls`` prints: one run or unreadable file a row, cleaned, in columns as wide as what is in them."""
+"""The table of ``ls``: one run or unreadable file a row, cleaned, in columns as wide as their content."""
 
 from __future__ import annotations
 
@@ -49,20 +49,20 @@ _NARROW: Final = (
 
 
 class Screen(NamedTuple):
-    """The terminal that a list is printed to."""
+    """The terminal for a list."""
 
     width: int
     """Cells of a line."""
     now: float
     """UTC seconds."""
     places: Sequence[str]
-    """Where the runs are; none: where they are looked for anyway."""
+    """Places of the runs; empty: the default place."""
     names: Mapping[RunRef, str]
-    """What every run there can be named by (`tracetui.views.naming.telling`)."""
+    """A short unique name for every run (`tracetui.views.naming.telling`)."""
 
     @property
     def usage(self) -> Clean:
-        """How one of these names is used: ``tracetui show traces#ID``."""
+        """How to use one of these names: ``tracetui show traces#ID``."""
         place = "PLACE#" if len(self.places) > 1 else "".join(f"{quote(place)}#" for place in self.places)
         return clean(f"tracetui show {place}ID")
 
@@ -73,8 +73,11 @@ def listing(
     screen: Screen | None = None,
     notes: Mapping[RunRef, str] | None = None,
 ) -> Iterator[Clean]:
-    """The lines of the table. Addresses are never cut, so that they can be used: where `screen` has no room for them,
-    there are ids instead, and a line above says how to use one. `notes` are put after the result of a run."""
+    """Return the lines of the table.
+
+    Addresses are never cut: if they don't fit on the `screen`, ids replace them, and a line above says how to use one.
+    `notes` follow the result of a run.
+    """
     notes, scored = notes or {}, any(run.scores for run in runs)
     whole = _table(_WHOLE, chain((_run_cells(run, notes) for run in runs), map(_problem_cells, problems)), scored)
     if screen is None or whole.room <= screen.width:
@@ -86,7 +89,7 @@ def listing(
 
 
 def _table(columns: Sequence[Column], rows: Iterable[Sequence[Clean]], scored: bool) -> Table:
-    """The table, without its column of scores where no run has one."""
+    """Return the table, without its score column if no run has a score."""
     if scored:
         return Table(columns, rows)
     at = columns.index(_SCORE)
@@ -101,7 +104,7 @@ def _above(runs: Sequence[RunSummary], problems: Sequence[Problem], screen: Scre
 
 
 def part_notes(runs: Iterable[RunSummary]) -> dict[RunRef, str]:
-    """What to say of runs that are parts of one trace: ``[part 1 of 2 of its trace, also in b.jsonl]``."""
+    """Return notes for runs that are parts of one trace: ``[part 1 of 2 of its trace, also in b.jsonl]``."""
     notes = {}
     for refs in split_traces(runs).values():
         for place, ref in enumerate(refs, 1):
@@ -116,7 +119,7 @@ def _narrow_cells(run: RunSummary, screen: Screen, notes: Mapping[RunRef, str]) 
 
 
 def _narrow_problem(problem: Problem, screen: Screen) -> Clean:
-    """``unreadable  2026/run.json  byte 0: empty file``: the reason is read, so the path is cut first."""
+    """Format ``unreadable  2026/run.json  byte 0: empty file``; the path is cut before the reason."""
     status, *_, reason = _problem_cells(problem)
     below = next((problem.path[len(one) :] for one in screen.places if problem.path.startswith(one)), problem.path)
     room = max(screen.width - cells(status) - 4, 0)
@@ -153,29 +156,29 @@ def _problem_cells(problem: Problem) -> tuple[Clean, ...]:
 
 
 def started(run: RunSummary) -> Clean:
-    """When a run started, to the second; ``—`` where the trace does not say."""
+    """Format the start of a run, to the second; ``—`` if not recorded."""
     return Clean((moment(run) or "—").removesuffix(" local, zone unknown"))
 
 
 def since(run: RunSummary | None, now: float) -> Clean:
-    """How long ago a run started; ``—`` where the trace does not say."""
+    """Format the age of a run; ``—`` if its start isn't recorded."""
     return age(None if run is None or run.started_at is None else max(0.0, now - run.started_at))
 
 
 def newest_first(runs: Iterable[RunSummary]) -> list[RunSummary]:
-    """The order of every list: by start, newest first; runs without one last; then by address."""
+    """Sort runs by start, newest first; runs without one last; then by address."""
     return sorted(runs, key=lambda run: (run.started_at is None, -(run.started_at or 0.0), run.ref.address))
 
 
 def outcomes_of(runs: Iterable[RunSummary]) -> OutcomeCounts:
-    """Count the runs that no other run started; a trace in several files is one run."""
+    """Count the outcomes of top-level runs (not started by another); a trace in several files is one run."""
     known = list(runs)
     parts = uncounted_parts(known)
     return OutcomeCounts.of(run for run in known if run.parent is None and run.ref not in parts)
 
 
 def triage(runs: Iterable[RunSummary], unreadable: int, signatures: int = 0) -> str:
-    """The sentence that turns a list into an action: ``7 of 40 runs failed · 2 signatures``."""
+    """Return the summary sentence: ``7 of 40 runs failed · 2 signatures``."""
     words = outcomes_of(runs).failures
     if unreadable:
         words += f", {unreadable} unreadable"
