@@ -614,3 +614,25 @@ def test_real_results_add_up(name: str, steps: int, calls: int, errors: int, pro
     assert sum(span.operation is Operation.TURN for span in run.spans) == steps
     data = path.read_bytes()
     assert all(run.load(span).raw in data for span in run.spans)
+
+
+def test_the_list_stage_reports_a_problem_once(tmp_path: Path) -> None:
+    """Without a start time the list stage reads the turns, which it would not otherwise."""
+    path = tmp_path / "test_result.json"
+    path.write_text(
+        json.dumps(
+            {
+                "status": "error",
+                "goal_achieved": False,
+                "turns_used": 0,
+                "findings": [],
+                "history": [],
+                "conversation_summary": "../../x",
+                "test_configuration": {"goal": "Book a table"},
+                "execution_stats": {},
+            }
+        )
+    )
+    with LocalSource().open(str(path)) as file:
+        found = [run for deep in (False, True) for run in Penelope().summarize(file, deep=deep)]
+    assert [run.problems for run in found if isinstance(run, RunSummary)] == [1, 1]
