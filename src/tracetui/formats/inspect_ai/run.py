@@ -28,7 +28,7 @@ from tracetui.formats.inspect_ai.log import (
     text_in,
 )
 from tracetui.formats.labels import folder_of, tags_in, task_key
-from tracetui.formats.scalars import between, boolean, mapping, moment, number, sequence, whole, without, word
+from tracetui.formats.scalars import between, mapping, moment, number, score_value, sequence, whole, without, word
 from tracetui.formats.schema import NULL, plain
 from tracetui.model import (
     MESSAGE_LIMIT,
@@ -59,7 +59,7 @@ _FAILED: Final = frozenset({Status.ERROR, Status.CANCELLED})
 _GRADES: Final = {"C": 1.0, "I": 0.0, "P": 0.5, "N": 0.0, "yes": 1.0, "true": 1.0, "no": 0.0, "false": 0.0}
 """Texts that Inspect's `value_to_float` counts as a number: correct, incorrect, partial, no answer …"""
 _PASSED: Final[dict[float | None, bool]] = {1.0: True, 0.0: False}
-_GRADE_RULE: Final = "C, yes and true passed; I, N, no and false failed"
+_GRADE_RULE: Final = "C, yes and true passed; I, N, no and false failed; P is partial"
 _NUMBER_RULE: Final = "the scorer's metric is accuracy: 1 passed, 0 failed"
 _NAME_LENGTH: Final = 24
 """Characters of the name of a scorer in a phrase."""
@@ -378,7 +378,7 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
             yield (
                 Score(
                     label[:PREVIEW],
-                    _recorded_value(item),
+                    (score_text(item) or None) if isinstance(item, list) else score_value(item),
                     passed,
                     f"{parent}{name}.{source}"[:PREVIEW],
                     rule,
@@ -388,19 +388,13 @@ def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[S
             )
 
 
-def _recorded_value(value: Any) -> float | bool | str | None:
-    """The value of a score; of a list its items in short."""
-    if isinstance(value, list):
-        return score_text(value) or None
-    return value[:PREVIEW] if isinstance(value, str) else value if number(value) is not None else boolean(value)
-
-
 def _judged(value: Any, is_binary: bool) -> tuple[bool | None, str]:
-    """Whether a score passed, and the rule that says so."""
+    """Whether a score passed, and the rule by which it did, failed or is partial."""
     if isinstance(value, bool):
         return value, ""
-    passed = _PASSED.get(_number_of(value)) if isinstance(value, str) or is_binary else None
-    return passed, "" if passed is None else _GRADE_RULE if isinstance(value, str) else _NUMBER_RULE
+    counted = _number_of(value) if isinstance(value, str) or is_binary else None
+    rule = "" if counted is None else _GRADE_RULE if isinstance(value, str) else _NUMBER_RULE
+    return _PASSED.get(counted), rule
 
 
 def _number_of(value: Any) -> float | None:
