@@ -91,7 +91,11 @@ def evaluated(folder: Path, name: str, report: Any) -> list[RunSummary]:
     return [listed(path, deep=False), listed(path, deep=True), read(path).summary]
 
 
-TESTS = {"FAIL_TO_PASS": {"success": ["a"], "failure": ["test_ebb"]}, "PASS_TO_PASS": {"failure": ["test_flow"]}}
+TESTS = {
+    "FAIL_TO_PASS": {"success": ["test_spring"], "failure": ["test_ebb"]},
+    "PASS_TO_PASS": {"failure": ["test_flow"]},
+    "FAIL_TO_FAIL": {"failure": ["test_neap"]},
+}
 
 
 @pytest.mark.parametrize(

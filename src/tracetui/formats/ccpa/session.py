@@ -138,7 +138,7 @@ class Session(Conversation):
         except (OSError, ValueError, RecursionError, FormatError):  # there is none, or it is something else
             return None
         found = word(child(meta, "fixture").get("id"))
-        return None if found is None else found[:PREVIEW]
+        return found and found[:PREVIEW]
 
     def header(self) -> Header:
         """The header as far as it is known."""

@@ -82,7 +82,8 @@ class Task:
         self.dataset = mapping(spec.get("dataset"))
         source = word(self.dataset.get("name")) or word(self.dataset.get("location")) or ""
         self.created = moment(spec.get("created"))
-        self.binary = _binary_scores(spec, mapping(field(log.header, "results")))
+        self.binary = _binary_scores(spec) or _measured_scores(log)
+        """Names of the scores that are 1 or 0: their accuracy is measured. ``NAME *`` for all values of a scorer."""
         self.common: dict[str, Any] = {
             "name": self.name,
             "agent": (word(spec.get("solver")) or "")[:PREVIEW] or None,
@@ -119,7 +120,7 @@ def header_of(task: Task, entry: Entry, record: SampleRecord) -> Header:
         relation=RETRY if previous else None,
         repeats=task_key(task.name, f"{record.id!s}\n{given[:_GIVEN]}"),
         identity=identity,
-        task=f"{task.name}/{record.id!s}"[:PREVIEW],
+        task=f"{task.name}/{record.id!s}"[:MESSAGE_LIMIT],
         trial=None if epoch is None else str(epoch),
         size=entry.size,
     )
@@ -363,8 +364,8 @@ def score_phrase(scores: dict[str, Any]) -> str:
 def graded(scores: Any, single: Any, binary: frozenset[str]) -> Iterator[tuple[Score, Metric]]:
     """Each score of a sample, and the same as a metric with all that is recorded of it.
 
-    A score of several values is several, by their names. `binary`: names of scores that are 1 or 0. Facts: `Score` and
-    `value_to_float` of Inspect; a NaN is a sample that the scorer left unscored.
+    A score of several values is several, by their names. `binary`: `Task.binary`. Facts: `Score` and `value_to_float`
+    of Inspect; a NaN is a sample that the scorer left unscored.
     """
     parent = "scores." if mapping(scores) else ""
     for name, recorded in scores_of(scores, single).items():
@@ -404,8 +405,8 @@ def _number_of(value: Any) -> float | None:
     return float(value) if isinstance(value, bool) else number(value)
 
 
-def _binary_scores(spec: dict[str, Any], results: dict[str, Any]) -> frozenset[str]:
-    """Names of the scores that are 1 or 0: their accuracy is measured. ``NAME *`` for all values of a scorer."""
+def _binary_scores(spec: dict[str, Any]) -> frozenset[str]:
+    """`Task.binary` by the scorers that an eval declares."""
     found = set()
     for scorer in map(mapping, sequence(spec.get("scorers"))):
         todo = [(word(scorer.get("name")) or "", scorer.get("metrics"))]
@@ -417,10 +418,14 @@ def _binary_scores(spec: dict[str, Any], results: dict[str, Any]) -> frozenset[s
                 todo += [(f"{name} {key}", below) for key, below in mapping(metrics).items()]
             elif metric.rpartition("/")[2] == "accuracy":
                 found.add(name)
-    for score in map(mapping, sequence(results.get("scores"))):
-        if "accuracy" in mapping(score.get("metrics")):  # logs without `scorers`
-            found |= {f"{score.get('name')}", f"{score.get('scorer')} {score.get('name')}"}
     return frozenset(found)
+
+
+def _measured_scores(log: Log) -> frozenset[str]:
+    """`Task.binary` by the results of an eval: early logs declare no scorers."""
+    found = (mapping(score) for score in sequence(mapping(field(log.header, "results")).get("scores")))
+    names = [(one.get("name"), one.get("scorer")) for one in found if "accuracy" in mapping(one.get("metrics"))]
+    return frozenset(text for name, scorer in names for text in (f"{name}", f"{scorer} {name}"))
 
 
 def results_of(results: Any) -> tuple[Metric, ...]:

@@ -38,6 +38,7 @@ from tracetui.formats.scalars import (
 )
 from tracetui.formats.schema import plain
 from tracetui.model import (
+    MESSAGE_LIMIT,
     PREVIEW,
     Error,
     FirstError,
@@ -185,7 +186,7 @@ def _name_in(columns: dict[str, Any], name: str) -> str | None:
     """A text or a whole number in a column, as a text."""
     found = columns.get(name)
     text = word(found if whole(found) is None else str(found))
-    return None if text is None else text[:PREVIEW]
+    return text and text[:MESSAGE_LIMIT]
 
 
 def _scores(recorded: Any) -> Iterator[Score]:

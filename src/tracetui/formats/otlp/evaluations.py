@@ -32,11 +32,12 @@ _PASSED: Final = {"pass": True, "passed": True, "correct": True, "fail": False, 
 
 def scores_of_span(span_id: str | None, attrs: Attributes, events: Sequence[Event]) -> tuple[Score, ...]:
     """The evaluations of a span; one that both terms of OpenInference record counts once."""
-    if not events and _NAME not in attrs and attrs.keys().isdisjoint(_FIRST):
-        return ()
-    found = [*_feedback(span_id, attrs), *(score for event in events for score in scores_of_event(span_id, event))]
+    found = [] if attrs.keys().isdisjoint(_FIRST) else list(_feedback(span_id, attrs))
+    found += [score for event in events for score in scores_of_event(span_id, event)]
     if _NAME in attrs:  # libraries without events write one as a span
         found += scores_of_event(span_id, Event(_EVENT, None, attrs, {}))
+    if len(found) < 2:
+        return tuple(found)
     return tuple({(one.name, one.value, one.passed, one.reason): one for one in reversed(found)}.values())[::-1]
 
 

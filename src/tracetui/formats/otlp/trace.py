@@ -174,7 +174,7 @@ class Trace(Rows):
         self.early: dict[str, list[tuple[Event, RecordRef]]] = {}
         """Events in logs of spans that did not come yet."""
         self.scores: dict[tuple[str | None, int | None], tuple[Score, ...]] = {}
-        """Evaluations by the span that they are of, and by the checksum of the log record that holds one."""
+        """Evaluations by span id, and by the checksum of a log record or of a span without an id."""
         self.around: dict[bytes, tuple[str, dict[str, Any]]] = {}
         """Different resources, scopes and requests: kind and fields."""
         self.latest: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {}
@@ -193,8 +193,9 @@ class Trace(Rows):
 
     def take_evaluations(self, record: SpanRecord, events: Sequence[Event] | None = None) -> None:
         """Take the evaluations of this trace that a span of it, or an evaluator in another trace, records."""
-        key = (identifier(record.span.id), None) if record.span.id else (None, record.check)
-        found = scores_of_span(key[0], record.attrs, events_of(record.span.events) if events is None else events)
+        span_id = identifier(record.span.id)
+        key = span_id, record.check if span_id is None else None
+        found = scores_of_span(span_id, record.attrs, events_of(record.span.events) if events is None else events)
         if found or key in self.scores:
             self.scores[key] = found
 

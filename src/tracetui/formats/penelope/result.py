@@ -169,7 +169,7 @@ def header_of(test: Test, path: str) -> Header:
         result=_result(test),
         scores=tuple(_scores(test)),
         headline=_GOAL,
-        task=_test_id(result.test_id),
+        task=(_test_id(result.test_id) or "")[:MESSAGE_LIMIT] or None,
         tags=tags_in(labels, result.metadata),
         source=source_in(labels, result.metadata),
         fields=() if test.turns is None else unknown_fields(test.outline.unknown),
@@ -193,7 +193,7 @@ def _usage(test: Test) -> Usage | None:
 
 
 def _scores(test: Test) -> Iterator[Score]:
-    """Whether the goal was met, and every metric; none of a test that goes on, or broke down before it was judged."""
+    """Whether the goal was met, and every metric; none while the test runs, or if it broke down unjudged."""
     if not test.ended or not test.is_judged:
         return
     if test.verdict is not None:

@@ -21,6 +21,8 @@ _LARGEST: Final = 4 << 20
 _ID: Final = re.compile(r"\w[\w.+-]{0,199}")
 """An instance id that can name a folder."""
 _UNRESOLVED: Final = ("unresolved_ids", "empty_patch_ids", "completed_ids")
+_COUNTED: Final = ("FAIL_TO_PASS", "PASS_TO_PASS")
+"""Tests that must succeed; the harness runs others as well."""
 _RULE: Final = "passed if resolved_ids lists the instance, failed if only the other lists of evaluated ones do"
 
 
@@ -62,7 +64,7 @@ def _score(path: str, report: dict[str, Any], instance: str) -> Score | None:
 
 
 def _failures(one: dict[str, Any]) -> str:
-    """The tests that failed, by the report of one instance."""
-    groups = (mapping(group) for group in mapping(one.get("tests_status")).values())
+    """The tests that should have succeeded, by the report of one instance."""
+    groups = (mapping(mapping(one.get("tests_status")).get(name)) for name in _COUNTED)
     tests = [test for group in groups for test in sequence(group.get("failure")) if isinstance(test, str)]
     return f"failed tests ({len(tests)}): {', '.join(tests)}"[:MESSAGE_LIMIT] if tests else ""

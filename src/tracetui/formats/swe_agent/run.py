@@ -261,7 +261,7 @@ def header_of(trace: Trace, file: File, size: int) -> Header:
         prompt=prompt.strip()[:PREVIEW],
         result=f"{exit_word[:PREVIEW]}, nothing" if empty else exit_word[:PREVIEW],
         scores=scores_of(file, name),
-        task=instance,
+        task=instance and instance[:MESSAGE_LIMIT],
         writer=version(info.mini_version, info.swe_agent_version) or layout(trace.about.trajectory_format),
         size=size,
         fields=unknown_fields(trace.outline.unknown),
