@@ -25,17 +25,7 @@ from tracetui.formats.latticeflow.records import (
     roles,
 )
 from tracetui.formats.latticeflow.spans import Spans
-from tracetui.formats.scalars import (
-    boolean,
-    mapping,
-    moment,
-    natural,
-    score_value,
-    sequence,
-    whole,
-    word,
-    zoned,
-)
+from tracetui.formats.scalars import boolean, mapping, moment, natural, score_value, sequence, whole, word, zoned
 from tracetui.formats.schema import plain
 from tracetui.model import (
     MESSAGE_LIMIT,
