@@ -13,7 +13,7 @@ from tests.shared import ROOT
 from tests.terminal import BARE_ESCAPE, TRACETUI, Terminal
 
 pytestmark = pytest.mark.e2e
-ASKED = "what is to be opened?"
+ASKED = "Choose a trace directory"
 
 
 @pytest.fixture

@@ -188,7 +188,7 @@ async def test_a_directory_without_traces_says_what_was_looked_for(opened: Opene
 async def test_help_lists_the_keys_of_the_pane_and_closes(opened: Opener, samples: Path) -> None:
     async with opened(samples, size=(120, 60)) as (app, pilot):
         await pilot.press("?")
-        await until(pilot, lambda: "Show failed runs only" in text_of(app), what="the page of keys")
+        await until(pilot, lambda: "Toggle failed runs only" in text_of(app), what="the page of keys")
         await pilot.press("escape")
         await until(pilot, lambda: app.screen is app.main)
 
@@ -307,7 +307,7 @@ async def test_a_folder_of_broken_files_only_is_shown_over_the_whole_width(opene
     (tmp_path / "cut.json").write_text('{"record_id": "' + line)
     async with opened(tmp_path) as (app, pilot):
         await until(pilot, lambda: "reading stopped here" in text_of(app), what="the excerpt")
-        assert "nothing could be read" in text_of(app)
+        assert "no readable traces" in text_of(app)
         assert line[:40] in text_of(app)
         await pilot.resize_terminal(150, 40)
         await until(pilot, lambda: line[:60] in text_of(app), what="the same text on a wider screen")
@@ -344,4 +344,4 @@ async def test_the_footer_names_only_keys_that_lead_somewhere(opened: Opener, sa
         assert text_of(app).splitlines()[-1].split()[2:7] == [">", "next", "tab", "yy", "copy"]
     async with opened(samples, size=(200, 60)) as (app, _):
         assert {"triage", "error", "verdict"} <= set(text_of(app).splitlines()[-1].split())
-        assert "nothing could be read" not in text_of(app)
+        assert "no readable traces" not in text_of(app)

@@ -43,7 +43,9 @@ class Outline:
         """Fields that were met and are not known."""
         self.rest: dict[str, Any] = {}
         """What was met in place of a record, by where it is."""
-        self._path, self._where, self._problems = path, where, list[Problem]()
+        self._path, self._where = path, where
+        self._problems: dict[Problem, None] = {}
+        """In order; a value that is read again adds none."""
         self._note = note
         self.fields: dict[str, Any]
         """Decoded where the document is not strict JSON, else as they are written."""
@@ -126,7 +128,7 @@ class Outline:
 
     def note(self, where: str, reason: str) -> None:
         """Add to the problems."""
-        self._problems.append(Problem(self._path, f"{self._where}, {where}" if self._where else where, reason))
+        self._problems[Problem(self._path, f"{self._where}, {where}" if self._where else where, reason)] = None
 
 
 class Whole(msgspec.Struct, frozen=True):

@@ -24,8 +24,8 @@ from tracetui.views.rows import Line, Piece
 HOMES: Final = "places"
 _HERE: Final = frozenset({HOMES})
 _TAKEN: Final = {
-    "open": (1, "Open the place under the cursor, or those that are picked."),
-    "pick-value": (2, "Pick the place, or no longer; several can be picked."),
+    "open": (1, "Open the directory under the cursor, or the picked ones."),
+    "pick-value": (2, "Pick or unpick the directory."),
     "quit": (4, "Quit."),
     "help": (5, ""),
     **dict.fromkeys(("back", "down", "up", "page-down", "page-up", "top", "end"), (0, "")),
@@ -95,10 +95,10 @@ class HomesScreen(SingleScreen):
         return True
 
     def path(self) -> tuple[Line, Line]:
-        return (Piece(Clean("what is to be opened?"), "text bold"),), ()
+        return (Piece(Clean("Choose a trace directory"), "text bold"),), ()
 
     def summary(self) -> Line:
-        return (Piece(one_line(f"no PATH was named, and there is no {self._missing}"), "sec"),)
+        return (Piece(one_line(f"No path given, and {self._missing} doesn't exist"), "sec"),)
 
 
 class ChoosingApp(BaseApp):

@@ -34,7 +34,7 @@ def go_back(state: DiffState, *, narrow: bool) -> DiffState | None:
 
 
 def toggle_ignored(state: DiffState) -> DiffState:
-    """Count ids, times and the like as differences too, or ignore them again."""
+    """Toggle ignoring ids, times and counters."""
     assert isinstance(state.ask, Compare)
     return replace(state, ask=replace(state.ask, strict=not state.ask.strict))
 

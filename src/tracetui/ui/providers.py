@@ -39,7 +39,7 @@ class CommandProvider(Provider):
             if command.group not in ("move",) and screen.pane in command.panes
         ]
         entries += [
-            (Clean(f"theme {name}"), Clean("Change the colours."), partial(app.use_palette, name)) for name in PALETTES
+            (Clean(f"theme {name}"), Clean("Change the theme."), partial(app.use_palette, name)) for name in PALETTES
         ]
         return entries
 

@@ -35,7 +35,7 @@ S = TypeVar("S", bound=PanesState)
 
 
 def toggle_zoom(state: S) -> S:
-    """Give the focused pane the whole screen, or take it back."""
+    """Zoom the focused pane."""
     return replace(state, zoom=None if state.zoom is not None else state.pane)
 
 

@@ -26,6 +26,7 @@ from tracetui.formats.otlp.records import (
     Surroundings,
     by_trace,
     damage_in,
+    evaluated_trace,
     export_of,
     named,
     normal_id,
@@ -303,6 +304,8 @@ class Count(Rows):
                 self._trace(log.trace).take_log(log, line)
         for span in export.spans:
             self._trace(span.trace).take_span(span, line, export.value)
+            if (evaluated := evaluated_trace(span)) != span.trace:
+                self._trace(evaluated).take_evaluations(span)
 
     def _report(self, export: Export, line: Line) -> None:
         value = export.value
@@ -310,7 +313,7 @@ class Count(Rows):
             self.problem(line, reason)
         has_spans = named(value, *REQUEST) is not None
         if named(value, *OTHERS) is not None:
-            unread = sum(log.trace is None for log in export.logs) / len(export.logs) if export.logs else 1.0
+            unread = sum(log.span is None for log in export.logs) / len(export.logs) if export.logs else 1.0
             self.others += unread > 0
             self.lost += 0 if has_spans else round(len(line.data) * unread)
         elif not has_spans:

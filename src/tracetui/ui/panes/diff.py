@@ -225,12 +225,12 @@ class Change(FoldingView):
             for note in look.notes
         ]
         if look.bounded:
-            words = "too large to compare in the best way: more may be shown as changed than was"
+            words = "too large for an exact diff: some unchanged lines may show as changed"
             lines.append((Piece(Clean(f"{self.look.glyphs.note} {words}"), "status.warn"),))
         if not look.sections:
-            lines.append((Piece(Clean("the trace holds nothing here to compare"), "dim"),))
+            lines.append((Piece(Clean("nothing recorded for this step"), "dim"),))
         elif not any(one.differs for one in look.sections):
-            lines.append((Piece(Clean(f"{self.look.glyphs.same} nothing differs here"), "status.ok"),))
+            lines.append((Piece(Clean(f"{self.look.glyphs.same} no differences"), "status.ok"),))
         return lines
 
     # ---- the title

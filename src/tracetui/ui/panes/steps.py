@@ -410,11 +410,11 @@ class Steps(LineView):
             if run.summary.status in _FINAL:
                 pieces.append(Piece(Clean(" ended"), status_glyph(run.summary.status, self.look.glyphs)[1]))
         if self.as_tree:
-            pieces.append(Piece(Clean(" as a tree"), "dim"))
+            pieces.append(Piece(Clean(" tree"), "dim"))
         if self.filtered_by:
             pieces += [Piece(Clean(" ")), Piece(Clean(f" f {one_line(self.filtered_by, 30)} "), "hit")]
         if self.longest:
-            pieces.append(Piece(Clean(" longest first"), "accent"))
+            pieces.append(Piece(Clean(" by duration"), "accent"))
         if run.problems:
             word = "note" if len(run.problems) == 1 else "notes"
             pieces.append(Piece(Clean(f"  ! {len(run.problems)} {word}"), "status.warn"))

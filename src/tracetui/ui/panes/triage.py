@@ -60,7 +60,7 @@ class Queue(LineView):
             self.top = 0
 
     def nothing(self, lines: Sequence[Line]) -> None:
-        """Say why there is nothing to judge."""
+        """Say why there is nothing to review."""
         self.groups = ()
         self.show(ListRows(lines, headings=range(len(lines))), title=(), heading=lambda width: (), title_right=())
 

@@ -43,7 +43,7 @@ class ComparedScreen(FramedScreen):
     AUTO_FOCUS = ""  # it would focus the first pane before the right one can be
     app: HostApp
     state: DiffState
-    walked_out: tuple[str, str] = "no more steps that differ", "no earlier step that differs"
+    walked_out: tuple[str, str] = "no later differing step", "no earlier differing step"
     """What is said where there is nothing more to walk to, forwards and backwards."""
 
     def __init__(
@@ -124,7 +124,7 @@ class ComparedScreen(FramedScreen):
         if searched is not None:
             self.go_to_hit(self.view if self.view.needle else searched, step)
         elif not self.change.step_to(step) and not self.walk(step):
-            self.say("no more differences" if step > 0 else "no earlier differences", "status.warn")
+            self.say("no later differences" if step > 0 else "no earlier differences", "status.warn")
 
     def action_divergent(self, step: int) -> None:
         """Go to the next step that differs, or the one before."""
@@ -136,7 +136,7 @@ class ComparedScreen(FramedScreen):
         self.change.fold_all(open_=open_)
 
     def action_side(self) -> None:
-        """Show texts side by side, or one below the other."""
+        """Toggle side-by-side and unified view."""
         self.say("side by side" if self.change.toggle_side() else "unified: A above B")
 
     def action_wrap(self) -> None:
@@ -148,7 +148,7 @@ class ComparedScreen(FramedScreen):
         look = self.change.compared
         following = diff_state.next_context(self.state, look.tabs if look is not None else (), shown=self.change.tab)
         if following is None:
-            self.say("c compares what models were given: this step is no model call of both", "status.warn")
+            self.say("c works on steps that are model calls in both runs", "status.warn")
         else:
             self.become(following)
 
@@ -159,11 +159,11 @@ class ComparedScreen(FramedScreen):
             self.become(diff_state.next_tab(self.state, look.tabs, step, shown=look.tab))
 
     def action_ignored(self) -> None:
-        """Count ids, times and the like as differences too, or ignore them again."""
+        """Toggle ignoring ids, times and counters."""
 
     def action_export(self) -> None:
         """Write what is compared to a file."""
-        self.say("of two contexts there is no export: Esc, and x writes the run", "status.warn")
+        self.say("contexts can't be exported; press Esc, then x to export the diff", "status.warn")
 
     def action_editor(self) -> None:
         """Open a cleaned copy of the change in $EDITOR."""
@@ -283,7 +283,7 @@ class DiffScreen(ComparedScreen):
         self.pairs.chosen = True  # the reader looks at this row
         self.state = diff_state.toggle_ignored(self.state)
         self.app.engine.differ.compare(self.ask_of)
-        self.say("comparing with nothing ignored" if self.ask_of.strict else "comparing, ids, times and the like aside")
+        self.say("comparing everything" if self.ask_of.strict else "comparing; ids, times and counters ignored")
 
     def action_export(self) -> None:
         self.app.exporter.export_diff(self.ask_of, self)
@@ -291,7 +291,7 @@ class DiffScreen(ComparedScreen):
     def action_reread(self) -> None:
         self._asked = None
         self.app.engine.differ.compare(self.ask_of, anew=True)
-        self.say("reading both runs again")
+        self.say("re-reading both runs")
 
     def follow_row(self, view: LineView) -> bool:
         target = self.sides.target if view is self.sides else None
@@ -380,7 +380,7 @@ def _ids(diff: Diff, index: int) -> tuple[str, ...]:
 class ContextScreen(ComparedScreen):
     """Two contexts of one run; ``]d`` and ``[d`` go to other calls of the same agent."""
 
-    walked_out = "no later call of this agent", "no earlier call of this agent"
+    walked_out = "no later model call of this agent", "no earlier model call of this agent"
 
     def __init__(self, ask: Calls, run: Run, commands: Sequence[Command]) -> None:
         change = Change()

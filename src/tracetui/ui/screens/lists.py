@@ -116,7 +116,7 @@ class HitsScreen(ListScreen):
         elif survey.lost:
             pieces.append(Piece(Clean(f"  ·  {one_line(survey.lost, 100)}"), "status.warn"))
         elif survey.more:
-            pieces.append(Piece(Clean("  ·  there are more; a longer text finds fewer"), "status.warn"))
+            pieces.append(Piece(Clean("  ·  more matches; refine the search"), "status.warn"))
         if search.problems:
             first = search.problems[0]
             said = f"  ·  {grouped(len(search.problems))} unreadable: {first.reason}"
@@ -319,7 +319,7 @@ class ReplaysScreen(ListScreen):
 
     def action_reread(self) -> None:
         self._compare(self._replays)
-        self.say("comparing all of them again")
+        self.say("comparing all replays again")
 
     def left(self) -> None:
         self.app.engine.differ.survey(())

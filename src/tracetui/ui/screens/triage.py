@@ -109,7 +109,7 @@ class TriageScreen(RunsScreen):
         if found:
             self.queue.show_groups(found, app.store.runs, self.told, now=app.clock(), words=words)
         else:
-            here = f"No run that {one_line(words, 60)!r} finds failed." if words else "No run failed here."
+            here = f"No failed runs match {one_line(words, 60)!r}." if words else "No failed runs."
             self.queue.nothing([(), (Piece(Clean(here), "text bold"),)])
         self.show_cause()
 
@@ -190,7 +190,7 @@ class TriageScreen(RunsScreen):
     @property
     def ended(self) -> str:
         left = any(self.told(group).verdict is None for group in self.queue.groups)
-        return "" if left else "  ·  all decided, x writes it down"
+        return "" if left else "  ·  all reviewed, x export"
 
     @property
     def ref(self) -> RunRef | None:
@@ -226,7 +226,7 @@ class TriageScreen(RunsScreen):
         )
         failed = sum(len(group.runs) for group in self.queue.groups)  # whoever started them
         told = f"{grouped(failed)} failed of {grouped(self._total)} runs"
-        told += f" ({grouped(self._started)} started by others)" if self._started else ""
+        told += f" ({grouped(self._started)} child runs)" if self._started else ""
         right = (Piece(Clean(told), "sec"),)
         self._header.show(left, right)
         self._sentence.show(self.said or self._progress())
@@ -236,7 +236,7 @@ class TriageScreen(RunsScreen):
     def _progress(self) -> Line:
         found = self.queue.groups
         if not found:
-            return (Piece(Clean("nothing to judge"), "sec"),)
+            return (Piece(Clean("nothing to review"), "sec"),)
         left = [group for group in found if self.told(group).verdict is None]
         decided = len(found) - len(left)
         pieces = [
@@ -248,10 +248,10 @@ class TriageScreen(RunsScreen):
             words = f"  left: {grouped(runs)} run{'s' if runs != 1 else ''} in {grouped(len(left))}"
             pieces.append(Piece(Clean(f"{words} signature{'s' if len(left) != 1 else ''}"), "sec"))
         else:
-            pieces += [Piece(Clean("  all decided  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
-            pieces.append(Piece(Clean(" writes it down"), "sec"))
+            pieces += [Piece(Clean("  all reviewed  ·  "), "status.ok"), Piece(Clean("x"), "key bold")]
+            pieces.append(Piece(Clean(" export"), "sec"))
         if app_problems := self.app.verdicts.sidecar.problems:
-            pieces.append(Piece(Clean(f"  ! {len(app_problems)} unreadable in the file of verdicts"), "status.warn"))
+            pieces.append(Piece(Clean(f"  ! {len(app_problems)} unreadable in the verdict file"), "status.warn"))
         return tuple(pieces)
 
     # ---- panes
@@ -333,4 +333,4 @@ class TriageScreen(RunsScreen):
     def action_reread(self) -> None:
         """Read the directory again."""
         self.app.rescan()
-        self.say("reading the directory again")
+        self.say("re-reading the directory")

@@ -81,7 +81,7 @@ class Exporter:
 
         def done(path: str, written: int) -> None:
             self._unwritten.pop(what, None)
-            dialog.say(f"wrote {path}, {size(written)}, for you alone; secrets are masked")
+            dialog.say(f"wrote {path}, {size(written)}, readable by you only; secrets masked")
 
         def answer(path: str) -> None:
             path = os.path.expanduser(path.strip())
@@ -93,7 +93,7 @@ class Exporter:
                 )
 
         name = self._unwritten.get(what, name)
-        dialog.ask_for(f"write {what} to: .md, .html or .json; secrets are masked", name, answer)
+        dialog.ask_for(f"export {what} to (.md, .html, .json; secrets masked)", name, answer)
 
     def copy_step(self, ref: RunRef, span: str, name: str, dialog: Dialog) -> None:
         """Copy a step as ``curl``, ``fixture``, ``test`` or ``fork``."""
@@ -106,7 +106,7 @@ class Exporter:
 
         def copy(text: str | None) -> None:
             if text is None:
-                dialog.say(form.lacking or "this step is not there any more", "status.warn")
+                dialog.say(form.lacking or "step no longer in the run", "status.warn")
             else:
                 dialog.copy(text, form.what)
 
@@ -163,8 +163,8 @@ def _fork(run: Run, span: Span) -> str | None:
 
 
 _FORMS: Final = {
-    "curl": _Form(_curl, "the curl command", "only a model call can be sent again: go to one (]m or [m)"),
+    "curl": _Form(_curl, "the curl command", "curl works on model calls only; ]m jumps to the next"),
     "fixture": _Form(_fixture, "the fixture"),
     "test": _Form(_test, "the test stub"),
-    "fork": _Form(_fork, "the code", "this format has no code that goes on from a step"),
+    "fork": _Form(_fork, "the code", "resuming from a step isn't supported for this format"),
 }

@@ -109,10 +109,10 @@ class Comparisons:
         if original is not None:
             return original, (run.ref,)
         if has_original(run):
-            return f"its original, {run.replay_of or run.replay_of_path}, is not in this directory"
+            return f"its original, {run.replay_of or run.replay_of_path}, isn't in this directory"
         if replays:
             return run.ref, replays
-        return "it has no original and no replays; Space marks two runs that d compares"
+        return "no original or replay; mark two runs with Space, then press d"
 
     def offered(self, commands: Sequence[Command], ref: RunRef | None) -> Sequence[Command]:
         """The commands that lead somewhere from a run: ``D`` needs another run."""
@@ -234,7 +234,7 @@ class Surveys:
         if survey is None or self._contrast is None or self._contrast != (tuple(refs), survey.job):
             return "comparing …"
         if survey.lost:
-            return f"compared no further: {survey.lost}"
+            return f"comparison stopped: {survey.lost}"
         return f"comparing, {grouped(survey.done)} of {grouped(survey.total)} runs read"
 
     def contrast(self, refs: Sequence[RunRef]) -> None:

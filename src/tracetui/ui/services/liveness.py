@@ -20,7 +20,7 @@ from tracetui.views.silence import arrival_counts, sentence, strip
 
 SHARE: Final = 12
 """Counting takes at most one part in so many of the time: the rest is for keys."""
-_KEPT: Final = "; shown is what was read of it"
+_KEPT: Final = "; showing what was read before"
 
 
 class LivenessTracker:
@@ -103,7 +103,7 @@ class LivenessTracker:
             return (
                 Piece(Clean("connection lost  "), "status.error bold"),
                 Piece(one_line(self.watching.lost, 120), "text"),
-                Piece(Clean("  ·  what is shown is what was read before; trying again"), "sec"),
+                Piece(Clean("  ·  showing what was read before; reconnecting"), "sec"),
             )
         if run is None:
             return ()
@@ -115,6 +115,6 @@ class LivenessTracker:
         """Why an open run is not listed any more."""
         problems = self._store.problems
         if ref.path in problems:
-            return one_line(f"its file cannot be read any more: {problems[ref.path][0].reason}", 200)
+            return one_line(f"file no longer readable: {problems[ref.path][0].reason}", 200)
         others = any(other.path == ref.path for other in self._store.runs)
-        return Clean("its file does not hold it any more" if others else "its file is gone")
+        return Clean("run no longer in its file" if others else "file deleted")

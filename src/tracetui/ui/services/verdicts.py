@@ -25,7 +25,7 @@ def named(subject: Subject) -> str:
     if isinstance(subject, RunSummary):
         return f"run {subject.id[:8] if len(subject.id) == UUID_LENGTH else subject.id}"
     runs = len(subject.runs)
-    return f"{subject.id}, {runs} run{'s' if runs != 1 else ''}"
+    return f"{subject.id} ({runs} run{'s' if runs != 1 else ''})"
 
 
 class Verdicts:

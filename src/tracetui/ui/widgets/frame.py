@@ -139,7 +139,7 @@ def _list_status(store: Store, glyphs: Glyphs, standing: Counter[State], width: 
             words.append(f"+{len(most) - 5} formats")
     else:
         children = len(store.runs) - overview.runs
-        more = f" + {text.grouped(children)} started by them" if children and width >= ROOMY_HEADER else ""
+        more = f" + {text.grouped(children)} child runs" if children and width >= ROOMY_HEADER else ""
         words = [_runs(overview.runs) + more]
         if len(overview.by_format) > 1 and width >= NARROW_HEADER:
             words.append(f"{len(overview.by_format)} formats")
@@ -174,14 +174,14 @@ def sentence(
             *_key("e", "first error"),
         ]
     elif runs:
-        words = "nothing failed" if not progress.stage else "nothing failed so far"
+        words = "no failures" if not progress.stage else "no failures so far"
         pieces += [
             Piece(Clean(f"{_runs(runs)}, {words}"), "text"),
             Piece(Clean("  ·  "), "dim"),
             *_key("↵", "open"),
         ]
     elif store.problems and not progress.stage:
-        pieces += [Piece(Clean("nothing could be read"), "status.warn bold")]
+        pieces += [Piece(Clean("no readable traces"), "status.warn bold")]
     if vitals.standing[State.STALLED]:
         words = f"{text.grouped(vitals.standing[State.STALLED])} stalled?"
         pieces += [Piece(Clean("   ")), Piece(Clean(words), "status.warn bold")]
