@@ -45,7 +45,7 @@ def test_a_list_tells_wrong_answers_from_errors(cli: Cli) -> None:
 
 
 def test_a_list_without_scores_has_no_column_for_them(cli: Cli) -> None:
-    result = cli("ls", "traces")
+    result = cli("ls", "traces/paprika")
     assert "SCORE" not in result.text
     assert result.err == ""
 
@@ -74,7 +74,7 @@ def test_show_says_what_the_list_says(cli: Cli) -> None:
         assert {name: shown[name] for name in listed} == listed
 
     lines = cli("show", "scored/wrong.json").text.splitlines()
-    assert any(line.split()[:3] == ["outcome", "wrong", "answer"] and "rewards.reward" in line for line in lines)
+    assert any(line.split()[:3] == ["outcome", "wrong", "answer:"] and "rewards.reward" in line for line in lines)
     assert any(line.split()[:4] == ["score", "reward", "0", "failed"] for line in lines)
     assert any(line.split() == ["task", "t1"] for line in lines)
 
@@ -123,7 +123,7 @@ def test_a_rule_that_decides_nothing_is_wrong_usage(cli: Cli) -> None:
         result = cli(*command, "--pass", "rewrd>=1")
         assert (result.status, result.out) == (2, b"")
         assert result.err == "tracetui: no run has a score 'rewrd'; did you mean 'reward'?\n"
-    assert "none of them has scores" in cli("ls", "traces", "--pass", "reward>=1").err
+    assert "none of them has scores" in cli("ls", "traces/paprika", "--pass", "reward>=1").err
     assert "is not a number" in cli("ls", "scored", "--pass", "reward>=C").err
 
 
@@ -189,8 +189,8 @@ def test_statistics_have_pass_rates(cli: Cli) -> None:
     assert text.splitlines()[0].split()[-4:] == ["PASSED", "FAILED", "PASS", "RATE"]
     assert "book a flight" in text
     assert cli("stats", "scored", "--pass", "reward>=0.5", "--json").data["rows"][0]["passed"] == 3
-    assert cli("stats", "traces", "--json").data["rows"][0]["passed"] is None
-    assert "PASSED" not in cli("stats", "traces").text
+    assert cli("stats", "traces/paprika", "--json").data["rows"][0]["passed"] is None
+    assert "PASSED" not in cli("stats", "traces/paprika").text
 
 
 def test_secrets_stay_out_of_text_and_redacted_data(cli: Cli) -> None:

@@ -46,7 +46,11 @@ _NUMBERS: Final = (
     Column("TOKENS", right=True),
     Column("COST", right=True),
 )
-_OUTCOMES: Final = (Column("PASSED", right=True), Column("FAILED", right=True), Column("PASS RATE", right=True))
+_OUTCOMES: Final = (
+    Column("PASSED", right=True, leaves=2),
+    Column("FAILED", right=True, leaves=3),
+    Column("PASS RATE", right=True, leaves=4),
+)
 """Only where a run has an outcome."""
 
 

@@ -94,7 +94,7 @@ def _outcome(run: Run) -> Iterator[Fact]:
     summary = run.summary
     yield Fact("status", [_status(run)])
     if summary.outcome is not None:
-        source = f" ({one_line(summary.outcome_source, 300)})" if summary.outcome_source else ""
+        source = f": {one_line(summary.outcome_source, 300)}" if summary.outcome_source else ""
         yield Fact("outcome", [Clean(f"{outcome_word(summary)}{source}")])
     for score in summary.scores:
         yield Fact("score", [score_line(score)])
