@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> int:
 
 
 def cli() -> str:
-    """The help of every command; an option that several commands share is explained once."""
+    """The help of every command, without examples; arguments that several commands share are explained once."""
     from tracetui.cli.parser import COMMANDS, parser_of
 
     os.environ.update(COLUMNS="100", NO_COLOR="1")
@@ -52,30 +52,32 @@ def cli() -> str:
     users: dict[tuple[str, str], list[str]] = {}
     for name, parser in parsers.items():
         for action in parser._actions:
-            if action.option_strings and _option(action) not in explained:
+            if _option(action) not in explained:
                 users.setdefault(_option(action), []).append(name)
-    rows = ["| option | commands | meaning |", "|---|---|---|"]
-    for (flags, about), names in users.items():
+    rows = ["| argument | commands | meaning |", "|---|---|---|"]
+    for option, names in users.items():
         if len(names) > 1:
-            explained.add((flags, about))
-            rows.append(f"| {flags} | {', '.join(names)} | {_cell(about)} |")
+            explained.add(option)
+            rows.append(f"| {option[0]} | {', '.join(names)} | {_cell(option[1])} |")
+    about = "Options of `tracetui` mean the same in the commands whose usage has them."
     table = "\n".join(rows)
     sections = [
         f"## tracetui\n\n```\n{app.format_help()}```\n",
-        f"## Shared options\n\nCommands also take the options above that their usage shows.\n\n{table}\n",
+        f"## Shared arguments\n\n{about}\n\n{table}\n",
         *(f"## tracetui {name}\n\n```\n{_help(parser, explained)}```\n" for name, parser in parsers.items()),
     ]
     return "\n".join(sections)
 
 
 def _option(action: argparse.Action) -> tuple[str, str]:
-    """The flags of an option with its argument, and its help."""
-    argument = f" {action.metavar}" if action.metavar and action.nargs != 0 else ""
-    return ", ".join(f"`{flag}{argument}`" for flag in action.option_strings), action.help or ""
+    """How an argument is written, and its help."""
+    choices = f"{{{','.join(map(str, action.choices))}}}" if action.choices else ""
+    value = "" if action.nargs == 0 else str(action.metavar or choices)
+    return ", ".join(f"`{f'{flag} {value}'.strip()}`" for flag in action.option_strings or [""]), action.help or ""
 
 
 def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]) -> str:
-    """The help of a command without the options that are explained elsewhere."""
+    """The help of a command without examples and the arguments that are explained elsewhere."""
     formatter = parser._get_formatter()
     formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
     formatter.add_text(parser.description)
@@ -84,7 +86,7 @@ def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]
         formatter.add_arguments([action for action in group._group_actions if _option(action) not in explained])
         formatter.end_section()
     parser.format_help()  # sets the epilog
-    formatter.add_text(parser.epilog)
+    formatter.add_text((parser.epilog or "").partition("examples:")[0].rstrip())
     return formatter.format_help()
 
 
@@ -190,15 +192,12 @@ def performance() -> str:
     first, last = saved["load"]
     rows = [
         f"{saved['date']}, commit {saved['commit']}, {saved['options']}, {saved['machine']}, load {first} to {last}.\n",
-        "| measurement | value | limit | absolute |",
-        "|---|---|---|---|",
+        "| measurement | value | limit |",
+        "|---|---|---|",
     ]
     for row in saved["rows"]:
         value, limit = (f"{_number(row[name])} {row['unit']}".strip() for name in ("value", "limit"))
-        absolute = row["detail"].partition(";")[0]
-        rows.append(
-            f"| {_cell(row['what'].strip())} | {value if row['met'] else f'**{value}**'} | {limit} | {absolute} |"
-        )
+        rows.append(f"| {_cell(row['what'].strip())} | {value if row['met'] else f'**{value}**'} | {limit} |")
     return "\n".join(rows) + "\n"
 
 
