@@ -91,14 +91,11 @@ def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]
 
 
 def formats() -> str:
-    """The built-in formats with the first sentence of each module's docstring."""
+    """The built-in formats."""
     from tracetui.formats import registry
 
-    rows = ["| `--format` | name | reads |", "|---|---|---|"]
-    for name in registry.BUILT_IN:
-        found = registry.load(name)
-        about = " ".join((sys.modules[type(found).__module__].__doc__ or "").split("\n\n")[0].split())
-        rows.append(f"| `{name}` | {found.title} | {_cell(about.partition(': ')[2] or about)} |")
+    rows = ["| `--format` | name |", "|---|---|"]
+    rows += [f"| `{name}` | {registry.load(name).title} |" for name in registry.BUILT_IN]
     return "\n".join(rows) + "\n"
 
 
