@@ -10,7 +10,7 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -54,16 +54,15 @@ def cli() -> str:
         for action in parser._actions:
             if _option(action) not in explained:
                 users.setdefault(_option(action), []).append(name)
-    rows = ["| argument | commands | meaning |", "|---|---|---|"]
-    for option, names in users.items():
-        if len(names) > 1:
-            explained.add(option)
-            rows.append(f"| {option[0]} | {', '.join(names)} | {_cell(option[1])} |")
-    about = "Options of `tracetui` mean the same in the commands whose usage has them."
-    table = "\n".join(rows)
+    shared = [option for option, names in users.items() if len(names) > 1]
+    explained.update(shared)
+    table = _table(
+        "argument commands meaning", [(flags, ", ".join(users[flags, about]), about) for flags, about in shared]
+    )
+    intro = "Options of `tracetui` mean the same in the commands whose usage has them."
     sections = [
         f"## tracetui\n\n```\n{app.format_help()}```\n",
-        f"## Shared arguments\n\n{about}\n\n{table}\n",
+        f"## Shared arguments\n\n{intro}\n\n{table}",
         *(f"## tracetui {name}\n\n```\n{_help(parser, explained)}```\n" for name, parser in parsers.items()),
     ]
     return "\n".join(sections)
@@ -94,9 +93,7 @@ def formats() -> str:
     """The built-in formats."""
     from tracetui.formats import registry
 
-    rows = ["| `--format` | name |", "|---|---|"]
-    rows += [f"| `{name}` | {registry.load(name).title} |" for name in registry.BUILT_IN]
-    return "\n".join(rows) + "\n"
+    return _table("`--format` name", [(f"`{name}`", registry.load(name).title) for name in registry.BUILT_IN])
 
 
 def words() -> str:
@@ -104,11 +101,10 @@ def words() -> str:
     from tracetui.model import Status
     from tracetui.model.status import WORDS
 
-    rows = ["| status | words |", "|---|---|"]
-    for status in Status:
-        names = sorted(word for word, meaning in WORDS.items() if meaning is status)
-        rows.append(f"| **{status}** | {', '.join(f'`{word}`' for word in names)} |")
-    return "\n".join(rows) + "\n"
+    names = {status: sorted(word for word, meaning in WORDS.items() if meaning is status) for status in Status}
+    return _table(
+        "status words", [(f"**{status}**", ", ".join(f"`{word}`" for word in names[status])) for status in Status]
+    )
 
 
 def keys() -> str:
@@ -117,12 +113,12 @@ def keys() -> str:
 
     sections = []
     for group, title in GROUPS.items():
-        rows = [f"## {title}\n", "| keys | action | command |", "|---|---|---|"]
+        rows = []
         for command in (one for one in COMMANDS if one.group == group):
-            pressed = " ".join(f"`{_cell(shown(key))}`" for key in command.keys)
+            pressed = " ".join(f"`{shown(key)}`" for key in command.keys)
             panes = _panes(command.panes)
-            rows.append(f"| {pressed} | {_cell(command.help)}{f' ({panes})' if panes else ''} | {command.id} |")
-        sections.append("\n".join(rows) + "\n")
+            rows.append((pressed, f"{command.help} ({panes})" if panes else command.help, command.id))
+        sections.append(f"## {title}\n\n{_table('keys action command', rows)}")
     return "\n".join(sections)
 
 
@@ -144,8 +140,7 @@ def query_kinds() -> str:
     """The values that a key of each kind takes."""
     from tracetui.store.query.keys import ABOUT_KINDS
 
-    rows = ["| kind | value |", "|---|---|"]
-    return "\n".join([*rows, *(f"| {kind} | {_cell(about)} |" for kind, about in ABOUT_KINDS.items())]) + "\n"
+    return _table("kind value", ABOUT_KINDS.items())
 
 
 def query_runs() -> str:
@@ -163,14 +158,14 @@ def query_spans() -> str:
 
 
 def _query_keys(table: Table[Any]) -> str:
-    rows = ["| key | kind | matches |", "|---|---|---|"]
     explained = {key.about for key in table.keys}
+    rows = []
     for key in table.keys:
         names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
         special = {name: fact.about for name, fact in key.facts.items() if fact.about not in explained}
         facts = "".join(f"<br>`{key.name}:{name}`: {about}" for name, about in special.items())
-        rows.append(f"| {names} | {key.kind} | {_cell(key.about)}{_cell(facts)} |")
-    return "\n".join(rows) + "\n"
+        rows.append((names, str(key.kind), key.about + facts))
+    return _table("key kind matches", rows)
 
 
 def example() -> str:
@@ -187,23 +182,23 @@ def performance() -> str:
     """The results of one benchmark run, as saved by ``dev.py bench --save``."""
     saved = json.loads((DOCS / "performance.json").read_text("utf-8"))
     first, last = saved["load"]
-    rows = [
-        f"{saved['date']}, commit {saved['commit']}, {saved['options']}, {saved['machine']}, load {first} to {last}.\n",
-        "| measurement | value | limit |",
-        "|---|---|---|",
-    ]
+    rows = []
     for row in saved["rows"]:
         value, limit = (f"{_number(row[name])} {row['unit']}".strip() for name in ("value", "limit"))
-        rows.append(f"| {_cell(row['what'].strip())} | {value if row['met'] else f'**{value}**'} | {limit} |")
-    return "\n".join(rows) + "\n"
+        rows.append((row["what"].strip(), value if row["met"] else f"**{value}**", limit))
+    head = f"{saved['date']}, commit {saved['commit']}, {saved['options']}, {saved['machine']}, load {first} to {last}."
+    return f"{head}\n\n{_table('measurement value limit', rows)}"
 
 
 def _number(value: float) -> str:
     return f"{value:.2f}" if value < 10 else f"{value:,.0f}"
 
 
-def _cell(text: str) -> str:
-    return text.replace("|", "\\|")
+def _table(titles: str, rows: Iterable[Sequence[str]]) -> str:
+    """A Markdown table; `titles` are one word a column."""
+    head = titles.split()
+    lines = [" | ".join(head), "|".join("---" for _ in head)]
+    return "\n".join([*lines, *(" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)]) + "\n"
 
 
 PARTS: Final[dict[str, Callable[[], str]]] = {
