@@ -61,9 +61,12 @@ def cli() -> str:
     )
     intro = "Options of `tracetui` mean the same in the commands whose usage has them."
     sections = [
-        f"## tracetui\n\n```\n{app.format_help()}```\n",
+        f"## tracetui\n\n```\n{_help(app, (), _epilog(app)[1])}```\n",
         f"## Shared arguments\n\n{intro}\n\n{table}",
-        *(f"## tracetui {name}\n\n```\n{_help(parser, explained)}```\n" for name, parser in parsers.items()),
+        *(
+            f"## tracetui {name}\n\n```\n{_help(parser, explained, _epilog(parser)[0])}```\n"
+            for name, parser in parsers.items()
+        ),
     ]
     return "\n".join(sections)
 
@@ -75,8 +78,8 @@ def _option(action: argparse.Action) -> tuple[str, str]:
     return ", ".join(f"`{f'{flag} {value}'.strip()}`" for flag in action.option_strings or [""]), action.help or ""
 
 
-def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]) -> str:
-    """The help of a command without examples and the arguments that are explained elsewhere."""
+def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]], notes: str) -> str:
+    """The help of a command without the arguments that are explained elsewhere, ending with `notes`."""
     formatter = parser._get_formatter()
     formatter.add_usage(parser.usage, parser._actions, parser._mutually_exclusive_groups)
     formatter.add_text(parser.description)
@@ -84,9 +87,15 @@ def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]
         formatter.start_section(group.title)
         formatter.add_arguments([action for action in group._group_actions if _option(action) not in explained])
         formatter.end_section()
-    parser.format_help()  # sets the epilog
-    formatter.add_text((parser.epilog or "").partition("examples:")[0].rstrip())
+    formatter.add_text(notes)
     return formatter.format_help()
+
+
+def _epilog(parser: argparse.ArgumentParser) -> tuple[str, str]:
+    """What ends the help of a command: notes (of the app, its commands), and everything from the examples on."""
+    parser.format_help()  # sets the epilog
+    notes, title, examples = (parser.epilog or "").partition("examples:")
+    return notes.rstrip(), title + examples
 
 
 def formats() -> str:
