@@ -167,14 +167,20 @@ def query_spans() -> str:
 
 
 def _query_keys(table: Table[Any]) -> str:
+    """The keys of a table by kind."""
+    from tracetui.store.query.keys import Kind
+
     explained = {key.about for key in table.keys}
     rows = []
-    for key in table.keys:
-        names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
-        special = {name: fact.about for name, fact in key.facts.items() if fact.about not in explained}
-        facts = "".join(f"<br>`{key.name}:{name}`: {about}" for name, about in special.items())
-        rows.append((names, str(key.kind), key.about + facts))
-    return _table("key kind matches", rows)
+    for kind in Kind:
+        keys = [key for key in table.keys if key.kind == kind]
+        rows += [(f"**{kind}**", "")] if keys else []
+        for key in keys:
+            names = " ".join(f"`{name}`" for name in (key.name, *key.aliases))
+            special = {name: fact.about for name, fact in key.facts.items() if fact.about not in explained}
+            facts = "".join(f"<br>`{key.name}:{name}`: {about}" for name, about in special.items())
+            rows.append((names, key.about + facts))
+    return _table("key matches", rows)
 
 
 def example() -> str:
@@ -207,7 +213,7 @@ def _table(titles: str, rows: Iterable[Sequence[str]]) -> str:
     """A Markdown table; `titles` are one word a column."""
     head = titles.split()
     lines = [" | ".join(head), "|".join("---" for _ in head)]
-    return "\n".join([*lines, *(" | ".join(cell.replace("|", "\\|") for cell in row) for row in rows)]) + "\n"
+    return "\n".join([*lines, *(" | ".join(cell.replace("|", "\\|") for cell in row).rstrip() for row in rows)]) + "\n"
 
 
 PARTS: Final[dict[str, Callable[[], str]]] = {
