@@ -59,7 +59,7 @@ def cli() -> str:
     table = _table(
         "argument commands meaning", [(flags, ", ".join(users[flags, about]), about) for flags, about in shared]
     )
-    intro = "Options of `tracetui` mean the same in the commands whose usage has them."
+    intro = "Options of `tracetui` mean the same in every command that takes them."
     sections = [
         f"## tracetui\n\n```\n{_help(app, (), _epilog(app)[1])}```\n",
         f"## Shared arguments\n\n{intro}\n\n{table}",
