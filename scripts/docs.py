@@ -1,6 +1,6 @@
 """Write the generated parts of docs/ from the code; with ``--check``, fail if one of them is stale.
 
-A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything else is written by hand.
+A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; the rest is written by hand.
 """
 
 from __future__ import annotations
@@ -61,10 +61,10 @@ def cli() -> str:
     )
     intro = "Options of `tracetui` mean the same in every command that takes them."
     sections = [
-        f"## tracetui\n\n```\n{_help(app, (), _epilog(app)[1])}```\n",
+        f"## tracetui\n\n```\n{_help(app, (), _notes(app))}```\n",
         f"## Shared arguments\n\n{intro}\n\n{table}",
         *(
-            f"## tracetui {name}\n\n```\n{_help(parser, explained, _epilog(parser)[0])}```\n"
+            f"## tracetui {name}\n\n```\n{_help(parser, explained, _notes(parser))}```\n"
             for name, parser in parsers.items()
         ),
     ]
@@ -91,11 +91,11 @@ def _help(parser: argparse.ArgumentParser, explained: Container[tuple[str, str]]
     return formatter.format_help()
 
 
-def _epilog(parser: argparse.ArgumentParser) -> tuple[str, str]:
-    """What ends the help of a command: notes (of the app, its commands), and everything from the examples on."""
+def _notes(parser: argparse.ArgumentParser) -> str:
+    """The end of a command's help, without its examples and the list of commands."""
     parser.format_help()  # sets the epilog
-    notes, title, examples = (parser.epilog or "").partition("examples:")
-    return notes.rstrip(), title + examples
+    blocks = (parser.epilog or "").rstrip().split("\n\n")
+    return "\n\n".join(block for block in blocks if not block.startswith(("examples:", "commands ")))
 
 
 def formats() -> str:
