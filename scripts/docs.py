@@ -66,7 +66,7 @@ def formats() -> str:
 def words() -> str:
     """Every status word of every format, and what it means."""
     from tracetui.model import Status
-    from tracetui.model.status import WORDS
+    from tracetui.model.span import WORDS
 
     rows = ["| status | words |", "|---|---|"]
     for status in Status:

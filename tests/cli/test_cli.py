@@ -51,7 +51,7 @@ def test_the_default_directory(cli: Cli, tmp_path: Path, monkeypatch: pytest.Mon
         (["ls", "empty"], 1, "no trace in empty (looked for: Paprika"),
         (["ls", "empty"], 1, "`tracetui demo`"),
         (["empty"], 1, "no trace in empty"),
-        (["ls"], 2, "no PATH was named, and there is no ~/.paprika/traces; `tracetui --help`"),
+        (["ls"], 2, "no path given, and ~/.paprika/traces doesn't exist; `tracetui --help`"),
         (["ls", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/paprika/cut.json"], 1, "cut off"),
         (["show", "traces/notes.txt"], 1, "no format claims it"),
@@ -376,7 +376,7 @@ def test_where_no_place_is_named_it_says_what_traces_there_are(
     monkeypatch.setenv("CODEX_HOME", str(tmp_path / "elsewhere"))
     monkeypatch.setenv("PAPRIKA_TRACE_DIR", "gone")
     told = cli("ls").err
-    assert "there is no $PAPRIKA_TRACE_DIR (gone)" in told
+    assert "$PAPRIKA_TRACE_DIR (gone) doesn't exist" in told
     assert f"{sessions}  (Codex rollout, 1 file)" in told
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tracetui import demo
-from tracetui.demo.paprika_runtime import input_hash
+from tracetui.demo.paprika import input_hash
 from tracetui.live.load import read_run
 from tracetui.live.scan import Found, scan
 from tracetui.model import Problem, Run, RunSummary

@@ -11,8 +11,8 @@ from tests.diff.build import Did, node, run_of
 from tests.shared import needs_shared, sample
 from tracetui import load, load_all
 from tracetui.diff.comparison import compare
-from tracetui.diff.facts import deltas, judged
-from tracetui.diff.state import over_by_then, state_after, state_diff, supersteps
+from tracetui.diff.result import deltas, judged
+from tracetui.diff.step import over_by_then, state_after, state_diff, supersteps
 from tracetui.model import Body, Criterion, Metric, Operation, Run, RunBody, RunRef, RunSummary, Usage
 
 

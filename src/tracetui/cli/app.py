@@ -10,9 +10,18 @@ import sys
 from collections.abc import Sequence
 
 import tracetui
-from tracetui.cli.default import default_place, homes, is_there, missing, nowhere
 from tracetui.cli.output import complain
-from tracetui.cli.parser import THEMES, add_paths, named, roots
+from tracetui.cli.parser import (
+    THEMES,
+    add_paths,
+    default_directory,
+    default_label,
+    exists,
+    named,
+    no_path_error,
+    other_directories,
+    roots,
+)
 from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
@@ -48,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     """Run the app until the user quits. Without a terminal on standard output, print what ``ls`` prints."""
     if not sys.stdout.isatty():
         return _list(args)
-    if not named(args) and not is_there(default_place()):
+    if not named(args) and not exists(default_directory()):
         status, args.paths = _asked(args)
         if status or not args.paths:
             return status
@@ -74,12 +83,12 @@ def run(args: argparse.Namespace) -> int:
 def _asked(args: argparse.Namespace) -> tuple[int, list[str]]:
     """What somebody chooses to open of what there is on this machine. Raises `UsageError` where there is nothing."""
     need_terminal([])
-    there = homes()
-    if not there:
-        raise nowhere(there)
+    others = other_directories()
+    if not others:
+        raise no_path_error(others)
     from tracetui.ui.choosing import choose
 
-    return choose(there, missing(), theme=args.theme, ascii_glyphs=args.ascii)
+    return choose(others, default_label(), theme=args.theme, ascii_glyphs=args.ascii)
 
 
 def need_terminal(places: Sequence[str]) -> None:

@@ -6,9 +6,8 @@ import argparse
 import os
 from collections.abc import Iterator, Sequence
 
-from tracetui.cli.default import default_place
 from tracetui.cli.output import nothing, write_bytes
-from tracetui.cli.parser import add_place
+from tracetui.cli.parser import add_place, default_directory
 from tracetui.cli.reading import listing_of, only, run_at, source_of, sources_at
 from tracetui.errors import UsageError
 from tracetui.export import document
@@ -112,5 +111,5 @@ def _out(pieces: Iterator[bytes], args: argparse.Namespace, runs: Sequence[Run])
     read = [run.summary.ref.path for run in runs]
     if not args.force and os.path.isfile(args.to):
         raise UsageError(f"{args.to} is there already; choose another name, or say --force")
-    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_place()], replace=args.force)
+    written = write(args.to, pieces, roots=[*named, *read, *args.trace_dir, default_directory()], replace=args.force)
     complain(f"wrote {args.to}, {size(written)}")

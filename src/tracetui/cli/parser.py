@@ -6,11 +6,17 @@ import argparse
 import os
 from collections.abc import Callable, Sequence
 from importlib import import_module
+from pathlib import PurePath
 from types import ModuleType
-from typing import Final, NoReturn
+from typing import TYPE_CHECKING, Final, NoReturn
 
 from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
+from tracetui.sources.local import LocalSource
+from tracetui.sources.places import host_of
+
+if TYPE_CHECKING:
+    from tracetui.formats.homes import Home
 
 COMMANDS: Final = (
     "ls",
@@ -175,16 +181,54 @@ def roots(args: argparse.Namespace) -> list[str]:
     places = named(args)
     if places:
         return places
-    from tracetui.cli.default import default_place, homes, is_there, nowhere
-
-    if not is_there(default_place()):
-        raise nowhere(homes())
-    return [default_place()]
+    default = default_directory()
+    if not exists(default):
+        raise no_path_error(other_directories())
+    return [default]
 
 
 def named(args: argparse.Namespace) -> list[str]:
     """The places that were named: PATH… and --trace-dir."""
     return [*getattr(args, "paths", ()), *args.trace_dir]
+
+
+# ---- the default directory
+
+VARIABLE: Final = "PAPRIKA_TRACE_DIR"
+
+
+def default_directory() -> str:
+    """``$PAPRIKA_TRACE_DIR``, else ``~/.paprika/traces``, whether or not it exists."""
+    return os.environ.get(VARIABLE) or os.path.join(os.path.expanduser("~"), ".paprika", "traces")
+
+
+def default_label() -> str:
+    """The default directory as messages name it."""
+    return f"${VARIABLE} ({os.environ[VARIABLE]})" if os.environ.get(VARIABLE) else "~/.paprika/traces"
+
+
+def exists(path: str) -> bool:
+    """Whether a path exists; a path on another machine is assumed to."""
+    return host_of(path) is not None or os.path.exists(path)
+
+
+def other_directories() -> list[Home]:
+    """The trace directories of other programs found on this machine."""
+    from tracetui.formats.homes import found  # loads every format, plug-ins included
+
+    return found(LocalSource(), os.environ, PurePath(os.path.expanduser("~")))
+
+
+def no_path_error(others: Sequence[Home]) -> UsageError:
+    """The error for a missing PATH argument and default directory; it lists the `others` that exist."""
+    problem = f"no path given, and {default_label()} doesn't exist; "
+    if not others:
+        return UsageError(f"{problem}`tracetui --help` shows examples, `tracetui demo` opens samples")
+    listed = "".join(f"\n  {one.path}  ({one.title}, {one.counted})" for one in others)
+    return UsageError(f"{problem}found on this machine:{listed}")
+
+
+# ---- help
 
 
 def _module(name: str) -> ModuleType:

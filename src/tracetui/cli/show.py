@@ -13,7 +13,7 @@ from tracetui.cli.parser import add_place, add_redact
 from tracetui.cli.reading import only, replay_address, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
-from tracetui.export.values import value_lines
+from tracetui.export.text import value_lines
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef, Span
 from tracetui.model.masked import masked

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tracetui.demo import ccpa, hypergraph, latticeflow, paprika, penelope, strays
+from tracetui.demo import ccpa, hypergraph, latticeflow, paprika, penelope
+from tracetui.demo.files import pretty, put, uid, zulu
 
 __all__ = ["temporary", "write"]
+
+NOTES = """\
+Nightly runs write here. Ask on #agents before deleting anything: the replays need their originals.
+"""
 
 
 def write(folder: Path, now: datetime) -> None:
@@ -24,8 +29,27 @@ def write(folder: Path, now: datetime) -> None:
     """
     if now.tzinfo is None:
         raise ValueError("now must know its time zone")
-    for writer in (paprika, ccpa, hypergraph, penelope, latticeflow, strays):
+    for writer in (paprika, ccpa, hypergraph, penelope, latticeflow):
         writer.write(folder, now)
+    _write_other_files(folder, now)
+
+
+def _write_other_files(folder: Path, now: datetime) -> None:
+    """What lies among traces in a real directory: a truncated file (the disk was full), and two that aren't traces."""
+    cut = now - timedelta(minutes=25)
+    ident = uid("cut", "77aa31")
+    record = {
+        "schema_version": "1.0",
+        "record_id": ident,
+        "parent_record_id": None,
+        "replay_of": None,
+        "agent": {"name": "researcher", "version": "2.3.0"},
+        "execution": {"started_at": zulu(cut), "ended_at": zulu(cut), "duration_ms": 4810.2, "status": "success"},
+        "input": {"args": [], "kwargs": {"question": "Which EU states tax company cars by emissions?"}},
+    }
+    put(folder / "paprika" / f"{ident}.json", pretty(record)[:-96], cut)
+    put(folder / "NOTES.txt", NOTES.encode(), now - timedelta(days=12))
+    put(folder / "nightly.json", pretty({"cron": "0 2 * * *", "agents": ["researcher", "fixer"]}), now)
 
 
 @contextmanager

@@ -1,17 +1,18 @@
-"""Which step of A is which step of B, told by their headers alone; no body is read.
+"""Pair the steps of A with the steps of B: first by their headers, then by content where headers are ambiguous.
 
-What tells the steps is what both runs have: the hash of their input, the superstep and node of a graph, what an agent
-did where the other only imitates it, else the operation with its name and argument.
+A header identifies a step by the strongest evidence that both runs have: the hash of its input; the superstep and node
+of a graph; for an imitation, the actions in order; else the operation with its name and argument. No body is read,
+except by `settled`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tracetui.diff.forks import repeats
 from tracetui.diff.sequence import Block, blocks_of, increasing
-from tracetui.model import Operation, Run, Span
+from tracetui.model import INHERITED, Operation, Run, Span, Status
 
 BY_HASH: Final = "input hash and step"
 BY_NODE: Final = "superstep and node"
@@ -327,3 +328,193 @@ def arranged(partner: dict[int, int], a: Sequence[Span], b: Sequence[Span]) -> l
         if j in kept:
             pairs += [Pair(one, None) for one in after.get(i_, ())]
     return pairs
+
+
+# ---- steps that a fork or retry ran again
+
+_Place = tuple[int | None, str]
+
+
+class Repeats(NamedTuple):
+    """Of A and of B."""
+
+    keys: tuple[dict[int, Hashable], dict[int, Hashable]]
+    """What tells a step, by its position: the same for one that was run again and for that of the original."""
+    copies: tuple[frozenset[int], frozenset[int]]
+    """Inherited copies of these, with all below them: they are the very steps that the original has."""
+
+    def __bool__(self) -> bool:
+        return bool(self.copies[0] or self.copies[1])
+
+
+def repeats(a: Run, b: Run) -> Repeats:
+    """What the one of two runs ran again of what it inherited from the other."""
+    keys: tuple[dict[int, Hashable], dict[int, Hashable]] = ({}, {})
+    copies: tuple[set[int], set[int]] = (set(), set())
+    for side, fork, original in ((0, a, b), (1, b, a)):
+        for own, there in _run_again(fork, original).items():
+            keys[side][own] = keys[1 - side][there] = ("again", side, own)
+            copy = fork.index[original.spans[there].id]
+            keys[side][copy] = (INHERITED, side, copy)
+            copies[side].update(range(copy, copy + fork.sizes[copy]))
+    return Repeats(keys, (frozenset(copies[0]), frozenset(copies[1])))
+
+
+def _run_again(fork: Run, original: Run) -> dict[int, int]:
+    """``{position in the fork: position in the original}`` of the steps that the fork inherited and did itself.
+
+    The same superstep and node tell it; else the name of a node that the original ran once, or that failed there. What
+    a loop goes on with is not what it did before.
+    """
+    tops = _tops(fork)
+    copies = [place for place in tops if _inherited(fork.spans[place])]
+    if not copies:
+        return {}
+    own = [place for place in _tops(original) if not _inherited(original.spans[place])]
+    sources = [original.index.get(fork.spans[place].id) for place in copies]
+    inherited = sorted(set(own).intersection(place for place in sources if place is not None))
+    exact = {_place(original.spans[i]): i for i in inherited}
+    there = {_place(original.spans[i]) for i in own}
+    found: dict[int, int] = {}
+    rest: list[int] = []
+    for place in tops:
+        at = _place(fork.spans[place])
+        if _inherited(fork.spans[place]):
+            continue
+        if at in exact:
+            found[place] = exact.pop(at)
+        elif at not in there:
+            rest.append(place)
+    times = Counter(original.spans[i].name for i in own)
+    left = [i for i in inherited if i in exact.values() and _may_repeat(original.spans[i], times)]
+    for block in blocks_of([original.spans[i].name for i in left], [fork.spans[i].name for i in rest]).blocks:
+        if block.same:
+            found.update(zip(rest[block.b0 : block.b1], left[block.a0 : block.a1], strict=True))
+    return found
+
+
+def _tops(run: Run) -> list[int]:
+    return [place for place, depth in enumerate(run.depths) if depth == 0]
+
+
+def _place(span: Span) -> _Place:
+    return span.step, span.name
+
+
+def _inherited(span: Span) -> bool:
+    return INHERITED in span.notes
+
+
+def _may_repeat(span: Span, times: Counter[str]) -> bool:
+    return times[span.name] == 1 or span.status is Status.ERROR
+
+
+# ---- ambiguous pairs settled by content
+
+SLIDE: Final = 64
+"""How far a gap among equal steps is moved at most."""
+CANDIDATES: Final = 500
+"""Steps that are looked at in search of those that moved."""
+
+Same = Callable[[int, int], bool]
+Keys = Sequence[Hashable]
+
+
+def settled(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
+    """The pairs with every gap where the contents fit best, and with the steps that merely moved paired.
+
+    `same` says whether the contents of two steps are equal; it is asked about few.
+    """
+    return _moved(_slid(pairs, keys_a, keys_b, same), keys_a, keys_b, same)
+
+
+def _slid(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
+    found = list(pairs)
+    start = 0
+    while start < len(found):
+        end = start
+        in_b = found[start].a is None
+        while end < len(found) and _only(found[end], in_b):
+            end += 1
+        if end > start:
+            _slide(found, start, end, in_b, keys_b if in_b else keys_a, keys_a if in_b else keys_b, same)
+            while end < len(found) and _only(found[end], in_b):  # it slid down
+                end += 1
+        start = max(end, start + 1)
+    return found
+
+
+def _only(pair: Pair, in_b: bool) -> bool:
+    return pair.a is None if in_b else pair.b is None
+
+
+def _slide(found: list[Pair], start: int, end: int, in_b: bool, own: Keys, other: Keys, same: Same) -> None:
+    """Move the gap ``found[start:end]`` (steps of one side) up or down, to where the fewest contents differ."""
+    mine = [pair.b if in_b else pair.a for pair in found[start:end]]
+    first, size = mine[0], end - start
+    if first is None:
+        return
+    up = _room(found, start - 1, -1, lambda t: _at(own, first + size - 1 - t), in_b, other)
+    down = _room(found, end, 1, lambda t: _at(own, first + t), in_b, other)
+    if not up and not down:
+        return
+    region = [*found[start - up : start], *found[end : end + down]]
+    theirs = [pair.a if in_b else pair.b for pair in region]
+
+    def differs(t: int, shift: int) -> bool:
+        left, right = theirs[t], first - up + shift + t
+        return left is not None and not (same(left, right) if in_b else same(right, left))
+
+    above, below = [differs(t, 0) for t in range(up)], [differs(t, size) for t in range(up, up + down)]
+    if not any(above) and not any(below):
+        return  # it is right where it is
+    above += [differs(t, 0) for t in range(up, up + down)]
+    below = [differs(t, size) for t in range(up)] + below
+    costs = [sum(above[:cut]) + sum(below[cut:]) for cut in range(len(theirs) + 1)]
+    cut = min(range(len(costs)), key=lambda place: (costs[place], abs(place - up)))
+    made: list[tuple[int | None, int | None]] = [(one, first - up + t) for t, one in enumerate(theirs[:cut])]
+    made += [(None, first - up + cut + t) for t in range(size)]
+    made += [(one, first - up + size + cut + t) for t, one in enumerate(theirs[cut:])]
+    found[start - up : end + down] = [Pair(left, right) if in_b else Pair(right, left) for left, right in made]
+
+
+def _at(keys: Keys, place: int) -> Hashable:
+    return keys[place] if 0 <= place < len(keys) else None
+
+
+def _room(found: list[Pair], at: int, step: int, key: Callable[[int], Hashable], in_b: bool, other: Keys) -> int:
+    """How many pairs next to a gap have the key of the step that would take their place."""
+    for count in range(SLIDE):
+        place = at + count * step
+        if not 0 <= place < len(found):
+            return count
+        pair = found[place]
+        if pair.a is None or pair.b is None or pair.moved or other[pair.a if in_b else pair.b] != key(count):
+            return count
+    return SLIDE
+
+
+def _moved(pairs: list[Pair], keys_a: Keys, keys_b: Keys, same: Same) -> list[Pair]:
+    """What is on one side only here and, the same, on the other side only elsewhere."""
+    gone: dict[Hashable, list[int]] = {}
+    for pair in pairs:
+        if pair.b is None and pair.a is not None:
+            gone.setdefault(keys_a[pair.a], []).append(pair.a)
+    if not gone:
+        return pairs
+    partner: dict[int, int] = {}
+    looked = 0
+    for pair in pairs:
+        if pair.a is None and pair.b is not None and looked < CANDIDATES:
+            there = gone.get(keys_b[pair.b], [])
+            found = next((i for i in there[:4] if same(i, pair.b)), None)
+            looked += len(there[:4])
+            if found is not None:
+                there.remove(found)
+                partner[pair.b] = found
+    taken = set(partner.values())
+    return [
+        Pair(partner[pair.b], pair.b, True) if pair.a is None and pair.b in partner else pair
+        for pair in pairs
+        if pair.b is not None or pair.a not in taken
+    ]

@@ -9,14 +9,11 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.diff.align import WORDS, Alignment, Pair, align
-from tracetui.diff.compare import SAME, Difference, Kind, difference, documents, same_record
+from tracetui.diff.align import WORDS, Alignment, Pair, align, settled
 from tracetui.diff.downstream import Trail
-from tracetui.diff.facts import deltas, facts, judged
 from tracetui.diff.noise import NOTES, WORDINGS, Noise
-from tracetui.diff.result import Diff, Divergence, Row
-from tracetui.diff.settle import settled
-from tracetui.diff.state import StateDiff, state_diff
+from tracetui.diff.result import Diff, Divergence, Row, deltas, facts, judged
+from tracetui.diff.step import SAME, Difference, Kind, StateDiff, difference, documents, same_record, state_diff
 from tracetui.diff.values import Change
 from tracetui.model import Body, Operation, Run, Span
 

@@ -8,8 +8,8 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from tracetui.diff.compare import document
 from tracetui.diff.sequence import Block, blocks_of
+from tracetui.diff.step import document
 from tracetui.diff.values import equal
 from tracetui.model import Message, Operation, Run, Span
 

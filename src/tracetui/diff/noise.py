@@ -2,7 +2,7 @@
 
 A `Noise` judges pairs of values of one comparison and counts what it let pass, by kind. It remembers which id of A
 stands for which id of B: an id that would stand for two is a difference. Ids of tool calls are
-recognized by their place (`tracetui.diff.calls`), whatever they look like.
+recognized by their place (`tracetui.diff.values`), whatever they look like.
 """
 
 from __future__ import annotations

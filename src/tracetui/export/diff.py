@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from tracetui.diff.compare import Difference, Kind
-from tracetui.diff.facts import Judged
-from tracetui.diff.hunks import Line, text_diff
-from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.result import Diff, Divergence, Judged, Row
+from tracetui.diff.sequence import Line, text_diff
+from tracetui.diff.step import Difference, Kind
 from tracetui.diff.values import Change
 from tracetui.export.json import Masked, encode, masked_field
-from tracetui.export.text import short
-from tracetui.export.values import pretty
+from tracetui.export.text import pretty, short
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.places import step_of, words_of
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle

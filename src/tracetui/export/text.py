@@ -1,7 +1,6 @@
-"""A run as text that reads well in a chat: how it ended and why first, then what happened, one span after the other.
+"""A run as plain text that reads well in a chat: status and cause first, then one span after the other.
 
-Every line that leaves here passed the gate. What is too long is cut with its length, and the last line says how to
-see all of it.
+Every line has passed the gate. Long values are cut with their length, and the last line says how to print them in full.
 """
 
 from __future__ import annotations
@@ -12,10 +11,24 @@ from shlex import quote
 from typing import Any, Final, NamedTuple
 
 import msgspec
+import orjson
 
-from tracetui.export.json import encode, moment
-from tracetui.export.values import messages_lines, one_of_messages, value_lines
-from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
+from tracetui.export.json import encode, moment, plain
+from tracetui.model import (
+    Blob,
+    Body,
+    Message,
+    Operation,
+    Part,
+    Reasoning,
+    Run,
+    Span,
+    Status,
+    Text,
+    ToolCall,
+    ToolResult,
+    quote_key,
+)
 from tracetui.model.masked import unmasked
 from tracetui.store import prices
 from tracetui.store.places import words_of
@@ -26,6 +39,59 @@ from tracetui.views.chart import tokens_of
 from tracetui.views.loops import cost as cost_of
 from tracetui.views.loops import title as loop_title
 from tracetui.views.quantities import measured, number
+
+# ---- values and messages, uncut
+
+
+def value_lines(value: Any) -> list[Clean]:
+    """Text as it is, everything else as indented JSON."""
+    return clean_lines(value if isinstance(value, str) else pretty(value))
+
+
+def pretty(value: Any) -> str:
+    """Indented JSON; on one line where a value is so deep or odd that only `encode` takes it. Not cleaned."""
+    try:
+        return orjson.dumps(value, default=plain, option=orjson.OPT_INDENT_2).decode()
+    except TypeError:
+        return encode(value).decode()
+
+
+def messages_lines(messages: Iterable[Message]) -> Iterator[Clean]:
+    """A conversation: each message under its role."""
+    for message in messages:
+        name = f" ({one_line(message.name, 60)})" if message.name else ""
+        yield Clean(f"[{one_line(message.role, 40)}{name}]")
+        for part in message.parts:
+            yield from clean_lines(part_text(part, pretty))
+
+
+def one_of_messages(messages: Iterable[Message]) -> str:
+    """Messages as one text, in short; not cleaned."""
+    return " ".join(part_text(part, compact) for message in messages for part in message.parts)
+
+
+def compact(value: Any) -> str:
+    """A value as one line of text; not cleaned."""
+    return value if isinstance(value, str) else encode(value).decode()
+
+
+def part_text(part: Part, show: Any) -> str:
+    """One part of a message as text; `show` writes values. Not cleaned."""
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Reasoning):
+        return f"(thinking) {part.text}"
+    if isinstance(part, ToolCall):
+        return f"→ {part.name}({show(part.arguments) if part.arguments is not None else ''})"
+    if isinstance(part, ToolResult):
+        failed = " (error)" if part.is_error else ""
+        content: Any = part.content
+        return f"←{failed} {content if isinstance(content, str) else show(content)}"
+    assert isinstance(part, Blob)
+    return f"[{part.kind}] {show(part.data)}"
+
+
+# ---- the whole run
 
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""

@@ -1,7 +1,7 @@
-"""Spans: what happened, one thing at a time, in the words of the OpenTelemetry GenAI conventions.
+"""Spans and messages, in the terms of the OpenTelemetry GenAI conventions.
 
-A span is a light header; the heavy part (input, output, messages) is its `Body`, which a format produces on demand
-from `Span.at`. So a run of 100,000 spans opens without decoding what nobody looks at.
+A span is a light header; the heavy part (input, output, messages) is its `Body`, which a format loads on demand from
+`Span.at`. A run of 100,000 spans opens without decoding bodies.
 """
 
 from __future__ import annotations
@@ -11,7 +11,64 @@ from typing import Any, Final
 
 import msgspec
 
-from tracetui.model.message import Message
+# ---- messages
+
+
+class Text(msgspec.Struct, frozen=True, tag="text"):
+    """Plain text of a message."""
+
+    text: str
+
+
+class Reasoning(msgspec.Struct, frozen=True, tag="reasoning"):
+    """What the model thought before it answered (`gen_ai` part type ``reasoning``)."""
+
+    text: str
+
+
+class ToolCall(msgspec.Struct, frozen=True, tag="tool_call"):
+    """A call that the model asked for. `arguments` is decoded JSON where it was JSON, else the text itself."""
+
+    id: str | None
+    name: str
+    arguments: Any = None
+
+
+class ToolResult(msgspec.Struct, frozen=True, tag="tool_call_response"):
+    """What a tool answered. `is_error` is None where the trace does not say."""
+
+    id: str | None
+    content: Any = None
+    is_error: bool | None = None
+    name: str | None = None
+
+
+class Blob(msgspec.Struct, frozen=True, tag="blob"):
+    """Content that is not text (image, file, unknown part): shown by kind, kept as `data`."""
+
+    kind: str
+    data: Any = None
+
+
+Part = Text | Reasoning | ToolCall | ToolResult | Blob
+
+
+class Message(msgspec.Struct, frozen=True):
+    """One message of a conversation: `role` is the trace's own word (system, user, assistant, tool, developer …)."""
+
+    role: str
+    parts: tuple[Part, ...] = ()
+    id: str | None = None
+    finish_reason: str | None = None
+    name: str | None = None
+
+
+def text_of(message: Message) -> str:
+    """The plain text of a message: its text parts joined by newlines."""
+    return "\n".join(part.text for part in message.parts if isinstance(part, Text))
+
+
+# ---- spans
 
 PREVIEW: Final = 120
 """Characters of `Span.preview`, of a prompt, and of names that a trace makes up."""
@@ -252,3 +309,72 @@ class Span(msgspec.Struct, frozen=True, gc=False):
     def taken_over(self) -> bool:
         """Whether it is not of this run, but of the one that this run goes on from."""
         return bool(self.note) and not {INHERITED, COPIED}.isdisjoint(self.notes)
+
+
+# ---- status words of the formats
+
+WORDS: Final[dict[str, Status]] = {
+    # still going
+    "running": Status.RUNNING,
+    "active": Status.RUNNING,
+    "in_progress": Status.RUNNING,
+    "started": Status.RUNNING,
+    "pending": Status.RUNNING,
+    # waits for somebody
+    "paused": Status.PAUSED,
+    "interrupted": Status.PAUSED,
+    "waiting": Status.PAUSED,
+    # went well
+    "ok": Status.OK,
+    "success": Status.OK,
+    "succeeded": Status.OK,
+    "completed": Status.OK,
+    "complete": Status.OK,
+    "passed": Status.OK,
+    "done": Status.OK,
+    "end_turn": Status.OK,
+    "stop_sequence": Status.OK,
+    "tool_use": Status.OK,
+    "allow": Status.OK,
+    "cached": Status.OK,
+    "restored": Status.OK,
+    # failed
+    "error": Status.ERROR,
+    "failed": Status.ERROR,
+    "failure": Status.ERROR,
+    "policy_violation": Status.ERROR,
+    "timeout": Status.ERROR,
+    "timed_out": Status.ERROR,
+    "wall_timeout": Status.ERROR,
+    "driver_error": Status.ERROR,
+    "max_turns": Status.ERROR,
+    "max_iterations": Status.ERROR,
+    "max_tokens": Status.ERROR,
+    "partial": Status.ERROR,
+    "block": Status.ERROR,
+    # ended by a person, or never begun
+    "cancelled": Status.CANCELLED,
+    "canceled": Status.CANCELLED,
+    "stopped": Status.CANCELLED,
+    "aborted": Status.CANCELLED,
+    "skipped": Status.CANCELLED,
+    # the trace does not tell
+    "unknown": Status.UNKNOWN,
+    "incomplete": Status.UNKNOWN,
+    "outcome_unknown": Status.UNKNOWN,
+    "warn": Status.OK,
+}
+
+
+STATUS_WORDS: Final = tuple(dict.fromkeys((*(status.value for status in Status), *WORDS)))
+"""Every status, and every word of a trace that means one."""
+
+
+def plain_word(word: str) -> str:
+    """A trace's word as it stands in the table: ``Max-Turns`` is ``max_turns``."""
+    return word.strip().lower().replace(" ", "_").replace("-", "_")
+
+
+def status_of(word: str) -> Status:
+    """The status that a trace's word means, in any case; `Status.UNKNOWN` for a word that is not in the table."""
+    return WORDS.get(plain_word(word), Status.UNKNOWN)

@@ -33,8 +33,21 @@ from tracetui.model.ledger import kinds_of, size_of
 from tracetui.model.tally import NAME_LENGTH
 from tracetui.sources.local import LocalSource
 from tracetui.testing import growth, hostile
-from tracetui.testing.normal import Shown, leaves, plain, plain_run, relative
-from tracetui.testing.reading import ALLOWED, MTIME, Growing, claimed, copied, files, read_run, write
+from tracetui.testing.reading import (
+    ALLOWED,
+    MTIME,
+    Growing,
+    Shown,
+    claimed,
+    copied,
+    files,
+    leaves,
+    plain,
+    plain_run,
+    read_run,
+    relative,
+    write,
+)
 
 __all__ = [
     "Growing",

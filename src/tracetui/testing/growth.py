@@ -15,8 +15,7 @@ from tracetui.formats.sqlite import quoted
 from tracetui.model import RunRef, Status, StatusSource
 from tracetui.model.run import GOING_ON
 from tracetui.sources.local import LocalSource
-from tracetui.testing.normal import plain, plain_run
-from tracetui.testing.reading import ALLOWED, Growing, read_run, write
+from tracetui.testing.reading import ALLOWED, Growing, plain, plain_run, read_run, write
 
 LONG_AGO: Final = 1_600_000_000
 _TIMES: Final = ("created_at", "started_at", "opened_at")

@@ -15,10 +15,9 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from tracetui.diff.compare import Difference
 from tracetui.diff.context import ContextDiff, Fate, MessagePair, message_pairs
-from tracetui.diff.hunks import Hunk, Piece, TextDiff, text_diff
-from tracetui.diff.state import StateDiff
+from tracetui.diff.sequence import Hunk, Piece, TextDiff, text_diff
+from tracetui.diff.step import Difference, StateDiff
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from tracetui.views import alike

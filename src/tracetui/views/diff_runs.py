@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from itertools import zip_longest
 from typing import Any, Final
 
-from tracetui.diff.facts import Fact, Judged
-from tracetui.diff.result import Diff
+from tracetui.diff.result import Diff, Fact, Judged
 from tracetui.model import Criterion, Metric, RunSummary, Status
 from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
 from tracetui.views.diff import WORDS, name_of, place_of

@@ -27,7 +27,7 @@ from tracetui.formats.scalars import text, zoned
 from tracetui.formats.sqlite import many
 from tracetui.model import PREVIEW, FirstError, Header, Problem, RunRef, RunSummary, Status, StatusSource
 from tracetui.model.build import Tally, summary_of
-from tracetui.model.status import WORDS
+from tracetui.model.span import WORDS
 from tracetui.model.tally import kept
 from tracetui.sources.base import File
 

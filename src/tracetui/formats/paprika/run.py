@@ -45,7 +45,7 @@ from tracetui.model import (
 )
 from tracetui.model import ToolCall as Asked
 from tracetui.model.build import Tally
-from tracetui.model.status import WORDS
+from tracetui.model.span import WORDS
 from tracetui.sources.base import File, Stat
 
 _TYPED_ERROR: Final = re.compile(r"([A-Za-z_][A-Za-z0-9_.]{0,99}(?:Error|Exception|Timeout|Interrupt|Exit))(?::|$)")

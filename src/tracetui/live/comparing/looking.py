@@ -6,11 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
-from tracetui.diff.state import over_by_then
+from tracetui.diff.step import Kind, over_by_then
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.store.places import label_of, words_of

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tracetui.export.json import encode, span_document
-from tracetui.export.values import compact
+from tracetui.export.text import compact
 from tracetui.formats import guard, registry
 from tracetui.model import Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult, text_of
 from tracetui.model.masked import masked, masked_body, masked_span
