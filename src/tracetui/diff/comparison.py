@@ -27,8 +27,7 @@ _STUDENT: Final = "student"
 
 def compare(a: Run, b: Run, *, relation: str | None = None, strict: bool = False) -> Diff:
     """The whole comparison of two runs."""
-    *_, last = Comparison(a, b, relation=relation, strict=strict).steps()
-    return last
+    return Comparison(a, b, relation=relation, strict=strict).result()
 
 
 def relation_of(a: Run, b: Run) -> str | None:
@@ -100,6 +99,11 @@ class Comparison:
                 until = time.monotonic() + SLICE
                 told |= news
         yield self._result(found, len(self._rows))
+
+    def result(self) -> Diff:
+        """The complete comparison."""
+        *_, last = self.steps()
+        return last
 
     def changes(self, row: Row) -> Difference:
         """All that differs in a row, read anew. Of a step that only one run has, nothing is compared."""

@@ -16,7 +16,7 @@ from tracetui.text import Clean
 
 
 class Heading(NamedTuple):
-    """A title (level 1), or that of a section (2) or of a part of one (3)."""
+    """A title (level 1), section heading (2) or subheading (3)."""
 
     level: int
     text: Clean
@@ -29,13 +29,13 @@ class Prose(NamedTuple):
 
 
 class Facts(NamedTuple):
-    """Labelled values, each of one line or several."""
+    """Labeled values of one or more lines."""
 
     rows: Sequence[tuple[str, Sequence[Clean]]]
 
 
 class Table(NamedTuple):
-    """Rows below headings; the columns in `numbers` are aligned at the right."""
+    """A table; the columns in `numbers` are right-aligned."""
 
     heading: Sequence[str]
     rows: Sequence[Sequence[Clean]]
@@ -43,36 +43,36 @@ class Table(NamedTuple):
 
 
 class Code(NamedTuple):
-    """Lines as they are, in letters of one width. With a title they may be folded away."""
+    """Preformatted lines; with a title they are collapsible."""
 
     lines: Sequence[Clean]
     title: Clean = Clean("")
     kind: str = ""
-    """``diff`` where the lines are those of one."""
+    """Language of the lines: ``diff`` or empty."""
 
 
 Block: TypeAlias = Heading | Prose | Facts | Table | Code
 
 
 def masked_note(redactor: Redactor | None) -> Iterator[Block]:
-    """What was masked of what stands above: the end of every document."""
+    """The redaction section, which ends every document."""
     yield Heading(2, Clean("Redaction"))
     yield Prose(masked_words(redactor))
 
 
 def masked_words(redactor: Redactor | None) -> Clean:
-    """How much was masked, in a sentence."""
+    """The number of masked values, as a sentence."""
     if redactor is None:
-        return Clean("Nothing was masked: this document may contain secrets.")
+        return Clean("Not redacted: this document may contain secrets.")
     total = sum(redactor.counts.values())
     if not total:
-        return Clean("No secret was found. What is secret in another way was not recognised.")
+        return Clean("No secrets detected. Only known patterns are checked; review before sharing.")
     rules = ", ".join(f"{count} by {rule}" for rule, count in sorted(redactor.counts.items()))
     return Clean(f"{total} value{'' if total == 1 else 's'} masked: {rules}.")
 
 
-def written(blocks: Iterable[Block]) -> list[Block]:
-    """Blocks without those that are empty."""
+def without_empty(blocks: Iterable[Block]) -> list[Block]:
+    """Blocks, empty ones dropped."""
     return [block for block in blocks if not isinstance(block, Facts | Table) or block.rows]
 
 
@@ -80,12 +80,12 @@ def written(blocks: Iterable[Block]) -> list[Block]:
 
 _SPECIAL: Final = re.compile(r"[\\`*_\[\]#|<>~&$@!]|:(?=//)|(?<=www)\.")
 _LIST: Final = re.compile(r"^(\d*)([-+=.)])")
-"""What would begin a list."""
+"""Text that Markdown would read as the start of a list."""
 _TICKS: Final = re.compile("`+")
 
 
 def markdown(blocks: Iterable[Block]) -> Iterator[bytes]:
-    """The document, block by block."""
+    """Write the blocks as Markdown, piece by piece."""
     for block in blocks:
         yield "\n".join((*_markdown_block(block), "", "")).encode("utf-8", "replace")
 
@@ -125,12 +125,12 @@ def _markdown_code(block: Code) -> Iterator[str]:
 
 
 def _inline(text: str) -> str:
-    """Text on one line, every character that Markdown acts upon escaped."""
+    """Text on one line, every Markdown special character escaped."""
     return _SPECIAL.sub(_escaped, text)
 
 
 def _escaped(match: re.Match[str]) -> str:
-    """As a character reference where a backslash would still leave a mention, a link or a tag to other readers."""
+    """A character reference where a backslash would still leave a mention, a link or a tag to some renderers."""
     found = match.group()
     return f"&#{ord(found)};" if found in "<>&@:.|`" else f"\\{found}"
 
@@ -160,7 +160,7 @@ _SIGNS: Final = {"+": "add", "-": "rem"}
 
 
 def html(blocks: Iterable[Block], title: str) -> Iterator[bytes]:
-    """The document, block by block."""
+    """Write the blocks as an HTML document, piece by piece."""
     yield _bytes(
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
