@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
-from tracetui.diff.result import Diff, Divergence, Judged, Row
+from tracetui.diff.result import Diff, Divergence, JudgmentPair, Row
 from tracetui.diff.sequence import Line, text_diff
 from tracetui.diff.step import Difference, Kind
 from tracetui.diff.values import Change
@@ -254,7 +254,7 @@ def aside_lines(diff: Diff) -> Iterator[Clean]:
     yield from (clean(note) for note in diff.notes)
 
 
-def _judged(one: Judged) -> Clean:
+def _judged(one: JudgmentPair) -> Clean:
     return Clean(f"{'=' if one.same else '≠'} {one_line(one.name, 80)}: A {_score(one.a)} · B {_score(one.b)}")
 
 
