@@ -1,6 +1,6 @@
-"""Write the generated parts of docs/ from the code; with ``--check``, fail if one of them is stale.
+"""Write the generated parts of docs/ from the code; with ``--check``, fail if one is stale.
 
-A generated part stands between ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything else is written by hand.
+A generated part is between ``<!-- generated: NAME -->`` and ``<!-- end -->``; everything else is written by hand.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ PART: Final = re.compile(r"(<!-- generated: (\S+) -->\n).*?(<!-- end -->)", re.D
 
 
 def main(arguments: list[str]) -> int:
-    """Bring every page up to date, or only say which are not."""
+    """Update every page, or only report stale ones."""
     stale = []
     for page in sorted(DOCS.glob("*.md")):
         text = page.read_text("utf-8")
@@ -52,7 +52,7 @@ def cli() -> str:
 
 
 def formats() -> str:
-    """The built-in formats, and what each one's module says it reads."""
+    """The built-in formats, with the docstring of each module."""
     from tracetui.formats import registry
 
     rows = ["| `--format` | name | reads |", "|---|---|---|"]
@@ -64,14 +64,14 @@ def formats() -> str:
 
 
 def words() -> str:
-    """Every status word of every format, and what it means."""
+    """Every status with its words."""
     from tracetui.model import Status
-    from tracetui.model.span import WORDS
+    from tracetui.model.span import STATUS_BY_WORD
 
     rows = ["| status | words |", "|---|---|"]
     for status in Status:
-        known = sorted(word for word, meaning in WORDS.items() if meaning is status)
-        rows.append(f"| **{status}** | {', '.join(f'`{word}`' for word in known)} |")
+        found = sorted(word for word, meaning in STATUS_BY_WORD.items() if meaning is status)
+        rows.append(f"| **{status}** | {', '.join(f'`{word}`' for word in found)} |")
     return "\n".join(rows) + "\n"
 
 

@@ -21,6 +21,6 @@ def run(args: argparse.Namespace) -> int:
     """Open the samples in a private directory that is deleted when the app ends."""
     from tracetui.demo import agent, temporary
 
-    with temporary() as folder, agent.at_work(folder) if sys.stdout.isatty() else nullcontext():
+    with temporary() as folder, agent.running(folder) if sys.stdout.isatty() else nullcontext():
         args.paths, args.trace_dir, args.format = [str(folder)], [], None
         return app.run(args)

@@ -23,10 +23,10 @@ PROMPT_OVERHEAD = 1900
 
 @dataclass
 class Execution:
-    """One run of an agent. The methods are what the agent does, in order; each takes its time in milliseconds."""
+    """One run of an agent. Each method is an action of the agent and takes its duration in milliseconds."""
 
     name: str
-    """How the stories call it; its ids derive from that."""
+    """Its name in this module, from which its ids derive."""
     start: str
     """First digits of its id."""
     agent: str
@@ -93,9 +93,9 @@ class Execution:
         self.messages.append({"role": "tool", "tool_call_id": f"call_{len(self.steps)}", "content": text})
         self._step(ms, **_tool(tool, args), output_data=output, duration_ms=ms, side_effect=None, error=None)
 
-    def breaks(self, tool: str, args: Json, error: str, ms: float, *, told: bool = False) -> None:
-        """Call a tool that raises: the run ends. Only where `told` does the step itself say why and how long."""
-        stated = {"duration_ms": ms, "error": error} if told else {"duration_ms": None, "error": None}
+    def breaks(self, tool: str, args: Json, error: str, ms: float, *, logged: bool = False) -> None:
+        """Call a tool that raises: the run ends. Only if `logged`, the step records its error and duration."""
+        stated = {"duration_ms": ms, "error": error} if logged else {"duration_ms": None, "error": None}
         self._step(ms, **_tool(tool, args), output_data=None, side_effect=None, **stated)
         self.status, self.error = "error", error
 
@@ -238,8 +238,8 @@ def _step_events(run: Execution, step: Json) -> list[Json]:
     begin = {name: step[name] for name in (*asked, "input_hash")}
     events = [_event(run, f"{index}a", at, index, f"{kind}_start", begin)]
     if step["output_data"] is not None:
-        told = ("output_data", "token_usage") if kind == "llm_call" else ("output_data",)
-        end = {name: step[name] for name in (*told, "duration_ms")}
+        results = ("output_data", "token_usage") if kind == "llm_call" else ("output_data",)
+        end = {name: step[name] for name in (*results, "duration_ms")}
         after = at + timedelta(milliseconds=step["duration_ms"])
         events.append(_event(run, f"{index}b", after, index, f"{kind}_end", end))
     return events
@@ -274,7 +274,7 @@ def last_night(now: datetime) -> list[Execution]:
 
 
 def diverging_input(request: Json) -> Json:
-    """What somebody changed before replaying: the system prompt asks for two sources."""
+    """The change before a replay: the system prompt asks for two sources."""
     request["messages"][0]["content"] += " Give at least two sources for every number."
     return request
 
@@ -306,7 +306,7 @@ def _subsidies(now: datetime) -> Execution:
     run.use("fetch", {"url": f"https://{page}"}, "<h1>Förderung der Elektromobilität</h1><p>Stand: Oktober…</p>", 1400)
     last: Json = {"query": "KfW 442 budget", "region": "DE", "timeout_s": 30, "api_key": "demo" * 10}
     run.think("The ministry's page has no figures. One more search, with the region.", 2600, ("search", last))
-    run.breaks("search", last, TIMEOUT, 30_000, told=True)
+    run.breaks("search", last, TIMEOUT, 30_000, logged=True)
     return run
 
 
@@ -471,7 +471,9 @@ def _fixer(started: datetime) -> Execution:
         run.use("run_tests", {"path": "tests/test_queue.py", "seed": attempt}, result, 8200 + 130 * attempt)
         if attempt % 3 == 0:
             run.think(f"Seed {attempt}: {'fails' if failed else 'passes'}. On.", 2900)
-    run.breaks("apply_patch", {"path": "src/queue.py", "patch": "@@ -88 +88 @@"}, "hunk 1 did not apply", 40, told=True)
+    run.breaks(
+        "apply_patch", {"path": "src/queue.py", "patch": "@@ -88 +88 @@"}, "hunk 1 did not apply", 40, logged=True
+    )
     run.status, run.error = "success", None
     patch = "@@ -86,3 +86,4 @@\n     def get(self):\n+        self._sync()\n         return self._items.popleft()\n"
     run.use("apply_patch", {"path": "src/queue.py", "patch": patch}, "patched", 60)
@@ -528,7 +530,7 @@ def _old_violation(started: datetime) -> Execution:
 
 
 def write(folder: Path, now: datetime) -> None:
-    """Some twenty runs: what went well, what timed out, what a policy stopped, and replays of them."""
+    """Write about twenty runs: successful, timed out, stopped by a policy, and replays of them."""
     runs = [*today(now), *last_night(now)]
     named = {run.name: run for run in runs}
     runs += _replays(named, now)

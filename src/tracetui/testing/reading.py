@@ -24,13 +24,13 @@ from tracetui.model.build import RunBuilder
 from tracetui.sources.local import LocalSource
 
 MTIME: Final = 1_700_000_000
-"""Modification time of every file under test: long ago, so that no run counts as running."""
+"""Modification time of every file under test: old, so no run counts as running."""
 ALLOWED: Final = (FormatError, OSError, sqlite3.Error)
-"""What a format may raise for a file that it cannot read."""
+"""Exceptions that a format may raise for an unreadable file."""
 
 
 class Growing:
-    """Reads one run as its file grows, as the program does it."""
+    """Reads one run incrementally, as the program does."""
 
     def __init__(self, fmt: Format, ref: RunRef) -> None:
         self._format = fmt
@@ -39,7 +39,7 @@ class Growing:
         self._reader: Reader | None = None
 
     def read(self, *, whole: bool = True) -> None:
-        """Read all that is there now. Only a file that is not `whole` may be unreadable."""
+        """Read everything available. Only a file that is not `whole` may be unreadable."""
         done = False
         while not done:
             with LocalSource().open(self._ref.path) as file:
@@ -54,13 +54,13 @@ class Growing:
             done = chunk.done
 
     def take(self, chunk: Chunk) -> None:
-        """Take in what one read gave."""
+        """Add a chunk."""
         if chunk.reset:
             self._builder.reset()
         self._builder.add(chunk.spans, header=chunk.header, body=chunk.body, problems=chunk.problems)
 
     def run(self) -> Run:
-        """The run as known so far."""
+        """The current run."""
         return self._builder.build(modified_at=MTIME, moving=False)
 
     def _load(self, span: Span) -> Body:
@@ -69,7 +69,7 @@ class Growing:
 
 
 def read_run(fmt: Format, ref: RunRef) -> Run:
-    """The whole run, read at once."""
+    """Read a whole run."""
     growing = Growing(fmt, ref)
     growing.read()
     return growing.run()
@@ -77,7 +77,7 @@ def read_run(fmt: Format, ref: RunRef) -> Run:
 
 @contextmanager
 def copied(case: Path) -> Iterator[Path]:
-    """A private copy of the input of a case, with old modification times."""
+    """Context: a private copy of the input of a case, with old modification times."""
     with TemporaryDirectory(prefix="tracetui-case-") as folder:
         root = Path(folder).resolve() / "input"
         shutil.copytree(case / "input", root)
@@ -97,15 +97,15 @@ def claimed(fmt: Format, root: Path) -> list[str]:
 
 
 def files(root: Path) -> list[str]:
-    """Paths of the regular files below `root`, those that the program passes over left out."""
+    """Paths of the regular files below `root`, without those that the program skips."""
     return sorted(entry.path for entry in LocalSource().walk(str(root)) if entry.skipped is None)
 
 
 def write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
-    """Make the file hold `data`; `again`: by appending to what it holds, as a writer does."""
+    """Write `data` to the file; `again`: by appending the rest, as a writer does."""
     target = Path(path)
     if not again:
-        target.unlink(missing_ok=True)  # emptied instead, it would be written through to the disk at once
+        target.unlink(missing_ok=True)  # truncation would force a write to disk
     with target.open("ab" if again else "wb") as stream:
         stream.write(data[target.stat().st_size :] if again else data)
     os.utime(target, (mtime, mtime))
@@ -114,11 +114,11 @@ def write(path: str, data: bytes, mtime: int, *, again: bool = False) -> None:
 # ---- normal form
 
 _UNCOMPARED: Final = frozenset({"at", "modified_at", "deep"})
-"""Fields that say nothing about the trace: a format's own place mark, and what differs between stages."""
+"""Fields excluded from comparison: opaque locations, and values that differ between stages."""
 
 
 def plain(value: Any) -> Any:
-    """`value` as JSON: fields of structs that are empty are left out, bytes become their length and a digest."""
+    """`value` as JSON: empty struct fields are dropped, bytes become their length and a digest."""
     if isinstance(value, msgspec.Struct):
         fields = ((name, getattr(value, name)) for name in value.__struct_fields__ if name not in _UNCOMPARED)
         return {name: plain(item) for name, item in fields if not _is_empty(item)}
@@ -147,7 +147,7 @@ def plain_run(run: Run) -> dict[str, Any]:
 
 
 def relative(value: Any, root: str) -> Any:
-    """The same value with the folder `root` taken out of every path that begins with it."""
+    """The value with the prefix `root` removed from every path."""
     if isinstance(value, str):
         return value.replace(root + "/", "")
     if isinstance(value, dict):
@@ -156,7 +156,7 @@ def relative(value: Any, root: str) -> Any:
 
 
 def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str | int | float]]:
-    """Every string and number within a JSON value with its path (``steps.*.args.query``); blank strings left out."""
+    """Every string and number in a JSON value with its path (``steps.*.args.query``), without blank strings."""
     todo = [(path, value)]
     while todo:
         where, item = todo.pop()
@@ -172,7 +172,7 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, str | int | float]
 
 
 class Shown:
-    """All that is shown of some runs, to be asked whether a value of the source is among it."""
+    """Everything shown of some runs, to check whether it includes a source value."""
 
     def __init__(self, runs: Iterable[Run]) -> None:
         self._values: set[str | int | float] = set()
@@ -182,7 +182,7 @@ class Shown:
         self._text = "\0".join(value for value in self._values if isinstance(value, str))
 
     def has(self, value: str | int | float) -> bool:
-        """True if `value` is shown: as it is, within a longer text, or (JSON inside a string) leaf by leaf."""
+        """Whether `value` is shown: unchanged, within a longer text, or (JSON in a string) leaf by leaf."""
         if value != value or value in self._values:
             return True
         if not isinstance(value, str):
@@ -200,11 +200,11 @@ class Shown:
 
 
 def _without_raw(value: Any) -> Any:
-    kept = plain(value)
-    kept.pop("raw", None)
-    return kept
+    found = plain(value)
+    found.pop("raw", None)
+    return found
 
 
 def _is_empty(value: Any) -> bool:
-    """Whether a field holds its usual default; a zero is no such thing."""
+    """Whether a field is empty; zero isn't."""
     return value is None or value is False or (isinstance(value, str | tuple | dict | bytes) and not value)
