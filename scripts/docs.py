@@ -108,9 +108,9 @@ def formats() -> str:
 def words() -> str:
     """The words that formats use for each status."""
     from tracetui.model import Status
-    from tracetui.model.status import WORDS
+    from tracetui.model.span import STATUS_BY_WORD
 
-    names = {status: sorted(word for word, meaning in WORDS.items() if meaning is status) for status in Status}
+    names = {status: sorted(word for word, meaning in STATUS_BY_WORD.items() if meaning is status) for status in Status}
     return _table(
         "status words", [(f"**{status}**", ", ".join(f"`{word}`" for word in names[status])) for status in Status]
     )

@@ -14,7 +14,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager
 import msgspec
 
 from tracetui.cli.output import nothing, terminal_width
-from tracetui.cli.parser import roots
+from tracetui.cli.parser import default_directory, roots
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.export.listing import Screen, newest_first
 from tracetui.formats import registry
@@ -134,10 +134,8 @@ def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool) -
 
 def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
     """The terminal for a list of what was found in `places`, which are `runs`; None where there is no terminal."""
-    from tracetui.cli.default import default_place
-
     width = terminal_width()
-    named = [] if [*places] == [default_place()] else places
+    named = [] if [*places] == [default_directory()] else places
     return None if width is None else Screen(width, time.time(), named, telling(runs))
 
 
