@@ -17,7 +17,7 @@ from tests.secrets_corpus import LOOKALIKES, SECRETS, Sample
 from tests.ui.conftest import Opener, opened, press, text_of  # noqa: F401 - fixtures
 from tests.views.test_masking import lines_of
 from tracetui.cli.tail import _write_json, _write_text
-from tracetui.export import take
+from tracetui.export import snippets
 from tracetui.export.events import Lines
 from tracetui.live.load import Reader
 from tracetui.model import Operation, Run, RunRef
@@ -160,9 +160,11 @@ def test_what_is_taken_of_a_step_has_no_secret_of_the_corpus(tmp_path: Path) -> 
     chats = [position for position, span in enumerate(run.spans) if span.operation is Operation.CHAT]
     calls = [position for position, span in enumerate(run.spans) if span.operation is Operation.EXECUTE_TOOL]
     last = run.spans[chats[-1]]
-    taken = [take.curl(last, run.load(last), Redactor()) or ""]
-    taken += [copy(run, position, Redactor()) for position in calls[::40] for copy in (take.fixture, take.pytest_stub)]
-    taken += [take.fixture(run, chats[-1], Redactor())]
+    taken = [snippets.curl(last, run.load(last), Redactor()) or ""]
+    taken += [
+        copy(run, position, Redactor()) for position in calls[::40] for copy in (snippets.fixture, snippets.pytest_stub)
+    ]
+    taken += [snippets.fixture(run, chats[-1], Redactor())]
     text = "\n".join(taken)
     assert len(text) > 10_000
     check((one for one in EVERY if one.leaks(text)), EVERY, MASKED)

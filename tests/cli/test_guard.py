@@ -18,7 +18,7 @@ import tracetui
 from tests.cli.run import Cli
 from tests.docs.conftest import ROOT
 from tracetui.errors import FormatError
-from tracetui.export.take import fork
+from tracetui.export.snippets import fork
 from tracetui.formats import homes, registry
 from tracetui.formats.base import CERTAIN, Chunk
 from tracetui.formats.guard import problem_of

@@ -124,7 +124,7 @@ def test_a_difference_in_a_nested_graph_is_printed_as_an_address_that_opens(cli:
     run = next(run for run in runs_of(tmp_path / "b.db") if run.summary.id == "outer-1")
 
     text, data = cli("diff", a, b).text, cli("diff", a, b, "--json").data
-    place = re.search(r"It first went differently at step (.+?): ", text)
+    place = re.search(r"First difference: step (.+?): ", text)
     row = data["rows"][data["first_divergence"]["row"]]
 
     assert place is not None, text

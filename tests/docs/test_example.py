@@ -93,7 +93,7 @@ def test_the_commands_know_it(site: Path, logs: Path) -> None:
     }
     assert "translate" in tracetui(site, "show", logs / "one.jsonl")
     assert json.loads(tracetui(site, "show", logs / "one.jsonl/2", "--json"))["error"]["message"] == "no such language"
-    assert "differently at step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
+    assert "First difference: step 2 translate" in tracetui(site, "diff", logs / "one.jsonl", logs / "two.jsonl")
     assert str(logs / "two.jsonl") in tracetui(site, "grep", "in words", logs)
     assert all(one["scores"]["steplog"] == 100 for one in json.loads(tracetui(site, "doctor", logs, "--json"))["files"])
 

@@ -25,8 +25,7 @@ from tracetui.store.pairs import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower
-from tracetui.testing.normal import plain_run
-from tracetui.testing.reading import MTIME
+from tracetui.testing.reading import MTIME, plain_run
 
 CASES = Path(__file__).parent / "claude_code"
 FORMAT = ClaudeCode()

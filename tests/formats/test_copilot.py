@@ -60,8 +60,7 @@ from tracetui.sources.base import HEAD_SIZE
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
-from tracetui.testing.normal import plain
-from tracetui.testing.reading import MTIME
+from tracetui.testing.reading import MTIME, plain
 
 CASES = Path(__file__).parent / "copilot"
 FORMAT = Copilot()

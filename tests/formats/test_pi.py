@@ -26,7 +26,7 @@ from tracetui.store.pairs import pairs_of
 from tracetui.testing import Growing
 from tracetui.testing import read_run as run_of
 from tracetui.testing.growth import Follower
-from tracetui.testing.normal import plain, plain_run
+from tracetui.testing.reading import plain, plain_run
 
 CASES = Path(__file__).parent / "pi"
 FORMAT = Pi()

@@ -29,7 +29,7 @@ from tracetui.live.surveying import needle as module_of_needles
 from tracetui.live.surveying.grep import Hit, Item, Options, Outcome, grep, grep_runs
 from tracetui.live.surveying.needle import Needle
 from tracetui.model import Problem, Run, RunRef
-from tracetui.model.ownership import Ownership, ownership
+from tracetui.model.part import Ownership, ownership
 from tracetui.redact import Redactor
 from tracetui.sources.local import LocalSource
 

@@ -18,7 +18,7 @@ from tracetui.live.scan import scan
 from tracetui.model import Run, RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.store.store import Store
-from tracetui.testing.normal import plain
+from tracetui.testing.reading import plain
 
 pytestmark = [needs_shared, pytest.mark.shared]
 GROWING: Final = {

@@ -19,7 +19,7 @@ from tracetui.live.surveying.grep import Hit, grep
 from tracetui.live.surveying.jobs import Contrasts, statistics_job
 from tracetui.live.surveying.needle import Needle
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
-from tracetui.model.ownership import Ownership, own_spans, ownership
+from tracetui.model.part import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource
 from tracetui.store.contrast import Kind
 from tracetui.store.statistics import By, Row, Statistics

@@ -319,7 +319,9 @@ def test_the_samples_have_something_for_most_keys() -> None:
 
 def test_a_facet_counts_what_its_term_finds() -> None:
     facets = query.facets(query.RUN_KEYS, samples())
-    assert {"status", "agent", "model", "tool", "node", "format", "verdict"} >= {facet.key for facet in facets} - {
+    assert {"status", "outcome", "agent", "model", "tool", "node", "format", "verdict", "score", "task"} >= {
+        facet.key for facet in facets
+    } - {
         "tag",
         "source",
     }

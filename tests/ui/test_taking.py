@@ -77,10 +77,10 @@ async def test_what_cannot_be_written_is_said_and_nothing_is_left(
     before = sorted(samples.rglob("*"))
     async with opened(samples, size=(200, 40)) as (app, pilot):
         for path, words in (
-            (there, f"{there} is there already; choose another name"),
-            (samples / "new.md", "holds traces, and nothing is written there"),
+            (there, f"{there} already exists; choose another name"),
+            (samples / "new.md", "contains traces and is never written to"),
             (tmp_path / "no" / "new.md", "can't be written: No such file or directory"),
-            (tmp_path, f"{tmp_path} is a folder; name a file in it"),
+            (tmp_path, f"{tmp_path} is a directory; name a file in it"),
         ):
             await export_to(pilot, str(path))
             await told(app, pilot, words)

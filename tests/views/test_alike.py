@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from tests.diff.build import Did, run_of
-from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Divergence
+from tracetui.diff.step import Kind
 from tracetui.export.diff import word_lines
 from tracetui.model import Body, Message, Operation, ToolResult
 from tracetui.text import clean

@@ -17,7 +17,7 @@ from tests.views.build import HOSTILE, check_line, check_rows, runs, text_of_lin
 from tracetui.diff.comparison import Comparison, compare
 from tracetui.diff.context import context_diff
 from tracetui.diff.result import Diff
-from tracetui.diff.state import StateDiff
+from tracetui.diff.step import StateDiff
 from tracetui.diff.values import Change
 from tracetui.model import Body, FirstError, Message, Operation, Run, Status, Text
 from tracetui.text import clean

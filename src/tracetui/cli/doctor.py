@@ -1,4 +1,4 @@
-"""``tracetui doctor``: every file, which format claimed it and why, or why it was skipped."""
+"""``tracetui doctor``: how each file was classified: the format that claimed it, or why it was skipped."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracetui.sources.base import Source
 from tracetui.text import Clean, clean, one_line
 from tracetui.views.ledger import ledger_words
 
-HELP = "tell what every file is taken for, and why"
+HELP = "show how each file was classified"
 EXAMPLES = """\
 examples:
   tracetui doctor traces/
@@ -30,16 +30,16 @@ CLASSES = ("listed", "problem", "ignored")
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """One file: what it turned out to be, and how surely each format claims it."""
+    """One file: its class, and the score of each format that claims it."""
 
     found: Found
     scores: dict[str, int] = {}
     problems: Sequence[Problem] = ()
-    """Those of the file, and of formats that failed to say whether it is theirs."""
+    """Problems of the file, and of formats that failed to score it."""
 
 
 class Total(msgspec.Struct):
-    """What all files come to."""
+    """Totals of all files."""
 
     counts: Counter[str] = msgspec.field(default_factory=Counter)
     """Files by class."""
@@ -47,9 +47,9 @@ class Total(msgspec.Struct):
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``doctor``."""
+    """Add the options of ``doctor``."""
     add_paths(parser)
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/doctor/1, see docs/json.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/doctor/1, see docs/json.md")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -57,7 +57,7 @@ def run(args: argparse.Namespace) -> int:
     places = roots(args)
     total = Total()
     with source_of(places) as source:
-        found = _counted(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
+        found = _count(_diagnoses(source, found_in(source, places, only(args), deep=True)), total)
         if args.json:
             write_bytes(_document(found, total))
         else:
@@ -80,7 +80,7 @@ def _diagnosis(source: Source, found: Found) -> Diagnosis:
     return Diagnosis(found, scores, tuple(problems))
 
 
-def _counted(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
+def _count(found: Iterable[Diagnosis], total: Total) -> Iterator[Diagnosis]:
     for one in found:
         total.counts[one.found.kind] += 1
         total.ledger += one.found.ledger
@@ -115,8 +115,8 @@ def _lines(found: Iterable[Diagnosis], total: Total) -> Iterator[Clean]:
         claims = sorted(((score, name) for name, score in one.scores.items() if score), reverse=True)
         scores = ", ".join(f"{name} {score}" for score, name in claims) or "no claim"
         runs = len(one.found.runs)
-        what = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
-        yield clean(f"{one.found.kind:<8} {one.found.path}  {what.get(one.found.kind, one.found.reason)}")
+        result = {"listed": f"{runs} run{'' if runs == 1 else 's'} ({scores})", "problem": f"({scores})"}
+        yield clean(f"{one.found.kind:<8} {one.found.path}  {result.get(one.found.kind, one.found.reason)}")
         for problem in one.problems:
             yield Clean(" " * 9 + one_line(f"{problem.where}: {problem.reason}" if problem.where else problem.reason))
     words = " + ".join(f"{total.counts[name]} {name}" for name in CLASSES)

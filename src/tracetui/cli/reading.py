@@ -15,7 +15,7 @@ from typing import Final
 import msgspec
 
 from tracetui.cli.output import nothing, terminal_width
-from tracetui.cli.parser import roots
+from tracetui.cli.parser import default_directory, roots
 from tracetui.errors import NothingReadable, UsageError, nearest
 from tracetui.export.listing import Screen, newest_first
 from tracetui.formats import registry
@@ -161,10 +161,8 @@ def listing_at(source: Source, aim: Aim, forced: Format | None, *, deep: bool, r
 
 def screen_for(places: Sequence[str], runs: Sequence[RunSummary]) -> Screen | None:
     """Return the terminal for a list of the `runs` in `places`; None without a terminal."""
-    from tracetui.cli.default import default_place
-
     width = terminal_width()
-    named = [] if [*places] == [default_place()] else places
+    named = [] if [*places] == [default_directory()] else places
     return None if width is None else Screen(width, time.time(), named, telling(runs))
 
 

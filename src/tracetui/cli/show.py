@@ -13,14 +13,14 @@ from tracetui.cli.parser import add_pass, add_place, add_redact
 from tracetui.cli.reading import check_rule, only, original_of, rule_of, run_at, source_at
 from tracetui.errors import UsageError
 from tracetui.export import json, text
-from tracetui.export.values import value_lines
+from tracetui.export.text import value_lines
 from tracetui.live.load import read_run
 from tracetui.model import Run, RunRef, RunSummary, Span
 from tracetui.model.masked import masked, masked_task
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.store.address import Target, follow, target
+from tracetui.store.address import Target, lookup, target
 from tracetui.store.relations import Relations, has_original
 
 HELP = "print a run, or a step, span or value of it"
@@ -109,7 +109,7 @@ def _run_value(run: Run) -> dict[str, Any]:
 
 
 def _value(value: Any, keys: tuple[str, ...], what: str, args: argparse.Namespace) -> None:
-    found = follow(value, keys, what)
+    found = lookup(value, keys, what)
     if args.json:
         write_bytes([json.encode(found), b"\n"])
     else:

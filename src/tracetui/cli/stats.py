@@ -1,4 +1,4 @@
-"""``tracetui stats``: how often, how long, how many tokens, by tool, model, node, agent, operation or task."""
+"""``tracetui stats``: calls, errors, durations and tokens by tool, model, node, agent, operation or task."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tracetui.text import Clean, cost, count, duration, one_line, tokens, trunca
 
 HELP = "count calls, errors, time and tokens by tool, model, node, agent, operation or task"
 EXAMPLES = """\
-A PATH may be a folder, a file, a run or a sub-agent: an address as `tracetui ls` prints it.
+PATH is a directory, a file, or the address of a run or sub-agent (see `tracetui ls`).
 
 examples:
   tracetui stats traces/                            every tool of every run
@@ -55,17 +55,17 @@ _OUTCOMES: Final = (
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of ``stats``."""
-    parser.add_argument("paths", nargs="*", metavar="PATH", help="folders, files, and addresses or ids of runs")
+    """Add the options of ``stats``."""
+    parser.add_argument("paths", nargs="*", metavar="PATH", help="directories, files, addresses or ids of runs")
     add_place(parser)
-    parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="what the rows are")
-    parser.add_argument("-q", "--query", metavar="QUERY", help="only the runs that it asks for, see docs/query.md")
+    parser.add_argument("--by", choices=[by.value for by in By], default=By.TOOL.value, help="group rows by this")
+    parser.add_argument("-q", "--query", metavar="QUERY", help="only runs that match QUERY, see docs/query.md")
     add_pass(parser)
-    parser.add_argument("--json", action="store_true", help="as data: tracetui/stats/1, see docs/grep.md")
+    parser.add_argument("--json", action="store_true", help="JSON output: tracetui/stats/1, see docs/grep.md")
 
 
 def run(args: argparse.Namespace) -> int:
-    """Print the table. Raises `NothingReadable` if there is no run, `UsageError` if a query is wrong."""
+    """Print the table. Raises `NothingReadable` if there is no run, `UsageError` for an invalid query."""
     places = roots(args)
     wanted, rule = asked(args.query) if args.query else None, rule_of(args)
     problems: list[Problem] = []
@@ -84,12 +84,12 @@ def run(args: argparse.Namespace) -> int:
     write_lines(_table(statistics))
     complain(f"{_number(statistics.runs, 'run')}, by {args.by}")
     if problems:
-        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` tells more")
+        complain(f"{_number(len(problems), 'problem')}; `tracetui ls` lists them")
     return 0
 
 
-class _Named(NamedTuple):
-    """A run, or a part of one, that the command line names."""
+class _Selection(NamedTuple):
+    """A run, or part of one, selected on the command line."""
 
     ref: RunRef
     parts: tuple[str, ...] = ()
@@ -103,9 +103,9 @@ def _runs(
     wanted: Any,
     rule: PassRule | None,
     problems: list[Problem],
-) -> tuple[list[_Named], list[RunSummary]]:
-    """The runs that are meant, each once; and all that are listed."""
-    named: dict[_Named, None] = {}
+) -> tuple[list[_Selection], list[RunSummary]]:
+    """The selected runs, each once, and the summaries of all listed runs."""
+    named: dict[_Selection, None] = {}
     listed: dict[RunRef, RunSummary] = {}
     for place in places:
         if source.is_folder(place) or source.is_file(place):
@@ -113,14 +113,14 @@ def _runs(
         else:
             summary, parts = run_at(source, place, args)
             if parts:
-                named[_Named(summary.ref, parts, place)] = None
+                named[_Selection(summary.ref, parts, place)] = None
                 continue
             listing = Listing([summary.with_rule(rule)], [])
         problems.extend(listing.problems)
         listed |= {summary.ref: summary for summary in listing.runs}
         found = (wanted(listing) if wanted is not None else listing).runs
         copies = copies_of(found)
-        named |= dict.fromkeys(_Named(summary.ref) for summary in found if summary.ref not in copies)
+        named |= dict.fromkeys(_Selection(summary.ref) for summary in found if summary.ref not in copies)
     check_rule(args, [*listed.values()])
     return [*named], [*listed.values()]
 
@@ -128,7 +128,7 @@ def _runs(
 def _part(run: Run, parts: Sequence[str], text: str) -> Run:
     found = target(run, parts)
     if found.span is None or found.keys or not is_part(found.span):
-        raise UsageError(f"{text} is no run and no sub-agent; statistics are of {run.summary.ref.address}")
+        raise UsageError(f"{text} is neither a run nor a sub-agent; use its run: {run.summary.ref.address}")
     return part_of(run, run.index[found.span.id])
 
 

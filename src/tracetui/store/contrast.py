@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from tracetui.model import Body, Operation, Run, RunRef, RunSummary, Span, Status
-from tracetui.model.ownership import own_spans
+from tracetui.model.part import own_spans
 
 MOST_CALLS: Final = 500
 """Tool calls of a run whose arguments are looked at, from its start."""

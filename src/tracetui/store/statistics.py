@@ -2,7 +2,7 @@
 
 Nothing is counted twice. What a container (an agent, a workflow, a turn) used is that of the calls in it, so its usage
 counts only where none of them tells its own; a call within a call of that name adds nothing to the time of the row.
-A span counts to the run that owns it (`tracetui.model.ownership`), not to a fork that inherited it nor to the run that
+A span counts to the run that owns it (`tracetui.model.part`), not to a fork that inherited it nor to the run that
 a nested run is part of; a run that several files hold is one.
 """
 
@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span, Status, TaskKey, Usage
-from tracetui.model.ownership import Ownership, ownership
+from tracetui.model.part import Ownership, ownership
 from tracetui.model.tally import CONTAINERS
 from tracetui.store import prices
 from tracetui.store.outcomes import OutcomeCounts

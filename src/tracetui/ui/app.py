@@ -209,9 +209,9 @@ class TraceApp(HostApp):
         if mail.listed:
             store.end_scan()
         for (ref, _), (span, body) in mail.bodies.items():
-            store.keep_body(ref, span, body)
+            store.cache_body(ref, span, body)
         for run in mail.runs.values():
-            store.keep(run)
+            store.cache(run)
             if run.complete:
                 store.put(run.summary, now)
         failed = store.newly_failed()

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from typing import Any, Final, NamedTuple
 
 from tracetui.diff import noise
-from tracetui.diff.compare import Kind
 from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.step import Kind
 from tracetui.model import RunSummary, Span, Status
 from tracetui.store.places import words_of
 from tracetui.text import Clean, cost, duration, grouped, pad, tokens

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 
 from rich.cells import chop_cells
 
-from tracetui.diff.hunks import Hunk
-from tracetui.diff.hunks import Line as Words
+from tracetui.diff.sequence import Hunk
+from tracetui.diff.sequence import Line as Words
 from tracetui.text import Clean, cells, clean, count, pad
 from tracetui.views.glyphs import Glyphs
 from tracetui.views.rows import Piece, fill, width_of

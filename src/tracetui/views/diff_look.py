@@ -15,10 +15,9 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from tracetui.diff.compare import Difference
-from tracetui.diff.context import ContextDiff, Fate, MessagePair, message_pairs
-from tracetui.diff.hunks import Hunk, Piece, TextDiff, text_diff
-from tracetui.diff.state import StateDiff
+from tracetui.diff.context import ContextDiff, MessageChange, MessagePair, message_pairs
+from tracetui.diff.sequence import Hunk, Piece, TextDiff, text_diff
+from tracetui.diff.step import Difference, StateDiff
 from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
 from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from tracetui.views import alike
@@ -43,12 +42,12 @@ class Sign(StrEnum):
     MOVED = "moved"
 
 
-_FATES: Final = {
-    Fate.KEPT: Sign.SAME,
-    Fate.NEW: Sign.ADDED,
-    Fate.DROPPED: Sign.REMOVED,
-    Fate.EDITED: Sign.EDITED,
-    Fate.MOVED: Sign.MOVED,
+_CHANGE_SIGNS: Final = {
+    MessageChange.KEPT: Sign.SAME,
+    MessageChange.NEW: Sign.ADDED,
+    MessageChange.DROPPED: Sign.REMOVED,
+    MessageChange.EDITED: Sign.EDITED,
+    MessageChange.MOVED: Sign.MOVED,
 }
 _WORDS: Final = {"added": Sign.ADDED, "removed": Sign.REMOVED, "changed": Sign.EDITED}
 _IN_MESSAGE: Final = re.compile(r"(?:messages|input_context)?\[(\d+)\]")
@@ -233,7 +232,7 @@ def message_sections(
     for pair in message_pairs(a, b) if pairs is None else pairs:
         left = None if pair.a is None else a[pair.a]
         right = None if pair.b is None else b[pair.b]
-        sign = _FATES[pair.fate]
+        sign = _CHANGE_SIGNS[pair.change]
         note = ""
         if sign is Sign.EDITED and differing is not None and str(pair.b) not in differing:
             sign, note = Sign.SAME, NOISE

@@ -6,8 +6,7 @@ from collections.abc import Hashable
 from itertools import zip_longest
 from typing import Any, Final
 
-from tracetui.diff.facts import Fact, Judged
-from tracetui.diff.result import Diff
+from tracetui.diff.result import Diff, Fact, JudgmentPair
 from tracetui.model import Criterion, Metric, RunSummary, Status
 from tracetui.text import Clean, cost, count, duration, grouped, pad, tokens, truncate, wrap
 from tracetui.views.diff import WORDS, name_of, place_of
@@ -127,7 +126,7 @@ def _judged(table: _Table, diff: Diff, glyphs: Glyphs) -> None:
         table.row(f"{glyphs.same if one.same else glyphs.changed} {one_line(one.name, 60)}", left, right)
 
 
-def _verdict(judged: Judged, side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
+def _verdict(judged: JudgmentPair, side: Criterion | Metric | None, glyphs: Glyphs) -> Line:
     if side is None:
         return (Piece(glyphs.unsaid, "dim"),)
     if isinstance(side, Criterion):

@@ -9,8 +9,8 @@ from bisect import bisect_right
 from collections.abc import Hashable, Iterator
 from typing import Final, NamedTuple
 
-from tracetui.diff.hunks import Hunk
-from tracetui.diff.hunks import Line as Words
+from tracetui.diff.sequence import Hunk
+from tracetui.diff.sequence import Line as Words
 from tracetui.text import Clean, grouped, one_line
 from tracetui.views.diff_lines import Lines, Paper
 from tracetui.views.diff_look import Look, Section, Sign

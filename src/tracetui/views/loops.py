@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Final
 
-from tracetui.diff.compare import Kind, difference, documents
 from tracetui.diff.noise import Noise
+from tracetui.diff.step import Kind, difference, documents
 from tracetui.diff.values import INPUT, changes_of
 from tracetui.model import Body, Message, Operation, Run, Span, Text
 from tracetui.store.loops import Candidate, Loop, Sameness, candidates, confirmed

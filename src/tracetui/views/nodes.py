@@ -14,7 +14,7 @@ from typing import Final
 import msgspec
 
 from tracetui.model import INHERITED, Operation, Run, Span, Status
-from tracetui.model.ownership import own_spans
+from tracetui.model.part import own_spans
 from tracetui.text import Clean, cells, pad
 from tracetui.views.masking import one_line
 

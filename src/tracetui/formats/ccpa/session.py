@@ -21,7 +21,7 @@ from tracetui.formats.jsonl import Line
 from tracetui.formats.lines import record_on
 from tracetui.formats.scalars import child, layout, word
 from tracetui.model import PREVIEW, Error, FirstError, Header, RunBody, Span
-from tracetui.model.status import plain_word, status_of
+from tracetui.model.span import plain_word, status_of
 from tracetui.sources.base import File, LinkLost
 
 STUDENT_ACTOR: Final = "apr-code"

@@ -53,7 +53,7 @@ from tracetui.model import (
     RunBody,
     Span,
 )
-from tracetui.model.status import status_of
+from tracetui.model.span import status_of
 from tracetui.sources.base import File
 
 AGENT: Final = "claude"

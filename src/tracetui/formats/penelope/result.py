@@ -46,7 +46,7 @@ from tracetui.model import (
     Usage,
     status_of,
 )
-from tracetui.model.status import plain_word
+from tracetui.model.span import plain_word
 
 GENERIC: Final = ("test_result", "trace", "execution_trace")
 """File stems that name no run: the folder does."""

@@ -6,11 +6,10 @@ from typing import Final
 
 from msgspec.structs import replace
 
-from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
-from tracetui.diff.state import over_by_then
+from tracetui.diff.step import Kind, ended_before
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.store.places import label_of, words_of
@@ -54,7 +53,7 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
     elif tab == STATE and main.span is not None and main.span.step is not None:
         state = comparison.state(main.span.step)
         told = f"accumulated state after superstep {main.span.step}"
-        over = [letter for letter, side in (("A", a), ("B", b)) if over_by_then(side.run, main.span.step)]
+        over = [letter for letter, side in (("A", a), ("B", b)) if ended_before(side.run, main.span.step)]
         told += "".join(f", {letter} at its end" for letter in over)
         look = Look(STATE, (), tuple(state_sections(state)), about=told)
     else:

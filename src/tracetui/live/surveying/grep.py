@@ -29,7 +29,7 @@ from tracetui.live.surveying.needle import Needle
 from tracetui.live.surveying.searched import Field, Keys, Kind, leaves, run_fields, span_fields
 from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span, quote_key
 from tracetui.model.masked import masked_body, masked_run_body, masked_span
-from tracetui.model.ownership import Ownership, ownership
+from tracetui.model.part import Ownership, ownership
 from tracetui.redact import MASK, Redactor
 from tracetui.sources.archive import MAGIC, Archive
 from tracetui.sources.base import SHARED, Entry, File, LinkLost, Source, Stat

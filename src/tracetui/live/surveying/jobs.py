@@ -12,7 +12,7 @@ from tracetui.live.surveying.grep import Hit, Options, Outcome, grep_runs
 from tracetui.live.surveying.needle import Needle
 from tracetui.live.surveying.surveyed import Job, Step
 from tracetui.model import Run, RunRef
-from tracetui.model.ownership import nested_runs
+from tracetui.model.part import nested_runs
 from tracetui.sources.base import LinkLost, Source
 from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features
 from tracetui.store.places import words_of

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from typing import Any, Final
 
 from tracetui.model import Outcome, RunSummary, Status
-from tracetui.model.status import STATUS_WORDS, plain_word
+from tracetui.model.span import STATUS_WORDS, plain_word
 from tracetui.store.facts import failure, haystack, moment, total_tokens
 from tracetui.store.query.keys import Fact, Getter, Key, Kind, Table, computed, has_key, has_value, recorded
 from tracetui.store.relations import COPY, REPEAT, has_original

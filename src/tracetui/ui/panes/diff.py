@@ -6,7 +6,7 @@ from typing import Final
 
 from textual.strip import Strip
 
-from tracetui.diff.context import ContextDiff, Fate
+from tracetui.diff.context import ContextDiff, MessageChange
 from tracetui.diff.result import Diff, Row
 from tracetui.text import Clean, tokens
 from tracetui.ui.panes.folding import FoldingView
@@ -363,12 +363,12 @@ class Change(FoldingView):
 def context_words(found: ContextDiff, glyphs: Glyphs) -> Line:
     """How the messages differ: ``kept 41 · +2 new · −6 dropped · ~1 edited  −1.9k tok``."""
     counts = found.counts
-    pieces = [Piece(Clean(f"kept {counts[Fate.KEPT]}"), "sec")]
+    pieces = [Piece(Clean(f"kept {counts[MessageChange.KEPT]}"), "sec")]
     for fate, sign, style in (
-        (Fate.NEW, glyphs.only_b, "diff.add"),
-        (Fate.DROPPED, glyphs.only_a, "diff.rem"),
-        (Fate.EDITED, glyphs.edited, "diff.chg"),
-        (Fate.MOVED, glyphs.edited, "accent"),
+        (MessageChange.NEW, glyphs.only_b, "diff.add"),
+        (MessageChange.DROPPED, glyphs.only_a, "diff.rem"),
+        (MessageChange.EDITED, glyphs.edited, "diff.chg"),
+        (MessageChange.MOVED, glyphs.edited, "accent"),
     ):
         if counts[fate]:
             pieces += [Piece(Clean(" · "), "dim"), Piece(Clean(f"{sign}{counts[fate]} {fate.value}"), style)]

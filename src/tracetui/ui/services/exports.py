@@ -137,27 +137,27 @@ class _Form(NamedTuple):
 
 def _curl(run: Run, span: Span) -> str | None:
     from tracetui.export.document import redactor_for
-    from tracetui.export.take import curl
+    from tracetui.export.snippets import curl
 
     return curl(span, run.load(span), redactor_for())
 
 
 def _fixture(run: Run, span: Span) -> str | None:
     from tracetui.export.document import redactor_for
-    from tracetui.export.take import fixture
+    from tracetui.export.snippets import fixture
 
     return fixture(run, run.index[span.id], redactor_for())
 
 
 def _test(run: Run, span: Span) -> str | None:
     from tracetui.export.document import redactor_for
-    from tracetui.export.take import pytest_stub
+    from tracetui.export.snippets import pytest_stub
 
     return pytest_stub(run, run.index[span.id], redactor_for())
 
 
 def _fork(run: Run, span: Span) -> str | None:
-    from tracetui.export.take import fork
+    from tracetui.export.snippets import fork
 
     return fork(run, run.index[span.id])
 

@@ -1,7 +1,7 @@
-"""What of a step is taken along: a curl command, a JSON fixture, a test, code that goes on from it.
+"""Code generated from a step: a curl command, a JSON fixture, a pytest stub, code that resumes from it.
 
-All of it will be pasted into shells, editors and chats: it is ASCII without control characters, foreign text stands
-only in quotes that it cannot leave, and secrets are masked: what is given is exact, a redactor masks it on its way.
+Output gets pasted into shells, editors and chats: it is ASCII without control characters, trace text appears only
+inside quotes that it can't end, and the redactor, if given, masks secrets. Input is exact.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from tracetui.export.json import encode, span_document
-from tracetui.export.values import compact
+from tracetui.export.text import compact
 from tracetui.formats import guard, registry
 from tracetui.model import Body, Message, Operation, Reasoning, Run, Span, Text, ToolCall, ToolResult, text_of
 from tracetui.model.masked import masked, masked_body, masked_span
@@ -23,12 +23,12 @@ _MOST_TOKENS: Final = 4096
 
 
 class _Provider(NamedTuple):
-    """Who serves a model: where, and with which headers."""
+    """An API that serves models: its URL and headers."""
 
     url: str
     headers: tuple[str, ...] = ("Authorization: Bearer $API_KEY",)
     own: bool = False
-    """Whether messages have a form of their own there."""
+    """Whether it has its own message format (not that of chat completions)."""
 
 
 _ANTHROPIC: Final = _Provider(
@@ -47,7 +47,7 @@ _UNKNOWN: Final = _Provider("https://YOUR-PROVIDER.example/v1/chat/completions")
 
 
 def curl(span: Span, body: Body, redactor: Redactor | None) -> str | None:
-    """The command that sends a model call again, with ``$API_KEY`` for the key; None for what is no model call."""
+    """A curl command that repeats a model call, with ``$API_KEY`` for the key; None for other spans."""
     if span.operation is not Operation.CHAT:
         return None
     if redactor is not None:
@@ -61,32 +61,32 @@ def curl(span: Span, body: Body, redactor: Redactor | None) -> str | None:
 
 
 def fixture(run: Run, position: int, redactor: Redactor | None) -> str:
-    """Everything about a step as indented JSON."""
+    """A step with its body as indented JSON."""
     shown = run if redactor is None else masked(run, redactor)
     return _indented(encode(span_document(shown, position)))
 
 
 def pytest_stub(run: Run, position: int, redactor: Redactor | None) -> str:
-    """A test for pytest that holds the step, and compares what came out of it."""
+    """A pytest test with the recorded step, which compares its output."""
     shown = run if redactor is None else masked(run, redactor)
     span = shown.spans[position]
     name = "_".join(filter(None, _WORD.split(span.name.lower())))[:40] or "step"
     step = step_of(shown, span)
     number = f"_step_{step}" if step is not None and step >= 0 else ""
-    told = ascii(f"{run.summary.ref.address}/{span.id}")
+    source = ascii(f"{run.summary.ref.address}/{span.id}")
     return (
         "import json\n\n"
         f"STEP = json.loads(\n    {encode(span_document(shown, position)).decode()!a}\n)\n"
-        f"FROM = {told}\n\n\n"
+        f"FROM = {source}\n\n\n"
         f"def test_{name}{number}():\n"
         '    given, expected = STEP["input"], STEP["output"]\n'
-        "    output = ...  # call it with what was given\n"
+        "    output = ...  # call the code under test with `given`\n"
         "    assert output == expected, FROM\n"
     )
 
 
 def fork(run: Run, position: int) -> str | None:
-    """Code that goes on from a step in a run of its own; None where the format knows none. Raises `FormatError`."""
+    """Code that resumes from a step in a new run; None if the format has none. Raises `FormatError`."""
     return guard.fork(registry.load(run.summary.ref.format), run, run.spans[position])
 
 
@@ -94,16 +94,16 @@ def fork(run: Run, position: int) -> str | None:
 
 
 def _indented(data: bytes) -> str:
-    import json  # the standard library's writes characters that do not show as escapes
+    import json  # the standard library escapes invisible characters
 
     try:
         return json.dumps(json.loads(data), indent=2) + "\n"
-    except (RecursionError, ValueError):  # very deep: `encode` has written it in ASCII on one line
+    except (RecursionError, ValueError):  # very deep: `encode` wrote ASCII on one line
         return data.decode() + "\n"
 
 
 def _quoted(payload: Any) -> str:
-    """A value as JSON in single quotes. Nothing in it can end them, whichever shell reads it."""
+    """A value as JSON in single quotes, which nothing in it can end in any shell."""
     text = _indented(encode(payload)).rstrip("\n").replace("'", "\\u0027")
     return f"'{text}'"
 
@@ -112,7 +112,7 @@ def _quoted(payload: Any) -> str:
 
 
 def _payload(span: Span, body: Body, provider: _Provider) -> dict[str, Any] | None:
-    """The recorded request where the trace has it, else one made of the messages."""
+    """The recorded request if the trace has one, else a request built from the messages."""
     if isinstance(body.input, Mapping) and "messages" in body.input:
         return {"model": span.name, **body.input}
     if not body.input_messages:
@@ -120,7 +120,7 @@ def _payload(span: Span, body: Body, provider: _Provider) -> dict[str, Any] | No
     if not provider.own:
         return {"model": span.name, "messages": [one for message in body.input_messages for one in _chat(message)]}
     system = "\n\n".join(text_of(message) for message in body.input_messages if message.role in ("system", "developer"))
-    rest = [_own(message) for message in body.input_messages if message.role not in ("system", "developer")]
+    rest = [_anthropic(message) for message in body.input_messages if message.role not in ("system", "developer")]
     return {
         "model": span.name,
         "max_tokens": _MOST_TOKENS,
@@ -130,17 +130,17 @@ def _payload(span: Span, body: Body, provider: _Provider) -> dict[str, Any] | No
 
 
 def _chat(message: Message) -> Iterable[dict[str, Any]]:
-    """A message as chat completions take it: a result of a tool is a message of its own."""
+    """A message for chat completions, where a tool result is a separate message."""
     results = [part for part in message.parts if isinstance(part, ToolResult)]
     for part in results:
         yield {"role": "tool", "tool_call_id": part.id or "", "content": compact(part.content)}
     calls = [part for part in message.parts if isinstance(part, ToolCall)]
     text = text_of(message)
     if text or calls or not results:
-        told: dict[str, Any] = {"role": message.role, "content": text}
+        chat: dict[str, Any] = {"role": message.role, "content": text}
         if calls:
-            told["tool_calls"] = [_call(part) for part in calls]
-        yield told
+            chat["tool_calls"] = [_call(part) for part in calls]
+        yield chat
 
 
 def _call(part: ToolCall) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def _call(part: ToolCall) -> dict[str, Any]:
     return {"id": part.id or "", "type": "function", "function": function}
 
 
-def _own(message: Message) -> dict[str, Any]:
+def _anthropic(message: Message) -> dict[str, Any]:
     content: list[dict[str, Any]] = []
     for part in message.parts:
         if isinstance(part, Text):
@@ -156,8 +156,8 @@ def _own(message: Message) -> dict[str, Any]:
         elif isinstance(part, ToolCall):
             content.append({"type": "tool_use", "id": part.id or "", "name": part.name, "input": part.arguments or {}})
         elif isinstance(part, ToolResult):
-            told = {"tool_use_id": part.id or "", "content": compact(part.content)}
-            content.append({"type": "tool_result", **told, **({"is_error": True} if part.is_error else {})})
+            result = {"tool_use_id": part.id or "", "content": compact(part.content)}
+            content.append({"type": "tool_result", **result, **({"is_error": True} if part.is_error else {})})
         elif not isinstance(part, Reasoning):
             content.append({"type": "text", "text": compact(part.data)})
     return {"role": "assistant" if message.role in ("assistant", "model", "ai") else "user", "content": content}
