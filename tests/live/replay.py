@@ -13,9 +13,9 @@ from typing import Any
 from tests.shared import PATIENCE
 from tracetui.export.events import event_line
 from tracetui.export.json import encode, run_value, span_document
-from tracetui.live.following.tail import Tail
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
+from tracetui.live.tail.tail import Tail
 from tracetui.model import Run
 from tracetui.model.event import Event
 from tracetui.sources.local import LocalSource

@@ -15,11 +15,10 @@ import pytest
 from tests.bench import data
 from tests.shared import PATIENCE
 from tracetui.diff.result import Diff
-from tracetui.live.comparing import differ as module
-from tracetui.live.comparing.compared import Compare, LookAt
-from tracetui.live.comparing.differ import Differ
-from tracetui.live.mail import Mail, Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.live import differ as module
+from tracetui.live.differ import Differ
+from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox
+from tracetui.live.throttle import Traffic
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.views.diff_look import Look

@@ -14,8 +14,8 @@ import pytest
 
 from tests.live.trees import descriptors, until_open
 from tests.shared import PATIENCE
-from tracetui.live.watching import file_watch
-from tracetui.live.watching.file_watch import FileWatch
+from tracetui.live.watch import file_watch
+from tracetui.live.watch.file_watch import FileWatch
 
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc are Linux's")
 

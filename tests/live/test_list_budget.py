@@ -19,7 +19,7 @@ from tracetui.live.scan import Found, entries, look
 from tracetui.sources.base import HEAD_SIZE, File, Stat, View
 from tracetui.sources.budget import LIST_BUDGET, Budget
 from tracetui.sources.local import LocalSource
-from tracetui.sources.packed import unpacked
+from tracetui.sources.zstd import unpacked
 
 CASES = ROOT / "tests" / "formats"
 TERABYTE = 1 << 40
@@ -194,7 +194,7 @@ def test_a_large_database_that_would_have_to_be_copied_is_not_listed(tmp_path: P
 
 
 def test_statements_of_the_list_stage_come_from_one_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.sources.budgeted.PROGRESS_OPS", 1)
+    monkeypatch.setattr("tracetui.sources.budget.PROGRESS_OPS", 1)
     shutil.copytree(CASES / case_with("opencode/{}", "*.db") / "input", tmp_path, dirs_exist_ok=True)
     path = next(tmp_path.rglob("*.db"))
     budget = Budget(LIST_BUDGET)
@@ -256,7 +256,7 @@ class Waiting(Counted):
 @pytest.fixture
 def pair(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
     """A large session, the newest file, and a small one."""
-    monkeypatch.setattr("tracetui.live.large.LARGE", 100_000)
+    monkeypatch.setattr("tracetui.live.deep_reader.LARGE", 100_000)
     monkeypatch.setattr("tracetui.live.lister.LIST_BUDGET", HEAD_SIZE)
     record = b'{"resourceSpans":[{"scopeSpans":[{"spans":[{"traceId":"%032d","spanId":"%016d","name":"s"}]}]}]}\n'
     small, large = tmp_path / "small.jsonl", tmp_path / "large.jsonl"

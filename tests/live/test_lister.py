@@ -11,10 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.lister import Lister
-from tracetui.live.mail import Mail, Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.live.mailbox import Mail, Mailbox
+from tracetui.live.retry_queue import STILL_SECONDS
+from tracetui.live.throttle import Traffic
 from tracetui.sources.base import Entry, File, Folder, LinkLost, Stat
 from tracetui.sources.local import LocalSource
 

@@ -12,9 +12,9 @@ import pytest
 from tests.live.replay import Replay, by_id, until_equal
 from tests.live.test_lister import listing
 from tests.shared import PATIENCE, ROOT
-from tracetui.live.following.tail import Tail
-from tracetui.live.mail import Mailbox
+from tracetui.live.mailbox import Mailbox
 from tracetui.live.scan import scan
+from tracetui.live.tail.tail import Tail
 from tracetui.sources.local import LocalSource
 
 _FORMATS = ROOT / "tests" / "formats"

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from tests.live.replay import Replay, until, until_equal
 from tests.live.sessions import Session, paprika
 from tracetui import demo
-from tracetui.live.following import followed
-from tracetui.live.following.tail import Tail
+from tracetui.live.tail import run_events
+from tracetui.live.tail.tail import Tail
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 
@@ -193,13 +193,13 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    quietly = followed.Followed.read_quietly
+    quietly = run_events.Followed.read_quietly
 
-    def noted(self: followed.Followed, ref: RunRef) -> None:
+    def noted(self: run_events.Followed, ref: RunRef) -> None:
         read.append(ref.key or "")
         quietly(self, ref)
 
-    monkeypatch.setattr(followed.Followed, "read_quietly", noted)
+    monkeypatch.setattr(run_events.Followed, "read_quietly", noted)
     path = tmp_path / "many.jsonl"
     path.write_text("".join(_trace(number, ended=number != 3) for number in range(9)))
     begin()
@@ -207,7 +207,7 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     assert read[0] == f"{3:032x}", "one that has not ended goes on, most likely"
 
     read.clear()
-    monkeypatch.setattr("tracetui.live.following.tail.READ_AHEAD_SECONDS", -1.0)
+    monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD_SECONDS", -1.0)
     tail, replay = begin(), Replay()
     assert read == []
     with path.open("a") as file:
@@ -261,12 +261,12 @@ def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) ->
 def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tracetui.live.following.tail.READ_AHEAD", -1)
+    monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD", -1)
     test_what_is_there_at_the_start_is_not_told(tmp_path, begin)
 
 
 def test_more_runs_than_there_are_readers(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(followed, "READERS", 2)
+    monkeypatch.setattr(run_events, "READERS", 2)
     sessions = [Session(tmp_path / f"{number}.ccpa-trace.jsonl", f"s-{number}") for number in range(5)]
     tail, replay = begin(from_start=True), Replay()
     for _ in range(2):
@@ -346,8 +346,8 @@ def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, be
 
 
 def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tracetui.live.following.tail._changed_at", lambda entry: -1e9)
-    monkeypatch.setattr("tracetui.live.agenda.STILL_SECONDS", 3600.0)
+    monkeypatch.setattr("tracetui.live.tail.tail._changed_at", lambda entry: -1e9)
+    monkeypatch.setattr("tracetui.live.retry_queue.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
     path.write_text('{"record_id": ')
     tail, replay = begin(from_start=True), Replay()

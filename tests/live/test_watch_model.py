@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 
 from tests.live.trees import rewrite_in_secret, walked
 from tracetui.live.load import Reader, read_run
-from tracetui.live.watching.watch import Watch
+from tracetui.live.watch.watch import Watch
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import Entry
 from tracetui.sources.local import LocalSource

@@ -19,15 +19,15 @@ from tests.shared import PATIENCE
 from tests.sources.sshd import Proxy, SlowLine, Sshd, missing, until
 from tests.sources.test_sftp import answers
 from tracetui.cli.reading import replay_address, runs_in
-from tracetui.live.following.tail import Tail
 from tracetui.live.scan import scan
-from tracetui.live.watching.watch import Watch
+from tracetui.live.tail.tail import Tail
+from tracetui.live.watch.watch import Watch
 from tracetui.model.event import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
-from tracetui.sources.channel import STDERR_KEPT
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import source_for
-from tracetui.sources.recall import Recall
+from tracetui.sources.locations import source_for
+from tracetui.sources.remote_cache import Recall
+from tracetui.sources.sftp import STDERR_KEPT
 from tracetui.sources.ssh import CONNECT_SECONDS
 
 TRACES = HERE / "traces"

@@ -14,8 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from tracetui.sources.base import LinkLost
-from tracetui.sources.channel import MAX_PACKET, Channel, Pipes
-from tracetui.sources.sftp import READ_SIZE, WINDOW, Attributes, Client
+from tracetui.sources.sftp import MAX_PACKET, READ_SIZE, WINDOW, Attributes, Channel, Client, Pipes
 
 SERVERS = ("/usr/lib/openssh/sftp-server", "/usr/libexec/openssh/sftp-server", "/usr/libexec/sftp-server")
 SERVER = next((path for path in SERVERS if os.access(path, os.X_OK)), "")

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.shared import needs_shared, sample
-from tracetui.sources import sqlite, sqlite_connection, sqlite_copy
+from tracetui.sources import sqlite, sqlite_connection
 from tracetui.sources.local import LocalFile
 
 Snapshot = dict[str, tuple[int, int, bytes]]
@@ -106,7 +106,7 @@ def test_the_copy_is_private_and_goes_away(
     room = tmp_path / "room"
     room.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(room))
-    copies = sqlite_copy.CopyCache()
+    copies = sqlite.CopyCache()
     for rows in (3, 4):
         with sqlite.connect(str(path), copies) as connection:
             assert connection.execute("SELECT count(*) FROM t").fetchone() == (rows,)
@@ -136,15 +136,15 @@ def test_copies_of_killed_processes_are_removed_and_nothing_else(
     for name in (f"{gone.pid}-a", f"{os.getpid()}-b", "x-c"):
         (tmp_path / f"tracetui-copy-{name}").mkdir()
     (tmp_path / f"other-{gone.pid}-a").mkdir()
-    sqlite_copy._sweep.cache_clear()
-    sqlite_copy._sweep()
+    sqlite._sweep.cache_clear()
+    sqlite._sweep()
     left = sorted(path.name for path in tmp_path.iterdir())
     assert left == sorted([f"tracetui-copy-{os.getpid()}-b", "tracetui-copy-x-c", f"other-{gone.pid}-a"])
 
 
 def write_while_copying(monkeypatch: pytest.MonkeyPatch, write: Callable[[int], None]) -> None:
     """Call `write` with a number from 1 after each time that a database was copied, before its log is."""
-    copy_differing, number = sqlite_copy._copy_differing, 0
+    copy_differing, number = sqlite._copy_differing, 0
 
     def copied(source: str, target: str) -> None:
         nonlocal number
@@ -153,7 +153,7 @@ def write_while_copying(monkeypatch: pytest.MonkeyPatch, write: Callable[[int], 
             number += 1
             write(number)
 
-    monkeypatch.setattr(sqlite_copy, "_copy_differing", copied)
+    monkeypatch.setattr(sqlite, "_copy_differing", copied)
 
 
 def test_a_copy_is_retried_when_the_log_restarts_meanwhile(
@@ -240,7 +240,7 @@ def test_a_journal_that_names_a_super_journal_is_refused(tmp_path: Path) -> None
     victim.write_bytes(b"")
     name = os.fsencode(victim)
     journal = Path(f"{path}-journal")
-    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite_copy._JOURNAL_MAGIC
+    tail = b"\0\0\0\1" + name + len(name).to_bytes(4, "big") + sum(name).to_bytes(4, "big") + sqlite._JOURNAL_MAGIC
     journal.write_bytes(journal.read_bytes() + tail)
     with pytest.raises(OSError, match="several databases"):
         count(path)

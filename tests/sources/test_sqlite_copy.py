@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tracetui.sources import sqlite, sqlite_copy, sqlite_wal
-from tracetui.sources.sqlite_copy import CopyCache
+from tracetui.sources import sqlite, sqlite_wal
+from tracetui.sources.sqlite import CopyCache
 
 Rows = list[tuple[int, bytes]]
 
@@ -44,13 +44,13 @@ class Reader:
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._copies = str(path), CopyCache()
         self.copied: list[str] = []
-        copy_differing = sqlite_copy._copy_differing
+        copy_differing = sqlite._copy_differing
 
         def copied(source: str, target: str) -> None:
             self.copied.append(source.removeprefix(self._path) or "database")
             copy_differing(source, target)
 
-        monkeypatch.setattr(sqlite_copy, "_copy_differing", copied)
+        monkeypatch.setattr(sqlite, "_copy_differing", copied)
 
     def rows(self) -> Rows:
         with sqlite.connect(self._path, self._copies) as connection:
@@ -201,7 +201,7 @@ def test_a_reader_of_an_older_state_does_not_stop_another(
             seen.append((readers.enter_context(sqlite.connect(str(path), copies)), rows_of(writer)))
         for connection, rows in seen:
             assert rows_of(connection) == rows
-    assert len(copies._databases[str(path)]._copies) == sqlite_copy.SPARE_COPIES
+    assert len(copies._databases[str(path)]._copies) == sqlite.SPARE_COPIES
     reader.copied.clear()
     for number in range(4, 8):
         insert(writer, number)
@@ -282,14 +282,14 @@ def test_a_database_that_vanishes_before_it_is_opened_is_not_made_anew(
 ) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE t (n)")
-    state_of = sqlite_copy.DatabaseState.of
+    state_of = sqlite.DatabaseState.of
 
-    def vanish(name: str) -> sqlite_copy.DatabaseState:
+    def vanish(name: str) -> sqlite.DatabaseState:
         state = state_of(name)
         path.unlink()
         return state
 
-    monkeypatch.setattr(sqlite_copy.DatabaseState, "of", vanish)
+    monkeypatch.setattr(sqlite.DatabaseState, "of", vanish)
     with pytest.raises(sqlite3.OperationalError, match="unable to open"), sqlite.connect(str(path)):
         pass
     assert list(path.parent.iterdir()) == []

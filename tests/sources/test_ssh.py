@@ -23,7 +23,7 @@ from tracetui.live.scan import scan
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, source_for
+from tracetui.sources.locations import Places, source_for
 from tracetui.sources.ssh import BACKOFF, CONNECT_SECONDS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -378,7 +378,7 @@ def test_copies_of_databases_are_private_and_go_at_the_end(there: Sshd, traces: 
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     code = (
-        "import os, sys, tempfile; from tracetui.sources.places import source_for\n"
+        "import os, sys, tempfile; from tracetui.sources.locations import source_for\n"
         "with source_for([sys.argv[1]]) as source:\n"
         "    print(sorted(source.open(sys.argv[1]).tables))\n"
         "    for name in os.listdir(tempfile.gettempdir()):\n"

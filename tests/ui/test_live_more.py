@@ -18,7 +18,7 @@ from tests.live.sessions import Session, paprika
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
 from tests.views.build import make_run, make_span
-from tracetui.live.mail import Watching
+from tracetui.live.mailbox import Watching
 from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store

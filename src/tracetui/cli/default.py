@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from tracetui.errors import UsageError
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import host_of
+from tracetui.sources.locations import host_of
 
 if TYPE_CHECKING:
     from tracetui.formats.homes import Home

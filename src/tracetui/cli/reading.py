@@ -23,8 +23,8 @@ from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Entry, Source
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, parent, source_for
-from tracetui.sources.spool import STDIN, Spool
+from tracetui.sources.locations import Places, parent, source_for
+from tracetui.sources.stdin import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
 from tracetui.views.naming import telling

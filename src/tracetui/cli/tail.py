@@ -15,12 +15,12 @@ from tracetui.cli.parser import add_place, add_redact, roots
 from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
-from tracetui.live.following.tail import Tail
+from tracetui.live.tail.tail import Tail
 from tracetui.model import RunRef
 from tracetui.model.event import Event
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
+from tracetui.sources.stdin import STDIN
 from tracetui.views import masking
 
 HELP = "follow runs as they happen"

@@ -7,8 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from tracetui.live.mail import Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.live.mailbox import Mailbox
+from tracetui.live.throttle import Traffic
 from tracetui.model import Body, Run, Span
 from tracetui.model.masked import unmasked
 from tracetui.store import prices
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 SHARE: Final = 9
 """It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
-
 _SHORT: Final = 500
 _FEW_CALLS, _FEW_BYTES = 40, 1 << 20
 _MODULE: Final = "tracetui.views.assessment"

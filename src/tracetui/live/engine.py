@@ -17,18 +17,17 @@ from typing import TYPE_CHECKING, Final
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
-from tracetui.live.mail import Mail, Mailbox
+from tracetui.live.mailbox import Mail, Mailbox
 from tracetui.live.opener import Opener
-from tracetui.live.traffic import Traffic
+from tracetui.live.throttle import Traffic
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
 from tracetui.views import masking
 
 if TYPE_CHECKING:
     from tracetui.live.assessor import Assessor
-    from tracetui.live.comparing.differ import Differ
-    from tracetui.live.surveying.survey import Surveyor
-    from tracetui.live.surveying.surveyed import Job
+    from tracetui.live.differ import Differ
+    from tracetui.live.jobs.runner import Job, Surveyor
     from tracetui.store.contrast import Contrast
     from tracetui.store.triage import Group
 
@@ -71,7 +70,7 @@ class Engine:
     @cached_property
     def differ(self) -> Differ:
         """Compares runs; its methods return at once. What it takes is loaded when it is first asked for."""
-        from tracetui.live.comparing.differ import Differ
+        from tracetui.live.differ import Differ
 
         differ = Differ(self._source, self._mailbox, self._traffic)
         self._begin(differ.run)
@@ -80,7 +79,7 @@ class Engine:
     @cached_property
     def surveyor(self) -> Surveyor:
         """Does what reads many runs; its methods return at once. What it takes is loaded when it is first asked for."""
-        from tracetui.live.surveying.survey import Surveyor
+        from tracetui.live.jobs.runner import Surveyor
 
         surveyor = Surveyor(self._source, self._mailbox, self._traffic)
         self._begin(surveyor.run)

@@ -11,13 +11,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from tracetui.formats.base import Format
-from tracetui.live.agenda import RETRY_SECONDS, Agenda, patience, running_for
+from tracetui.live.deep_reader import DeepReader, LargeFiles, Task, is_large
 from tracetui.live.file_relations import FileRelations
-from tracetui.live.large import DeepReader, LargeFiles, Task, is_large
-from tracetui.live.mail import Mailbox, Watching
+from tracetui.live.mailbox import Mailbox, Watching
+from tracetui.live.retry_queue import RETRY_SECONDS, Agenda, patience, running_for
 from tracetui.live.scan import Found, entries, look
-from tracetui.live.traffic import Traffic
-from tracetui.live.watching.watch import Change, Watch
+from tracetui.live.throttle import Traffic
+from tracetui.live.watch.watch import Change, Watch
 from tracetui.sources.base import MOVING_SECONDS, Entry, LinkLost, Source, Stat
 from tracetui.sources.budget import LIST_BUDGET, Budget
 

@@ -5,6 +5,7 @@ never waits for a long run.
 from __future__ import annotations
 
 import os
+import re
 import threading
 import time
 from collections import OrderedDict
@@ -12,13 +13,12 @@ from typing import Final
 
 from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
-from tracetui.live.agenda import STILL_SECONDS
 from tracetui.live.assessor import at_once
-from tracetui.live.excerpt import read_excerpt
 from tracetui.live.load import Reader
-from tracetui.live.mail import Mailbox
-from tracetui.live.traffic import Traffic
-from tracetui.live.watching.file_watch import FileWatch
+from tracetui.live.mailbox import Excerpt, Mailbox
+from tracetui.live.retry_queue import STILL_SECONDS
+from tracetui.live.throttle import Traffic
+from tracetui.live.watch.file_watch import FileWatch
 from tracetui.model import Body, Problem, Run, RunRef, Span
 from tracetui.model.masked import unmasked
 from tracetui.redact import Redactor
@@ -32,6 +32,9 @@ LOOK_UP_SECONDS: Final = 1.0
 """How often a run that is looked at is read on although nothing told that it grew."""
 SCREEN_SECONDS: Final = 0.1
 """How long reading on waits for a screen that has not yet taken what was read before."""
+WINDOW: Final = 16_384
+"""Bytes before the place; half as many after it."""
+_PLACE: Final = re.compile(r"(byte|line) (\d+)")
 
 
 class Opener:
@@ -208,3 +211,16 @@ def _parts(ref: RunRef, path: str | None) -> list[str]:
     except (OSError, FormatError):  # reported when the file was listed
         return []
     return [os.path.join(os.path.dirname(path), folder) for folder in folders]
+
+
+def read_excerpt(source: Source, problem: Problem) -> Excerpt:
+    """What stands around ``byte N`` of the problem, else the beginning of the file; empty if it cannot be read."""
+    place = _PLACE.search(problem.where)
+    byte = int(place[2]) if place is not None and place[1] == "byte" and len(place[2]) < 16 else None
+    offset = max(0, (byte or 0) - WINDOW)
+    try:
+        with source.open(problem.path) as file:
+            data = file.read(offset, WINDOW + WINDOW // 2)
+            return Excerpt(data, offset, None if byte is None else byte - offset, file.stat.size)
+    except OSError:
+        return Excerpt()

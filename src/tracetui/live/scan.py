@@ -12,13 +12,12 @@ from tracetui.errors import FormatError
 from tracetui.formats import guard, registry
 from tracetui.formats.base import NO, Format
 from tracetui.formats.guard import problem_of
-from tracetui.live import stray
+from tracetui.live import unclaimed
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
 from tracetui.sources.base import KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
-from tracetui.sources.budget import Budget, is_spent
-from tracetui.sources.budgeted import BudgetedFile
+from tracetui.sources.budget import Budget, BudgetedFile, is_spent
 
 _MAIN_FILES: Final = "main files"
 """Key in `SHARED`: whether each version of a file lists the run of its parts."""
@@ -225,6 +224,6 @@ def _not_read_yet(file: File, entry: Entry, chosen: Format | None, runs: Sequenc
 def _unclaimed(file: File) -> Found:
     try:
         with guard.BOUNDARY:  # it decodes documents that may be too deep, or larger than memory
-            return Found(path=file.path, reason=stray.why(file))
+            return Found(path=file.path, reason=unclaimed.why(file))
     except FormatError as error:
         return Found(path=file.path, problems=(problem_of(file.path, error),))

@@ -17,6 +17,7 @@ import msgspec
 from tracetui.errors import FormatError
 from tracetui.sources.base import MAX_DOCUMENT, File
 from tracetui.sources.budget import spend
+from tracetui.sources.zstd import unpack_zstandard
 
 MAGIC: Final = b"PK\3\4"
 """How an archive begins that has a member."""
@@ -39,8 +40,6 @@ _ENCRYPTED: Final = 1
 _UTF_8: Final = 1 << 11
 _LARGE: Final = 0xFFFFFFFF
 _PIECE: Final = 4 << 20
-_WINDOW: Final = 128 << 20
-"""Bytes that Zstandard may look back."""
 _ALLOWANCE: Final = 1 << 16
 """Bytes of a member's own header and name that are read with it."""
 
@@ -229,29 +228,11 @@ def _zstandard(packed: bytes, member: Member) -> bytes:
         raise FormatError(fault.reason, member.name) from fault
 
 
-def unpack_zstandard(packed: bytes, most: int) -> bytes:
-    """The first `most` bytes of what is packed in one frame or several, one after the other. Raises `FormatError`."""
-    from zstandard import ZstdDecompressor, ZstdError  # 10 ms, and most archives are packed in another way
-
-    try:
-        with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
-            return b"".join(_pieces(stream.read, most))
-    except ZstdError as fault:
-        raise FormatError(f"broken: cannot be unpacked ({fault})") from fault
-
-
 _METHODS: Final[dict[int, Callable[[bytes, Member], bytes]]] = {
     STORED: _stored,
     DEFLATED: _deflated,
     ZSTANDARD: _zstandard,
 }
-
-
-def _pieces(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
-    """At most so many bytes, room for which is made as they come."""
-    while most > 0 and (data := read(min(most, _PIECE))):
-        yield data
-        most -= len(data)
 
 
 def _name(data: bytes, flags: int) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from types import TracebackType
@@ -14,6 +15,7 @@ import msgspec
 if TYPE_CHECKING:
     from sqlite3 import Connection
 
+
 HEAD_SIZE: Final = 65_536
 """Bytes of a file that detection may look at."""
 MAX_DOCUMENT: Final = 192 << 20
@@ -21,10 +23,22 @@ MAX_DOCUMENT: Final = 192 << 20
 27 times where it is nothing but empty objects: even that fits into 6 GB."""
 MOVING_SECONDS: Final = 30.0
 """A file that changed so recently counts as moving: a run in it without an end is `running`."""
-
-
 SQLITE_MAGIC: Final = b"SQLite format 3\0"
 """How a SQLite file begins."""
+BUDGET: Final = "budget"
+"""In the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
+KEPT: Final = "kept"
+"""In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
+that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
+by one thread."""
+SHARED: Final = "shared"
+"""In the `memo` of a file that is looked at together with others: a dict that is the same for all of them, used by one
+thread at a time. Formats cache there what they know of neighboring files, and bound it."""
+LONGEST_NAME: Final = 255
+HIDDEN: Final = "hidden"
+HIDDEN_FOLDER: Final = "hidden folder, not walked into"
+TICK_NS: Final = 50_000_000
+"""File systems count time in ticks (of 1 to 10 ms on Linux): two changes within one may leave the same stat behind."""
 
 
 class LinkLost(OSError):
@@ -41,17 +55,6 @@ class BudgetSpent(BaseException):
     """
 
 
-BUDGET: Final = "budget"
-"""In the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
-KEPT: Final = "kept"
-"""In the `memo` of a file that is opened for a body: a dict that all bodies of the run share, from several threads. In
-that of one that is followed and counted again, or of which many runs are read: a dict that is the same each time, used
-by one thread."""
-SHARED: Final = "shared"
-"""In the `memo` of a file that is looked at together with others: a dict that is the same for all of them, used by one
-thread at a time. Formats cache there what they know of neighboring files, and bound it."""
-
-
 class Stat(msgspec.Struct, frozen=True, gc=False):
     """What tells one version of a file from the next."""
 
@@ -66,11 +69,6 @@ class Stat(msgspec.Struct, frozen=True, gc=False):
     def mtime(self) -> float:
         """Modification time in seconds since the epoch."""
         return self.mtime_ns / 1e9
-
-
-LONGEST_NAME: Final = 255
-HIDDEN: Final = "hidden"
-HIDDEN_FOLDER: Final = "hidden folder, not walked into"
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -100,6 +98,19 @@ class Folder(msgspec.Struct, frozen=True, gc=False):
 def reason_of(error: Exception) -> str:
     """Why something could not be read, in a few words; not cleaned."""
     return (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+
+
+def settled(stat: Stat) -> bool:
+    """True if any later change must show in the stat; of a file that changed just now it need not."""
+    return stat.ctime_ns > 0 and time.time_ns() - max(stat.mtime_ns, stat.ctime_ns) > TICK_NS
+
+
+def cacheable(stat: Stat) -> bool:
+    """True if what was read of the file may be reused for as long as its stat stays the same.
+
+    Where the source has no time of change, a file that has not changed for a while is trusted.
+    """
+    return settled(stat) or (stat.ctime_ns == 0 and time.time() - stat.mtime > MOVING_SECONDS)
 
 
 def beside(

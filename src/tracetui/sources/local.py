@@ -27,7 +27,7 @@ from tracetui.sources.base import (
     reason_of,
     refuse_large,
 )
-from tracetui.sources.packed import unpacked
+from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
     from sqlite3 import Connection

@@ -1,36 +1,36 @@
-"""Files of another machine, read through SFTP."""
+"""A source of the files of another machine, read through SFTP."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, TypeVar
+
+import msgspec
 
 from tracetui.sources.base import (
     HEAD_SIZE,
-    SQLITE_MAGIC,
-    Closing,
+    HIDDEN,
+    HIDDEN_FOLDER,
     Entry,
     File,
     Folder,
     LinkLost,
     Stat,
-    beside,
+    left_out,
     reason_of,
-    refuse_large,
 )
-from tracetui.sources.folders import AT_ONCE, Folders, answer
-from tracetui.sources.mirror import Copy, Mirror
-from tracetui.sources.packed import unpacked
-from tracetui.sources.recall import EDGE, Recall
+from tracetui.sources.remote_cache import EDGE, Recall
+from tracetui.sources.remote_database import Copy, Mirror
+from tracetui.sources.remote_file import RemoteFile
 from tracetui.sources.sftp import Attributes, Client
-from tracetui.sources.ssh import Host, Link, join, parent, path_there
+from tracetui.sources.ssh import Host, Link, join, path_there
+from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
-    from sqlite3 import Connection
+    from tracetui.sources.sqlite import CopyCache
 
-    from tracetui.sources.sqlite_copy import CopyCache
 
 FIRST_BATCH: Final = 16
 """Files of which head and end are fetched at once, before the first of them is handed out; then twice as many."""
@@ -39,164 +39,10 @@ BATCH_BYTES: Final = 2 << 20
 """So much may be on the way before what another thread asks for."""
 FRESH_SECONDS: Final = 3.0
 """How long the stat that came with such a batch is good for the one who opens the file next."""
-
-
-class RemoteFile(Closing):
-    """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says: what grows later is left out."""
-
-    __slots__ = ("_copy", "_handle", "_head", "_memo", "_others", "_source", "_stat", "_tables", "path")
-
-    def __init__(self, source: SshSource, path: str, stat: Stat | None = None) -> None:
-        self.path = path
-        self._source = source
-        self._stat = stat
-        self._handle: tuple[Client, bytes] | None = None
-        self._head: bytes | None = None
-        self._memo: dict[str, Any] | None = None
-        self._tables: frozenset[str] | None = None
-        self._others: list[tuple[str, float]] = []
-        self._copy: Copy | None = None
-        """Held for as long as the file is open: whether it changed is asked once, and it is not removed meanwhile."""
-
-    @property
-    def name(self) -> str:
-        return self.path[len(parent(self.path)) :].lstrip("/")
-
-    @property
-    def memo(self) -> dict[str, Any]:
-        if self._memo is None:
-            self._memo = {}
-        return self._memo
-
-    @property
-    def stat(self) -> Stat:
-        if self._stat is None:
-            self._stat = self._source.stat(self.path)
-        return self._stat
-
-    @property
-    def moving(self) -> bool:
-        recall = self._source.recall
-        if recall.is_moving(self.path, self.stat.mtime) or any(recall.is_moving(*one) for one in self._others):
-            return True
-        if not self.head.startswith(SQLITE_MAGIC):
-            return False
-        with suppress(FileNotFoundError):  # a live database grows in its log
-            return recall.is_moving(self.path + "-wal", self._source.stat(self.path + "-wal").mtime)
-        return False
-
-    @property
-    def head(self) -> bytes:
-        if self._head is None:
-            self._head = self.read(0, HEAD_SIZE)
-        return self._head
-
-    def read(self, offset: int, size: int) -> bytes:
-        stat, recall = self.stat, self._source.recall
-        size = min(size, stat.size - offset)
-        if size <= 0:
-            return b""
-        self._check()
-        known = recall.kept(self.path, stat, offset, size)
-        if not known:
-            return self._fetched([(offset, size)])[0]
-        gaps = list(_gaps(known, offset, size))
-        new = self._fetched(gaps) if gaps else []
-        parts = sorted([*known, *((start, data) for (start, _), data in zip(gaps, new, strict=True))])
-        return b"".join(_unbroken(parts, offset))
-
-    def read_all(self) -> bytes:
-        refuse_large(self.stat.size)
-        return self.read(0, self.stat.size)
-
-    def next_data(self, offset: int) -> int:
-        return offset
-
-    def sibling(self, name: str) -> str | None:
-        path = join(parent(self.path), name)
-        try:
-            return path if "/" not in name and self._source.stat(path) is not None else None
-        except LinkLost:
-            raise
-        except (OSError, ValueError):
-            return None
-
-    def folder(self, path: str = "") -> Folder:
-        try:
-            at, ways = beside(self.path, path, parent, join)
-            real = all(self._source.client().look(path_there(way))().is_folder for way in ways)
-            return self._source.list(at) if real else Folder()
-        except LinkLost:
-            raise
-        except (OSError, ValueError):
-            return Folder()
-
-    def other(self, path: str, stat: Stat | None = None) -> File:
-        at = beside(self.path, path, parent, join)[0]
-        if stat is not None:
-            self._others.append((at, stat.mtime))
-        return unpacked(RemoteFile(self._source, at, stat))
-
-    @property
-    def tables(self) -> frozenset[str]:
-        if self._tables is None:
-            from tracetui.sources import sqlite
-
-            is_database = self.head.startswith(SQLITE_MAGIC)
-            self._tables = frozenset()
-            if is_database:
-                self._tables = sqlite.tables(*self._copied())
-        return self._tables
-
-    @contextmanager
-    def database(self) -> Iterator[Connection]:
-        from tracetui.sources import sqlite
-
-        with sqlite.connect(*self._copied()) as connection:
-            yield connection
-
-    def _copied(self) -> tuple[str, CopyCache, str]:
-        """A copy of the database, for `sqlite.connect`."""
-        if self._copy is None:
-            self._copy = self._source.copy(self.path)
-        return self._copy.file, self._source.copies, self.path
-
-    def close(self) -> None:
-        self._copy = None
-        if self._handle is not None:
-            (client, handle), self._handle = self._handle, None
-            with suppress(LinkLost):
-                client.close(handle)
-
-    def _fetched(self, spans: list[tuple[int, int]]) -> list[bytes]:
-        """Read ranges at once, and keep what came."""
-        client, handle = self._opened()
-        asked = [client.read(handle, *span) for span in spans]
-        data = [answer() for answer in asked]
-        for (offset, _), piece in zip(spans, data, strict=True):
-            self._source.recall.keep(self.path, self.stat, offset, piece)
-        return data
-
-    def _opened(self) -> tuple[Client, bytes]:
-        if self._handle is None or self._handle[0].channel.broken:
-            self.stat  # noqa: B018 — a FIFO must not be opened: the other side would wait for ever
-            client = self._source.client()
-            self._handle = client, client.open(path_there(self.path))()
-        return self._handle
-
-    def _check(self) -> None:
-        """If the file grew, see whether it is still the same; what is new comes in the same round trip."""
-        recall, stat = self._source.recall, self.stat
-        doubt = recall.doubt(self.path, stat)
-        if doubt is None:
-            return
-        client, handle = self._opened()
-        start, size = doubt.tail
-        new = min(stat.size - start - size, EDGE)
-        first, last = client.read(handle, *doubt.head), client.read(handle, start, size + new)
-        head, tail = first(), last()
-        recall.settle(self.path, stat, head, tail[:size])
-        recall.keep(self.path, stat, start + size, tail[size:])
+AT_ONCE: Final = 32
+"""Folders that are asked for at once."""
+_Names = Iterator[tuple[str, Attributes]]
+_T = TypeVar("_T")
 
 
 class SshSource:
@@ -383,21 +229,101 @@ def _edges(entry: Entry) -> list[tuple[int, int]]:
     return [(0, min(size, HEAD_SIZE)), *([(end, size - end)] if size > end else [])]
 
 
-def _gaps(known: list[tuple[int, bytes]], offset: int, size: int) -> Iterator[tuple[int, int]]:
-    """What the pieces leave out of a range, as (offset, size)."""
-    at = offset
-    for start, data in known:
-        if start > at:
-            yield at, start - at
-        at = start + len(data)
-    if at < offset + size:
-        yield at, offset + size - at
+def _leads_to_file(asked: Callable[[], Attributes]) -> bool:
+    found = answer(asked)
+    return found is not None and found.is_file
 
 
-def _unbroken(parts: list[tuple[int, bytes]], offset: int) -> Iterator[bytes]:
-    """The pieces up to the first that is missing: the file was cut off there."""
-    for start, data in parts:
-        if start != offset:
+class Folders:
+    """Lists the folders of one machine. Used by any thread."""
+
+    def __init__(self, recall: Recall) -> None:
+        self._recall = recall
+        self._expected: dict[str, _Expected] = {}
+
+    def expect(self, client: Client, paths: Sequence[str]) -> None:
+        """These folders are listed next, in that order: ask for them, unless that was done. Raises `LinkLost`."""
+        if not paths or paths[0] in self._expected:
             return
-        yield data
-        offset += len(data)
+        now = time.monotonic()
+        for path in [path for path, one in self._expected.items() if now - one.when > FRESH_SECONDS]:
+            _take_rest(self._expected.pop(path))
+        missing = [path for path in paths[:AT_ONCE] if path not in self._expected]
+        for path, opened in [(path, client.folder(path_there(path))) for path in missing]:
+            self._expected[path] = _Expected(client, now, _names(client, path_there(path), opened))
+
+    def list(self, client: Client, path: str, *, watched: bool = False) -> Folder:
+        """What is directly below a folder. Raises `OSError`."""
+        now = time.monotonic()
+        ahead = self._expected.pop(path, None)
+        if ahead is not None and (ahead.client is not client or now - ahead.when > FRESH_SECONDS):
+            _take_rest(ahead)
+            ahead = None
+        if ahead is None:
+            ahead = _Expected(client, now, _names(client, path_there(path), client.folder(path_there(path))))
+        if isinstance(ahead.names, OSError):
+            raise ahead.names
+        return self._sorted(client, path, ahead.names, asked=ahead.when, watched=watched)
+
+    def is_expected(self, path: str) -> bool:
+        """True if the folder was asked for ahead."""
+        return path in self._expected
+
+    def _sorted(self, client: Client, path: str, names: _Names, *, asked: float, watched: bool) -> Folder:
+        entries: list[Entry] = []
+        folders: list[str] = []
+        links = []
+        for name, found in names:
+            below = join(path, name)
+            if "/" in name or "\0" in name:
+                entries.append(Entry(below, skipped="a name that cannot be", failed=True))
+            elif name.startswith("."):
+                entries.append(Entry(below, skipped=HIDDEN_FOLDER if found.is_folder else HIDDEN))
+            elif found.is_folder:
+                folders.append(below)
+            elif found.is_link:
+                links.append((below, client.look(path_there(below), follow=True)))
+            elif not found.is_file:
+                entries.append(Entry(below, skipped="not a regular file"))
+            else:
+                stat = self._recall.saw(below, found.size, found.mtime, watched=watched, asked=asked)
+                entries.append(Entry(below, stat, left_out(name)))
+        for below, look in links:
+            entries.append(Entry(below, skipped="symbolic link, not followed", failed=_leads_to_file(look)))
+        return Folder(entries, folders)
+
+
+class _Expected(msgspec.Struct, frozen=True):
+    """One folder that was asked for ahead."""
+
+    client: Client
+    when: float
+    names: _Names | OSError
+
+
+def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | OSError:
+    """The names in a folder that is being opened, or why there are none. Raises `LinkLost`."""
+    try:
+        return client.names(opened(), there)
+    except LinkLost:
+        raise
+    except OSError as error:
+        return error
+
+
+def _take_rest(one: _Expected) -> None:
+    """Take the answers that nobody wants any more."""
+    if not isinstance(one.names, OSError):
+        with suppress(OSError):
+            for _ in one.names:
+                pass
+
+
+def answer(asked: Callable[[], _T]) -> _T | None:
+    """What was asked for; None if it is refused. Raises `LinkLost`."""
+    try:
+        return asked()
+    except LinkLost:
+        raise
+    except OSError:
+        return None

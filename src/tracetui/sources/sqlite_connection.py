@@ -15,7 +15,6 @@ from urllib.parse import quote
 STATEMENT_OPS: Final = 100_000_000
 """About two seconds. Not counted in time, because the caller's own work between two rows must not count."""
 VALUE_LIMIT: Final = 1 << 29
-
 _PROGRESS_OPS: Final = 100_000
 
 

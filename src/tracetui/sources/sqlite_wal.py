@@ -12,7 +12,6 @@ import msgspec
 WAL_HEADER: Final = 32
 MAX_FRAME_BYTES: Final = 1 << 20
 """Bytes of new frames that are checked here; SQLite is faster with more, although it reads the whole log."""
-
 _FRAME_HEADER: Final = 24
 
 

@@ -19,8 +19,7 @@ import msgspec
 
 from tracetui.errors import UsageError
 from tracetui.sources.base import LinkLost
-from tracetui.sources.channel import Channel, Pipes
-from tracetui.sources.sftp import Client
+from tracetui.sources.sftp import Channel, Client, Pipes
 from tracetui.text import Clean, one_line
 
 CONNECT_SECONDS: Final = 10
@@ -42,7 +41,6 @@ OPTIONS: Final = (
     "ServerAliveInterval=5",
     "ServerAliveCountMax=2",
 )
-
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]*\Z")
 _V6: Final = re.compile(r"[0-9A-Fa-f:]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?\Z")
 _SCHEME: Final = "ssh://"

@@ -34,8 +34,7 @@ from tracetui.formats.otlp.records import (
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import Problem, RunSummary
-from tracetui.sources.base import KEPT, MAX_DOCUMENT, File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import KEPT, MAX_DOCUMENT, File, Stat, settled
 
 _COUNT: Final = "otlp count"
 _PLACES: Final = "otlp places"

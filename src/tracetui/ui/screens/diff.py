@@ -11,8 +11,7 @@ from textual.app import ComposeResult
 
 from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
-from tracetui.live.comparing.compared import Calls, Compare, Failed, LookAt
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Calls, Compare, Failed, LookAt, Mail
 from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout

@@ -7,10 +7,10 @@ from typing import Final
 
 from textual import on
 
-from tracetui.live.comparing.compared import Survey as PairSurvey
-from tracetui.live.mail import Mail
-from tracetui.live.surveying.jobs import Counted
-from tracetui.live.surveying.surveyed import Job, Survey
+from tracetui.live.jobs.aggregate import Counted
+from tracetui.live.jobs.runner import Job, JobProgress
+from tracetui.live.mailbox import FindDivergence as PairSurvey
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.contrast import Contrast
 from tracetui.store.query.complete import Facet
@@ -131,7 +131,7 @@ class ContrastScreen(ListScreen):
         super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
         self._refs, self._of = refs, of
-        self._survey: Survey | None = None
+        self._survey: JobProgress | None = None
 
     def receive(self, mail: Mail) -> None:
         if mail.survey is not None:
@@ -183,7 +183,7 @@ class StatisticsScreen(ListScreen):
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
         super().__init__(STATISTICS, "Statistics", commands)
         self._job, self._of = job, of
-        self._survey: Survey | None = None
+        self._survey: JobProgress | None = None
         self.by = By.TOOL
         self._chosen = False
         """Whether the reader chose what the rows are."""

@@ -10,7 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, Status, quote_key
 from tracetui.ui import layout
 from tracetui.ui import state as states

@@ -10,7 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups

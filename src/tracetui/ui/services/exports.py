@@ -11,8 +11,8 @@ from tracetui.model import Run, RunRef, RunSummary, Span
 from tracetui.text import size
 
 if TYPE_CHECKING:
-    from tracetui.live.comparing.compared import Compare
     from tracetui.live.engine import Engine
+    from tracetui.live.mailbox import Compare
     from tracetui.store.judgement import Judgement
     from tracetui.store.triage import Group
     from tracetui.ui.services.verdicts import Verdicts

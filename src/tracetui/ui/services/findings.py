@@ -6,8 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tracetui.live.comparing.compared import Compare, Survey, Verdict
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Compare, FindDivergence, Mail, Verdict
 from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.store.relations import COPY, has_original
 from tracetui.store.store import OPEN_RUNS, Store
@@ -21,8 +20,8 @@ from tracetui.views.runs import Tied
 if TYPE_CHECKING:
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
-    from tracetui.live.surveying.surveyed import Job
-    from tracetui.live.surveying.surveyed import Survey as Progress
+    from tracetui.live.jobs.runner import Job
+    from tracetui.live.jobs.runner import JobProgress as Progress
     from tracetui.store.contrast import Contrast
     from tracetui.views.assessment import Assessment
     from tracetui.views.hits import HitRows
@@ -72,13 +71,13 @@ class Comparisons:
         """Take in what was found out; True if more pairs are known."""
         before = len(self.verdicts)
         for ask, answer in mail.diffs.items():
-            if isinstance(ask, Survey) and isinstance(answer, Verdict):
+            if isinstance(ask, FindDivergence) and isinstance(answer, Verdict):
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
     def learn(self, diff: Diff) -> None:
         """Take in a comparison that is complete."""
-        from tracetui.live.comparing.looking import verdict
+        from tracetui.live.differ import verdict
 
         self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = verdict(diff)
 
@@ -239,7 +238,7 @@ class Surveys:
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
-        from tracetui.live.surveying.jobs import contrast_job
+        from tracetui.live.jobs.aggregate import contrast_job
         from tracetui.store.contrast import comparable
 
         runs = self._store.runs
@@ -249,9 +248,8 @@ class Surveys:
 
     def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs) -> None:
         """Search runs. Raises `UsageError` for a wrong regular expression."""
-        from tracetui.live.surveying.grep import Options
-        from tracetui.live.surveying.jobs import grep_job
-        from tracetui.live.surveying.needle import Needle
+        from tracetui.live.jobs.needle import Needle
+        from tracetui.live.jobs.search import Options, grep_job
         from tracetui.views.hits import HitRows
 
         pattern, self.search = Pattern.of(text), None

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tracetui.live.mail import Watching
+from tracetui.live.mailbox import Watching
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean

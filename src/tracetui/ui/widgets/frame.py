@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
-from tracetui.live.mail import Watching
+from tracetui.live.mailbox import Watching
 from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
 from tracetui.text import Clean

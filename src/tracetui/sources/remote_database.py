@@ -1,0 +1,190 @@
+"""Consistent copies of databases of another machine, in a private folder of this one.
+
+A database is copied with its journal and its write-ahead log, the log last, until neither their stats nor their headers
+changed meanwhile. A checkpoint that runs during the copy does no harm: what it writes into the database is in the log
+as well, and a log that starts over has another header. A log that only grew meanwhile may end in half a frame, whose
+checksum is wrong, so that SQLite leaves it out. Of a database that changed, the files that did are copied again: of a
+log only what is new since the last copy, up to where it holds frames of an earlier round. What was committed stays as
+it is until the log starts over. The last frame of a copy may be half written, and is read again in any case.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from tracetui.sources.base import Stat
+from tracetui.sources.remote_cache import Recall
+from tracetui.sources.sftp import READ_SIZE, Client
+from tracetui.sources.sqlite import ATTEMPTS, Changing, CopyCache, private_folder
+
+PARTS: Final = ("", "-journal", "-wal")
+"""The files of a database, in the order in which they are copied."""
+KEPT_COPIES: Final = 8
+_SHARED: Final = "-shm"
+"""Tells of each commit, also where the log keeps its size within one second. It is not copied."""
+_HEADERS: Final = {"": 100, "-journal": 28, "-wal": 32, _SHARED: 96}
+_FRAME: Final = 24
+"""Bytes before each page in a log."""
+_CHUNK: Final = 4 << 20
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """One file of a database that is there and not empty."""
+
+    stat: Stat
+    header: bytes
+
+
+_State = dict[str, _Part]
+
+
+class Copy:
+    """One state of one database; its folder goes when nobody holds it."""
+
+    def __init__(self, state: _State) -> None:
+        self.state = state
+        self.file = os.path.join(private_folder(self), "remote.db")
+        """Where the database lies; its log and its journal lie beside it. Nobody writes there any more."""
+
+
+class Mirror:
+    """The copies of one source; they go with `close`, and at exit."""
+
+    def __init__(self) -> None:
+        self._recall = Recall(0)
+        self._lock = Lock()
+        self._copies: dict[str, Copy] = {}
+        self.folded = CopyCache()
+        """What is read of the copies that have a log or a journal: plain files, updated by what is new."""
+
+    def take(self, client: Client, path: str) -> Copy:
+        """A copy of the database at `path` as it is now. Raises `OSError`."""
+        with self._lock:
+            known = self._copies.pop(path, None)
+            state = self._state(client, path)
+            for _ in range(ATTEMPTS):
+                if known is None or known.state != state:
+                    known = _copied(client, path, state, known)
+                    later = self._state(client, path)
+                    if not _allows(state, later):
+                        known, state = None, later
+                        continue
+                self._copies[path] = known
+                while len(self._copies) > KEPT_COPIES:
+                    self._copies.pop(next(iter(self._copies)))
+                return known
+        raise Changing("the database keeps changing while it is copied")
+
+    def close(self) -> None:
+        """Let go of the copies."""
+        self._copies.clear()
+        self.folded.clear()
+
+    def _state(self, client: Client, path: str) -> _State:
+        asked = [(part, client.look(path + part)) for part in (*PARTS, _SHARED)]
+        found: dict[str, Stat] = {}
+        for part, look in asked:
+            try:
+                attributes = look()
+            except FileNotFoundError:
+                continue
+            if attributes.is_file and attributes.size:
+                found[part] = self._recall.saw(path + part, attributes.size, attributes.mtime, watched=True)
+        if "" not in found:
+            raise OSError(f"not a regular file: {path}")
+        handles = {part: opened() for part, opened in [(part, client.open(path + part)) for part in found]}
+        headers = {part: client.read(handle, 0, _HEADERS[part]) for part, handle in handles.items()}
+        for handle in handles.values():
+            client.close(handle)
+        return {part: _Part(found[part], header()) for part, header in headers.items()}
+
+
+def _allows(before: _State, after: _State) -> bool:
+    """True if what was copied between these two states is consistent."""
+    if any(before.get(part) != after.get(part) for part in PARTS if part != "-wal"):
+        return False
+    first, last = before.get("-wal"), after.get("-wal")
+    if first is None or last is None:
+        return first is last
+    return first.header == last.header and first.stat.size <= last.stat.size
+
+
+def _copied(client: Client, path: str, state: _State, before: Copy | None) -> Copy:
+    """A copy of that state; files that are as they were are taken from the copy before."""
+    copy = Copy(state)
+    for part, now in ((part, state[part]) for part in PARTS if part in state):
+        if part == "-wal" and _page_size(now.header):
+            _fetch_log(client, path + part, copy.file + part, now, before)
+        elif before is not None and before.state.get(part) == now:
+            os.link(before.file + part, copy.file + part)
+        else:
+            _fetch(client, path + part, copy.file + part, now.stat.size)
+    return copy
+
+
+def _fetch(client: Client, path: str, target: str, size: int) -> None:
+    free = shutil.disk_usage(os.path.dirname(target)).free
+    if size > free:
+        raise OSError(f"no room here for a copy of the database: {size} bytes, {free} are free")
+    handle = client.open(path)()
+    try:
+        with open(target, "wb") as copy:  # noqa: PTH123
+            for offset in range(0, size, _CHUNK):
+                data = client.read(handle, offset, min(_CHUNK, size - offset))()
+                copy.write(data)
+                if not data:  # it is shorter by now, or never was so long
+                    break
+    finally:
+        if not client.channel.broken:
+            client.close(handle)
+
+
+def _page_size(header: bytes) -> int:
+    """The size of the pages in a log; 0 if it is none."""
+    size = int.from_bytes(header[8:12], "big")
+    return size if len(header) == _HEADERS["-wal"] and 512 <= size <= 65_536 else 0
+
+
+def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Copy | None) -> None:
+    """Copy a log as far as it goes."""
+    frame, salts = _FRAME + _page_size(log.header), log.header[16:24]
+    known = before.state.get("-wal") if before is not None else None
+    handle = client.open(path)()
+    try:
+        with open(target, "wb") as copy:  # noqa: PTH123
+            copy.write(log.header)
+            if before is not None and known is not None and known.header == log.header:
+                copy.write(_committed(before.file + "-wal", frame))
+            frames = max(1, READ_SIZE // frame)
+            while data := client.read(handle, copy.tell(), frames * frame)():
+                whole = _of_this_round(data, frame, salts)
+                copy.write(data[:whole])
+                if whole < frames * frame:
+                    return
+                frames = min(frames * 2, _CHUNK // frame)
+    finally:
+        if not client.channel.broken:
+            client.close(handle)
+
+
+def _of_this_round(data: bytes, frame: int, salts: bytes) -> int:
+    """How many bytes of some frames are whole ones with these salts; the rest is of an earlier round."""
+    for start in range(0, len(data), frame):
+        if data[start + 8 : start + 16] != salts or start + frame > len(data):
+            return start
+    return len(data)
+
+
+def _committed(path: str, frame: int) -> bytes:
+    """The frames of a log that was copied up to the last commit that has another frame behind it."""
+    with open(path, "rb") as copy:  # noqa: PTH123
+        frames = copy.read()[_HEADERS["-wal"] :]
+    for start in range((len(frames) // frame - 2) * frame, -1, -frame):
+        if any(frames[start + 4 : start + 8]):
+            return frames[: start + frame]
+    return b""
