@@ -640,11 +640,11 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
         Writer(db).session("ses_new", 90_000, "A day later")
     entry = next(iter(LocalSource().walk(str(path))))
     kept: dict[str, Any] = {}
-    first, _ = look(LocalSource(), entry, deep=True, kept=kept)
+    first, _ = look(LocalSource(), entry, deep=True, cache=kept)
     assert len(kept) == len(first.runs) - 1
     for ident, one in kept.items():
         kept[ident] = replace(one, summary=replace(one.summary, result="kept"))
-    again, _ = look(LocalSource(), entry, deep=True, kept=kept)
+    again, _ = look(LocalSource(), entry, deep=True, cache=kept)
     assert [run.result for run in again.runs] == ["kept"] * len(kept) + [""]
 
 

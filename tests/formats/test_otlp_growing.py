@@ -126,7 +126,7 @@ def test_many_traces_of_one_file_are_read_by_their_own_lines(tmp_path: Path, end
     kept: dict[str, Any] = {}
     for trace in (1, 2, 3):
         ref = RunRef("otlp", str(path), f"{trace:032x}")
-        reader = Reader(LocalSource(), ref, kept=kept)
+        reader = Reader(LocalSource(), ref, cache=kept)
         reader.catch_up()
         alone = read_run(LocalSource(), ref)
         run = reader.build()
@@ -154,7 +154,7 @@ def test_a_file_that_changes_while_many_are_read_is_read_as_it_is(tmp_path: Path
     ref = RunRef("otlp", str(path), f"{2:032x}")
     for count in (4, 9):
         path.write_bytes(b"".join(records[:count]))
-        reader = Reader(LocalSource(), ref, kept=kept)
+        reader = Reader(LocalSource(), ref, cache=kept)
         reader.catch_up()
         assert reader.build().spans == read_run(LocalSource(), ref).spans
     grow(path, records[3].replace(b"span 2", b"span X").replace(f"{2:016x}".encode(), f"{8:016x}".encode()))

@@ -18,7 +18,7 @@ from tracetui.diff.result import Diff
 from tracetui.live import differ as module
 from tracetui.live.differ import Differ
 from tracetui.live.mailbox import Compare, LookAt, Mail, Mailbox
-from tracetui.live.throttle import Traffic
+from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
 from tracetui.views.diff_look import Look
@@ -47,8 +47,8 @@ class Working:
     """A differ at work, and what it left in the box, mail by mail."""
 
     def __init__(self) -> None:
-        self.mailbox, self.traffic = Mailbox(), Traffic()
-        self.differ = Differ(LocalSource(), self.mailbox, self.traffic)
+        self.mailbox, self.throttle = Mailbox(), Throttle()
+        self.differ = Differ(LocalSource(), self.mailbox, self.throttle)
         self.mails: list[Mail] = []
         self.thread = threading.Thread(target=self.differ.run, daemon=True)
         self.thread.start()
@@ -68,7 +68,7 @@ class Working:
 def working() -> Iterator[Working]:
     one = Working()
     yield one
-    one.traffic.stop()
+    one.throttle.stop()
     one.differ.stop()
     one.thread.join(PATIENCE)
     assert not one.thread.is_alive()
@@ -101,7 +101,7 @@ def test_what_may_be_compared_next_is_read_ahead(working: Working, pair: tuple[R
 def test_what_is_very_large_or_gone_is_not_read_ahead(
     working: Working, pair: tuple[RunRef, RunRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "AHEAD_BYTES", 100)
+    monkeypatch.setattr(module, "MAX_PREFETCH_BYTES", 100)
     working.differ.read_ahead(pair[0])
     ask = Compare(*pair)
     working.differ.compare(ask)
@@ -119,7 +119,7 @@ def test_a_key_holds_the_work_back_but_not_what_is_looked_at(working: Working, p
 
     def type_on() -> None:
         while not stop.wait(0.001):
-            working.traffic.make_way()
+            working.throttle.yield_to_key()
 
     keys = threading.Thread(target=type_on)
     keys.start()

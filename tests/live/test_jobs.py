@@ -44,7 +44,7 @@ def mail(engine: Engine, until: Callable[[JobProgress], bool] = lambda told: tol
     end = time.monotonic() + PATIENCE
     while not told or not until(told[-1]):
         assert engine.wait(end - time.monotonic()), "nothing came"
-        survey = engine.collect().survey
+        survey = engine.collect().progress
         if survey is not None:
             told.append(survey)
     return told
@@ -56,7 +56,7 @@ def test_a_search_tells_every_hit_and_its_end(tmp_path: Path, engine: Engine) ->
     known = refs(tmp_path)
     (tmp_path / "07.json").unlink()
 
-    engine.survey(grep_job(known, Needle("found 2"), Options()))
+    engine.start_job(grep_job(known, Needle("found 2"), Options()))
     told = mail(engine)
 
     new = [item for survey in told for item in survey.new]
@@ -71,7 +71,7 @@ def test_no_more_is_found_than_anybody_wants(tmp_path: Path, engine: Engine) -> 
     for number in range(9):
         paprika(tmp_path / f"{number:02}.json", f"{number:02}", steps=1)
 
-    engine.survey(grep_job(refs(tmp_path), Needle("found 1"), Options(), most=4))
+    engine.start_job(grep_job(refs(tmp_path), Needle("found 1"), Options(), most=4))
     told = mail(engine)
 
     assert sum(len(survey.new) for survey in told) == 4
@@ -99,11 +99,11 @@ class Steps:
 
 def test_a_new_job_takes_the_place_of_the_old(engine: Engine) -> None:
     first, second = Steps(), Steps()
-    engine.survey(first.job)
+    engine.start_job(first.job)
     assert first.begun.wait(PATIENCE)
     second.finish = True
 
-    engine.survey(second.job)
+    engine.start_job(second.job)
     told = mail(engine, lambda survey: survey.job is second.job)
 
     assert first.ended.wait(PATIENCE)
@@ -112,7 +112,7 @@ def test_a_new_job_takes_the_place_of_the_old(engine: Engine) -> None:
 
 def test_what_nobody_took_is_not_lost_and_never_that_of_another_job(engine: Engine) -> None:
     steps = Steps()
-    engine.survey(steps.job)
+    engine.start_job(steps.job)
     seen: list[int] = []
     while len(seen) < 3 or seen[-1] < 1000:
         seen += mail(engine, lambda survey: True)[-1].new
@@ -125,7 +125,7 @@ def test_what_nobody_took_is_not_lost_and_never_that_of_another_job(engine: Engi
 def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
     steps = Steps()
     began = time.monotonic()
-    engine.survey(steps.job)
+    engine.start_job(steps.job)
     told = mail(engine, lambda survey: time.monotonic() - began > 10 * NEWS_SECONDS)
     steps.finish = True
 
@@ -134,10 +134,10 @@ def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
 
 def test_nothing_is_told_of_a_job_that_was_stopped(engine: Engine) -> None:
     steps = Steps()
-    engine.survey(steps.job)
+    engine.start_job(steps.job)
     assert steps.begun.wait(PATIENCE)
 
-    engine.stop_survey()
+    engine.stop_job()
 
     assert steps.ended.wait(PATIENCE)
     engine.collect()
@@ -150,7 +150,7 @@ def test_it_rests_while_a_key_makes_something_else_read(
     paprika(tmp_path / "a.json", "a")
     (ref,) = refs(tmp_path)
     first, second = Steps(), Steps()
-    engine.survey(first.job)
+    engine.start_job(first.job)
     assert first.begun.wait(PATIENCE)
     monkeypatch.setattr(module, "REST_SECONDS", 1000.0)
 
@@ -159,7 +159,7 @@ def test_it_rests_while_a_key_makes_something_else_read(
     for _ in range(50):  # what takes a while
         refs(tmp_path)
     rested = first.count
-    engine.survey(second.job)
+    engine.start_job(second.job)
 
     assert rested - before <= 2
     assert first.ended.wait(PATIENCE)
@@ -171,7 +171,7 @@ def test_a_lost_link_ends_the_job_and_is_told(engine: Engine) -> None:
         yield Step(("one",), done=1)
         raise LinkLost("the link to box is down")
 
-    engine.survey(Job("steps", 2, work))
+    engine.start_job(Job("steps", 2, work))
     told = mail(engine)
 
     assert (told[-1].lost, told[-1].done, told[-1].finished) == ("the link to box is down", 1, True)
@@ -182,7 +182,7 @@ def test_the_bug_of_a_job_reaches_the_app(engine: Engine) -> None:
         yield Step()
         raise ZeroDivisionError
 
-    engine.survey(Job("steps", 0, work))
+    engine.start_job(Job("steps", 0, work))
     end = time.monotonic() + PATIENCE
     failure = None
     while failure is None and engine.wait(end - time.monotonic()):
@@ -203,7 +203,7 @@ def test_contrast_tells_what_was_planted(tmp_path: Path, engine: Engine) -> None
     a, b = write_sides(tmp_path)
     Path(b[0].path).unlink()
 
-    engine.survey(contrast_job(a, b))
+    engine.start_job(contrast_job(a, b))
     told = mail(engine)
 
     found = told[-1].result
@@ -245,7 +245,7 @@ def test_contrast_reads_no_more_than_it_says(tmp_path: Path) -> None:
 def test_statistics_count_every_run(tmp_path: Path, engine: Engine) -> None:
     a, b = write_sides(tmp_path)
 
-    engine.survey(statistics_job([*a, *b]))
+    engine.start_job(statistics_job([*a, *b]))
     last = mail(engine)[-1]
 
     assert (last.result.runs, {*last.result.rows}) == (12, {*By})

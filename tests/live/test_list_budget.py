@@ -16,7 +16,7 @@ from tests.formats.inspect_build import archive
 from tests.live.test_lister import collect, listing
 from tests.shared import PATIENCE, ROOT
 from tracetui.live.scan import Found, entries, look
-from tracetui.sources.base import HEAD_SIZE, File, Stat, View
+from tracetui.sources.base import HEAD_SIZE, File, FileView, Stat
 from tracetui.sources.budget import LIST_BUDGET, Budget
 from tracetui.sources.local import LocalSource
 from tracetui.sources.zstd import unpacked
@@ -27,7 +27,7 @@ DEEP_MOST = 300 << 20
 """Bytes of a file with a hole of a terabyte that reading all of it may take."""
 
 
-class Counted(View):
+class Counted(FileView):
     """A file that counts the bytes that are read of it."""
 
     def __init__(self, file: File, source: Counting) -> None:

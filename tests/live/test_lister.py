@@ -14,7 +14,7 @@ from tests.shared import PATIENCE, ROOT
 from tracetui.live.lister import Lister
 from tracetui.live.mailbox import Mail, Mailbox
 from tracetui.live.retry_queue import STILL_SECONDS
-from tracetui.live.throttle import Traffic
+from tracetui.live.throttle import Throttle
 from tracetui.sources.base import Entry, File, Folder, LinkLost, Stat
 from tracetui.sources.local import LocalSource
 
@@ -48,15 +48,15 @@ class Gated(LocalSource):
 
 @contextmanager
 def listing(folder: Path, source: LocalSource) -> Iterator[tuple[Lister, Mailbox]]:
-    mailbox, traffic = Mailbox(), Traffic()
-    lister = Lister(source, [str(folder)], None, mailbox, traffic)
+    mailbox, throttle = Mailbox(), Throttle()
+    lister = Lister(source, [str(folder)], None, mailbox, throttle)
     thread = threading.Thread(target=lister.run)
-    traffic.bound()
+    throttle.screen_ready()
     thread.start()
     try:
         yield lister, mailbox
     finally:
-        traffic.stop()
+        throttle.stop()
         lister.stop()
         thread.join(PATIENCE)
         assert not thread.is_alive()

@@ -12,7 +12,7 @@ from tests.formats import inspect_build as build
 from tracetui.live.jobs.aggregate import statistics_job
 from tracetui.live.jobs.needle import Needle
 from tracetui.live.jobs.search import Hit, Options, Outcome, grep, grep_job
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.live.scan import scan
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import Stat
@@ -90,9 +90,9 @@ def test_so_they_do_where_runs_of_two_logs_take_turns(log: Path) -> None:
 
 
 def test_bodies_of_all_runs_read_a_log_once(log: Path) -> None:
-    source, shared = CountedSource(), Shared()
+    source, shared = CountedSource(), FileCaches()
     for ref in refs(log):
-        run = read_run(source, ref, shared.of(ref))
+        run = read_run(source, ref, shared.for_run(ref))
         assert all(run.load(span).raw or run.load(span).attributes for span in run.spans)
     assert source.opened == 1
 
@@ -112,16 +112,16 @@ def test_what_no_member_holds_is_passed_by(log: Path) -> None:
 
 
 def test_a_log_that_changed_is_opened_again(log: Path, tmp_path: Path) -> None:
-    source, shared = LocalSource(), Shared()
+    source, shared = LocalSource(), FileCaches()
     (ref, *_) = refs(log)
-    before = read_run(source, ref, shared.of(ref))
+    before = read_run(source, ref, shared.for_run(ref))
     other = tmp_path / "next"
     other.write_bytes(log.read_bytes().replace(b"Where?", b"Which?"))
     if log.suffix == ".eval":  # its checksums with it
         samples = [build.sample("s0", input="Which?", events=build.agent())]
         other.write_bytes(build.archive(build.members(build.head("e"), samples), build.STORED))
     other.replace(log)
-    after = read_run(source, ref, shared.of(ref))
+    after = read_run(source, ref, shared.for_run(ref))
     assert (before.summary.prompt[:6], after.summary.prompt[:6]) == ("Where?", "Which?")
 
 

@@ -1,4 +1,4 @@
-"""What is told of runs while they change comes to what reading them from scratch gives."""
+"""What is reported of runs while they change comes to what reading them from scratch gives."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _change(writer: sqlite3.Connection, data: st.DataObject) -> None:
         writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-# ---- what is told, and when
+# ---- what is reported, and when
 
 
 def test_a_run_comes_before_its_spans_and_its_end_once(tmp_path: Path, begin: Begin) -> None:
@@ -193,13 +193,13 @@ def test_a_file_of_many_runs_is_not_read_for_each_at_the_start(
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     read: list[str] = []
-    quietly = run_events.Followed.read_quietly
+    quietly = run_events.RunEvents.read_silently
 
-    def noted(self: run_events.Followed, ref: RunRef) -> None:
+    def noted(self: run_events.RunEvents, ref: RunRef) -> None:
         read.append(ref.key or "")
         quietly(self, ref)
 
-    monkeypatch.setattr(run_events.Followed, "read_quietly", noted)
+    monkeypatch.setattr(run_events.RunEvents, "read_silently", noted)
     path = tmp_path / "many.jsonl"
     path.write_text("".join(_trace(number, ended=number != 3) for number in range(9)))
     begin()
@@ -253,9 +253,9 @@ def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) ->
 
     assert {event["run"] for event in replay.seen} == {str(old.path)}
     assert replay.kinds()[:2] == ["run", "span"]
-    told = json.dumps([event["span"] for event in replay.seen if event["event"] == "span"])
-    assert "new" in told
-    assert "make 1" not in told
+    reported = json.dumps([event["span"] for event in replay.seen if event["event"] == "span"])
+    assert "new" in reported
+    assert "make 1" not in reported
 
 
 def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_start(

@@ -35,7 +35,7 @@ def begin(request: pytest.FixtureRequest) -> Iterator[Begin]:
         names = [str(root) for root in roots]
         notify = WatchfilesNotify if request.param == "watchfiles" else open_notify
         watch = Watch(LocalSource(), names, known=known or {}, events=request.param != "polling", notify=notify)
-        assert watch.how == ("polling" if request.param == "polling" else "events"), watch.why
+        assert watch.mode == ("polling" if request.param == "polling" else "events"), watch.reason
         watches.append(watch)
         return watch
 

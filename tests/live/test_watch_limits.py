@@ -132,7 +132,7 @@ def test_network_file_systems_are_polled(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(notify, "_MOUNTS", str(mounts))
     watch = Watch(LocalSource(), [str(tmp_path / "traces")])
 
-    assert (watch.how, watch.why) == ("polling", "network file system (nfs4)")
+    assert (watch.mode, watch.reason) == ("polling", "network file system (nfs4)")
 
 
 class Exhausted(Inotify):
@@ -154,7 +154,7 @@ def test_without_watches_left_it_polls(tmp_path: Path) -> None:
     watch = Watch(LocalSource(), [str(tmp_path)], known=known, notify=Exhausted)
 
     assert watch.sweep() == []
-    assert (watch.how, watch.why) == ("polling", "no watches left (ENOSPC)")
+    assert (watch.mode, watch.reason) == ("polling", "no watches left (ENOSPC)")
     until_open(before)
     (tmp_path / "1" / "a.json").write_bytes(b"[]")
     assert collect(watch, bool).keys() == {str(tmp_path / "1" / "a.json")}
@@ -170,8 +170,8 @@ def test_without_descriptors_left_it_polls(tmp_path: Path) -> None:
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-    assert watch.how == "polling"
-    assert "EMFILE" in watch.why
+    assert watch.mode == "polling"
+    assert "EMFILE" in watch.reason
 
 
 class Elsewhere(LocalSource):
@@ -197,7 +197,7 @@ def test_a_lost_link_loses_nothing(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"{}")
     watch = settled(Watch(source, [str(tmp_path)]))
-    assert (watch.how, watch.why, watch.lost) == ("polling", "another machine", "")
+    assert (watch.mode, watch.reason, watch.lost) == ("polling", "another machine", "")
 
     source.down = True
     file.write_bytes(b"[1]")

@@ -26,8 +26,8 @@ from tracetui.model.event import SpanChanged
 from tracetui.sources.base import File, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
 from tracetui.sources.locations import source_for
-from tracetui.sources.remote_cache import Recall
-from tracetui.sources.sftp import STDERR_KEPT
+from tracetui.sources.remote_cache import RemoteCache
+from tracetui.sources.sftp import STDERR_BYTES
 from tracetui.sources.ssh import CONNECT_SECONDS
 
 TRACES = HERE / "traces"
@@ -95,10 +95,10 @@ def test_folders_that_are_expected_are_told_as_they_are(there: Sshd, folders: Pa
     paths = [f"{place}/run {i}" for i in range(20)] + [f"{place}/none"]
     with source_for([place]) as source:
         alone = [source.list(path) for path in paths[:-1]]
-        source.expect(paths[:5])
-        source.expect(paths[3:])
+        source.prefetch(paths[:5])
+        source.prefetch(paths[3:])
         assert [source.list(path) for path in paths[:-1]] == alone
-        source.expect(paths[-1:])
+        source.prefetch(paths[-1:])
         with pytest.raises(FileNotFoundError):
             source.list(paths[-1])
         assert source.list(place).folders
@@ -115,7 +115,7 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
         until(lambda: watch.changes(0.05) == [] and watch.lost, "it is not noticed that it is down")
         for i in range(3):
             Session(near / "run" / f"{i}.ccpa-trace.jsonl").step()
-            until(lambda: [one.entry for one in watch.changes(0.05)], "what is new beside it is not noticed")
+            until(lambda: [one.entry for one in watch.changes(0.05)], "what is new resolve_relative it is not noticed")
             assert watch.lost
         Session(far / "run" / "student.ccpa-trace.jsonl").step()
         there.start()
@@ -125,12 +125,12 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
 
 
 def test_what_was_asked_for_earlier_does_not_replace_what_is_known() -> None:
-    recall = Recall()
-    recall.saw("log", 10, 1_700_000_000)
+    cache = RemoteCache()
+    cache.observe("log", 10, 1_700_000_000)
     early = time.monotonic()
-    grown = recall.saw("log", 20, 1_700_000_001)
+    grown = cache.observe("log", 20, 1_700_000_001)
 
-    assert recall.saw("log", 10, 1_700_000_000, asked=early) == grown
+    assert cache.observe("log", 10, 1_700_000_000, asked=early) == grown
 
 
 def test_errors_without_end_keep_nobody_from_giving_up() -> None:
@@ -139,7 +139,7 @@ def test_errors_without_end_keep_nobody_from_giving_up() -> None:
         os.set_blocking(flood.stdout.fileno(), False)
         channel._pipes = channel._pipes._replace(errors=flood.stdout.fileno())
         until(lambda: channel.last_words, "nothing came")
-        assert len(channel.last_words) == STDERR_KEPT
+        assert len(channel.last_words) == STDERR_BYTES
         flood.kill()
 
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from tracetui.errors import NothingReadable, UsageError
-from tracetui.sources.locations import Places, host_of, parent, source_for
-from tracetui.sources.ssh import Host, Place, join, place_of, sentence
+from tracetui.sources.locations import MultiHostSource, host_of, parent, source_for
+from tracetui.sources.ssh import Host, RemotePath, explain_failure, join, parse_remote_path
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ from tracetui.sources.ssh import Host, Place, join, place_of, sentence
     ],
 )
 def test_a_place_elsewhere(word: str, host: Host, path: str) -> None:
-    assert place_of(word) == Place(host, path)
+    assert parse_remote_path(word) == RemotePath(host, path)
 
 
 @pytest.mark.parametrize("word", ["traces", "./a:b", "/srv/a:b", "a/b:c", "", ".", "-"])
@@ -85,7 +85,7 @@ def test_what_is_no_host_is_refused(word: str, tmp_path: Path, monkeypatch: pyte
 def test_no_word_reaches_ssh_as_an_option(first: str, last: str) -> None:
     for word in (f"{first}:{last}", f"ssh://{first}/{last}", f"{first}@{last}:x", f"ssh://{first}@{last}"):
         try:
-            place = place_of(word)
+            place = parse_remote_path(word)
         except UsageError:
             continue
         if place is not None:
@@ -112,7 +112,7 @@ def test_no_word_reaches_ssh_as_an_option(first: str, last: str) -> None:
 )
 def test_a_name_in_a_folder(folder: str, name: str, path: str) -> None:
     assert join(folder, name) == path
-    there, here = place_of(parent(path)), place_of(folder)
+    there, here = parse_remote_path(parent(path)), parse_remote_path(folder)
     assert there is not None
     assert here is not None
     assert there.path == (here.path.rstrip("/") or "/")
@@ -136,7 +136,7 @@ def test_what_exists_here_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_a_path_in_a_trace_leads_to_no_other_machine() -> None:
-    with Places(["."]) as source:
+    with MultiHostSource(["."]) as source:
         assert not source.is_file("box:secret")
         assert not source.is_folder("ssh://box/secret")
 
@@ -159,7 +159,7 @@ def test_a_path_in_a_trace_leads_to_no_other_machine() -> None:
     ],
 )
 def test_why_there_is_no_connection(words: str, told: str) -> None:
-    said = sentence(Host("box", "me", 22), "it is so", words)
+    said = explain_failure(Host("box", "me", 22), "it is so", words)
 
     assert told in said
     assert "\n" not in said
@@ -167,4 +167,4 @@ def test_why_there_is_no_connection(words: str, told: str) -> None:
 
 
 def test_what_the_other_side_writes_passes_the_gate() -> None:
-    assert "\x1b" not in sentence(Host("box"), "x", "\x1b]0;title\x07 no\n")
+    assert "\x1b" not in explain_failure(Host("box"), "x", "\x1b]0;title\x07 no\n")

@@ -5,27 +5,27 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from tracetui.sources.remote_cache import Recall
+from tracetui.sources.remote_cache import RemoteCache
 
 LONG_AGO = 1_000_000_000
 Change = tuple[str, int, int]
 
 
-def read(recall: Recall, data: bytes, mtime: int, offset: int, size: int) -> bytes:
+def read(cache: RemoteCache, data: bytes, mtime: int, offset: int, size: int) -> bytes:
     """Read as `RemoteFile` does, of a file that holds `data`."""
-    stat = recall.saw("f", len(data), mtime)
-    doubt = recall.doubt("f", stat)
+    stat = cache.observe("f", len(data), mtime)
+    doubt = cache.probe("f", stat)
     if doubt is not None:
         pieces = [data[start : start + length] for start, length in (doubt.head, doubt.tail)]
-        recall.settle("f", stat, *pieces)
-    kept = recall.kept("f", stat, offset, size)
+        cache.resolve("f", stat, *pieces)
+    kept = cache.cached("f", stat, offset, size)
     got, at = b"", offset
     for start, piece in kept:
         assert start >= at
-        recall.keep("f", stat, at, data[at:start])
+        cache.store("f", stat, at, data[at:start])
         got += data[at:start] + piece
         at = start + len(piece)
-    recall.keep("f", stat, at, data[at : offset + size])
+    cache.store("f", stat, at, data[at : offset + size])
     return got + data[at : offset + size]
 
 
@@ -42,7 +42,7 @@ def read(recall: Recall, data: bytes, mtime: int, offset: int, size: int) -> byt
     some.sampled_from([1_000, 100_000, 1 << 22]),
 )
 def test_what_is_kept_is_what_is_there(changes: list[Change], limit: int) -> None:
-    recall = Recall(limit)
+    cache = RemoteCache(limit)
     data, mtime = bytes(100_000), LONG_AGO
     for number, (how, first, last) in enumerate(changes, 1):
         fresh = bytes([number]) * (first + 1)
@@ -56,45 +56,45 @@ def test_what_is_kept_is_what_is_there(changes: list[Change], limit: int) -> Non
             at = first % len(data)
             data = data[:at] + bytes([number]) + data[at + 1 :]
         mtime += how != "nothing"
-        assert read(recall, data, mtime, last % (len(data) + 1), first) == data[last % (len(data) + 1) :][:first]
+        assert read(cache, data, mtime, last % (len(data) + 1), first) == data[last % (len(data) + 1) :][:first]
 
 
 @given(some.integers(1, 300_000), some.integers(1, 5_000))
 def test_a_log_costs_what_is_new(size: int, more: int) -> None:
-    recall = Recall()
+    cache = RemoteCache()
     data = bytes(range(256)) * (size // 256 + 1)
-    read(recall, data, LONG_AGO, 0, len(data))
+    read(cache, data, LONG_AGO, 0, len(data))
     longer = data + b"x" * more
-    stat = recall.saw("f", len(longer), LONG_AGO + 1)
-    doubt = recall.doubt("f", stat)
+    stat = cache.observe("f", len(longer), LONG_AGO + 1)
+    doubt = cache.probe("f", stat)
 
     assert doubt is not None
     assert doubt.head[1] <= 512
     assert sum(doubt.tail) == len(data)
-    recall.settle("f", stat, longer[doubt.head[0] :][: doubt.head[1]], longer[doubt.tail[0] :][: doubt.tail[1]])
+    cache.resolve("f", stat, longer[doubt.head[0] :][: doubt.head[1]], longer[doubt.tail[0] :][: doubt.tail[1]])
     edge = min(4096, len(data))
-    assert recall.kept("f", stat, 0, edge) == [(0, data[:edge])]
-    assert b"".join(piece for _, piece in recall.kept("f", stat, len(data) - edge, edge)) == data[-edge:]
+    assert cache.cached("f", stat, 0, edge) == [(0, data[:edge])]
+    assert b"".join(piece for _, piece in cache.cached("f", stat, len(data) - edge, edge)) == data[-edge:]
 
 
 def test_memory_is_bounded() -> None:
-    recall = Recall(100_000)
+    cache = RemoteCache(100_000)
     for number in range(200):
         name = f"f{number}"
-        stat = recall.saw(name, 5_000, LONG_AGO)
-        recall.keep(name, stat, 0, bytes(5_000))
+        stat = cache.observe(name, 5_000, LONG_AGO)
+        cache.store(name, stat, 0, bytes(5_000))
 
     kept = sum(
-        len(recall.kept(f"f{number}", recall.saw(f"f{number}", 5_000, LONG_AGO), 0, 5_000)) for number in range(200)
+        len(cache.cached(f"f{number}", cache.observe(f"f{number}", 5_000, LONG_AGO), 0, 5_000)) for number in range(200)
     )
     assert 10 <= kept <= 20
 
 
 def test_what_was_used_least_lately_goes_first() -> None:
-    recall = Recall(4_000)
-    stats = {name: recall.saw(name, 1_000, LONG_AGO) for name in "abcde"}
+    cache = RemoteCache(4_000)
+    stats = {name: cache.observe(name, 1_000, LONG_AGO) for name in "abcde"}
     for name in "abcd":
-        recall.keep(name, stats[name], 0, bytes(1_000))
-    recall.kept("a", stats["a"], 0, 1)
-    recall.keep("e", stats["e"], 0, bytes(1_000))
-    assert [name for name in "abcde" if not recall.kept(name, stats[name], 0, 1_000)] == ["b"]
+        cache.store(name, stats[name], 0, bytes(1_000))
+    cache.cached("a", stats["a"], 0, 1)
+    cache.store("e", stats["e"], 0, bytes(1_000))
+    assert [name for name in "abcde" if not cache.cached(name, stats[name], 0, 1_000)] == ["b"]

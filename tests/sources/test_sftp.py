@@ -1,4 +1,4 @@
-"""The SFTP client: beside OpenSSH's own server, and beside bytes that are no SFTP."""
+"""The SFTP client: resolve_relative OpenSSH's own server, and resolve_relative bytes that are no SFTP."""
 
 from __future__ import annotations
 

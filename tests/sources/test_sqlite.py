@@ -1,4 +1,4 @@
-"""SQLite files are read completely, consistently, and without a trace beside them."""
+"""SQLite files are read completely, consistently, and without a trace resolve_relative them."""
 
 from __future__ import annotations
 

@@ -23,7 +23,7 @@ from tracetui.live.scan import scan
 from tracetui.model import RunRef
 from tracetui.sources.base import LinkLost
 from tracetui.sources.local import LocalSource
-from tracetui.sources.locations import Places, source_for
+from tracetui.sources.locations import MultiHostSource, source_for
 from tracetui.sources.ssh import BACKOFF, CONNECT_SECONDS
 
 pytestmark = pytest.mark.skipif(bool(missing()), reason=missing())
@@ -130,7 +130,7 @@ def test_a_lost_link_comes_back(there: Sshd, traces: Path) -> None:
     assert ours() == []
 
 
-def cut_and_list(there: Sshd, source: Places, place: str) -> None:
+def cut_and_list(there: Sshd, source: MultiHostSource, place: str) -> None:
     for _ in range(50):  # one that finds that it ended while nobody looked connects at once
         there.cut()
         source.list(place)
@@ -332,7 +332,7 @@ def test_a_database_is_copied_while_it_is_written(there: Sshd, tmp_path: Path) -
         writer.execute("PRAGMA journal_mode = WAL")
         writer.execute("CREATE TABLE t (a, b)")
 
-        def rows(source: Places) -> int:
+        def rows(source: MultiHostSource) -> int:
             with source.open(f"there:{path}") as file, file.database() as connection:
                 (count,) = connection.execute("SELECT count(*) FROM t").fetchone()
                 assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)

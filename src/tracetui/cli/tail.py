@@ -124,7 +124,7 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
     redactor = Redactor()
     write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(), redactor)
-    why = f"{tail.watch.how}: {tail.watch.why}" if tail.watch.why else tail.watch.how
+    why = f"{tail.watch.mode}: {tail.watch.reason}" if tail.watch.reason else tail.watch.mode
     complain(f"following {', '.join(places)} ({why})")
     with closing(tail):
         _follow(tail, write)

@@ -1,4 +1,4 @@
-"""Reads large files in a thread of its own, the smallest first, so that they delay no other file."""
+"""Read files in full: growing ones incrementally, large ones in a separate thread, the smallest first."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from tracetui.formats.base import Format
 from tracetui.live.load import Reader
 from tracetui.live.retry_queue import RETRY_SECONDS
 from tracetui.live.scan import Found, look
-from tracetui.live.throttle import Traffic
+from tracetui.live.throttle import Throttle
 from tracetui.model import RunRef
 from tracetui.sources.base import Entry, LinkLost, Source
 
 LARGE: Final = 32 << 20
-"""Bytes of a file that takes about half a second to count."""
-KEPT_FILES: Final = 8
-"""Files of which formats may keep something from one look to the next."""
+"""Bytes that take about half a second to count."""
+CACHED_FILES: Final = 8
+"""Changing files with a format cache."""
 READERS: Final = 128
 SPANS: Final = 400_000
-"""Spans that all readers together may hold: the one that was used least goes first."""
+"""Spans of all readers together; the least recently used reader goes first."""
 
 
 def is_large(entry: Entry) -> bool:
@@ -30,26 +30,26 @@ def is_large(entry: Entry) -> bool:
     return entry.stat is not None and entry.stat.size > LARGE
 
 
-class Hot:
-    """Keeps a reader for each file that holds one run and has changed more than once."""
+class LiveReaders:
+    """Readers of files that contain one run and have changed more than once."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
         self._readers: OrderedDict[str, Reader | RunRef] = OrderedDict()
 
     def remember(self, found: Found) -> None:
-        """The file has changed, and this is what all of it turned out to be."""
+        """Prepare a reader for a changed file that was read as `found`."""
         self._readers.pop(found.path, None)
         if len(found.runs) == 1 and not found.problems and found.runs[0].ref.key is None:
             self._readers[found.path] = found.runs[0].ref
-            self._tidy_up()
+            self._evict()
 
     def forget(self, path: str) -> None:
-        """The file is gone, or another one has its name."""
+        """Drop the reader of a file that is gone or replaced."""
         self._readers.pop(path, None)
 
     def look(self, path: str) -> Found | None:
-        """What the file is now; None if it must be looked at as if for the first time. Raises `LinkLost`."""
+        """Read on and return the result; None if the file needs a full read. Raises `LinkLost`."""
         known = self._readers.get(path)
         if known is None:
             return None
@@ -60,10 +60,10 @@ class Hot:
         if reader.failure is not None:
             del self._readers[path]
             return None
-        self._tidy_up()
+        self._evict()
         return Found(path=path, format=reader.ref.format, runs=(reader.summary(),))
 
-    def _tidy_up(self) -> None:
+    def _evict(self) -> None:
         sizes = {path: len(one) for path, one in self._readers.items() if isinstance(one, Reader)}
         spans = sum(sizes.values())
         while len(self._readers) > READERS or (spans > SPANS and len(self._readers) > 1):
@@ -72,18 +72,18 @@ class Hot:
 
 
 class DeepReader:
-    """Reads files in full; those that change again and again for what is new of them. Used by one thread."""
+    """Reads files in full, and files that change repeatedly only as far as they are new. Used by one thread."""
 
     def __init__(self, source: Source, roots: Sequence[str], only: Format | None) -> None:
         self._source, self._roots, self._only = source, roots, only
-        self._hot = Hot(source)
-        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        """What formats want to know the next time of files that change again and again and hold many runs."""
+        self._live_readers = LiveReaders(source)
+        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        """Format caches of files that change repeatedly and contain many runs."""
         self.shared: dict[str, Any] = {}
-        """What formats cache of neighboring files (`SHARED`)."""
+        """Format cache across neighboring files (`SHARED`)."""
 
     def count(self, entry: Entry, name: str) -> Found:
-        """Read a file of the format `name` for the first time, of any format if that is empty. Raises `LinkLost`."""
+        """Read a file for the first time, as the format `name` or, if empty, as any. Raises `LinkLost`."""
         only = registry.load(name) if name else self._only
         named = bool(name) or entry.path in self._roots
         found, _ = look(self._source, entry, deep=True, only=only, named=named, roots=self._roots, shared=self.shared)
@@ -92,30 +92,30 @@ class DeepReader:
     def read_changed(self, entry: Entry) -> Found:
         """Read a file that has changed. Raises `LinkLost`."""
         path = entry.path
-        found = self._hot.look(path)
+        found = self._live_readers.look(path)
         if found is None:
-            kept = self._kept.pop(path, {})
+            cache = self._caches.pop(path, {})
             found, _ = look(
                 self._source,
                 entry,
                 deep=True,
                 only=self._only,
-                kept=kept,
+                cache=cache,
                 named=path in self._roots,
                 roots=self._roots,
                 shared=self.shared,
             )
-            if kept:
-                self._kept[path] = kept
-                if len(self._kept) > KEPT_FILES:
-                    self._kept.popitem(last=False)
-            self._hot.remember(found)
+            if cache:
+                self._caches[path] = cache
+                if len(self._caches) > CACHED_FILES:
+                    self._caches.popitem(last=False)
+            self._live_readers.remember(found)
         return found
 
     def forget(self, path: str) -> None:
-        """The file is gone, or another one has its name."""
-        self._hot.forget(path)
-        self._kept.pop(path, None)
+        """Drop the state of a file that is gone or replaced."""
+        self._live_readers.forget(path)
+        self._caches.pop(path, None)
 
 
 class Task(NamedTuple):
@@ -123,14 +123,14 @@ class Task(NamedTuple):
 
     entry: Entry
     format: str | None = None
-    """To count it for the first time as `DeepReader.count` does; None: it has changed."""
+    """The format for a first read with `DeepReader.count`; None for a changed file."""
 
 
 class LargeFiles:
-    """Files to read, and what they turned out to be. Used by the thread of the lister; its own thread only reads."""
+    """Queue of large files, and their results. Used by the lister's thread; its own thread only reads."""
 
-    def __init__(self, reader: DeepReader, traffic: Traffic) -> None:
-        self._reader, self._traffic = reader, traffic
+    def __init__(self, reader: DeepReader, throttle: Throttle) -> None:
+        self._reader, self._throttle = reader, throttle
         self._changed = threading.Condition()
         self._tasks: dict[str, Task] = {}
         self._running: Task | None = None
@@ -139,7 +139,7 @@ class LargeFiles:
         self._thread: threading.Thread | None = None
 
     def add(self, task: Task) -> None:
-        """Read a file, in place of an earlier task for it that has not begun."""
+        """Queue a file, replacing a task for it that has not started."""
         with self._changed:
             self._tasks[task.entry.path] = task
             self._changed.notify()
@@ -148,7 +148,7 @@ class LargeFiles:
                 self._thread.start()
 
     def drop(self, path: str) -> None:
-        """The file is gone: nothing about it is of interest."""
+        """Cancel the tasks of a file that is gone."""
         with self._changed:
             self._tasks.pop(path, None)
             self._results = [one for one in self._results if one[0].entry.path != path]
@@ -156,23 +156,23 @@ class LargeFiles:
                 self._running = None
 
     def clear(self) -> None:
-        """Everything is walked again."""
+        """Cancel all tasks."""
         with self._changed:
             self._tasks, self._results, self._running = {}, [], None
 
     def stop(self) -> None:
-        """End the thread, once what it reads now is read."""
+        """End the thread after the current file."""
         with self._changed:
             self._changed.notify()
 
     @property
     def waiting(self) -> int:
-        """How many files are still to be read, or to be taken."""
+        """Number of files not yet read or taken."""
         with self._changed:
             return len(self._tasks) + len(self._results) + (self._running is not None)
 
     def take(self) -> list[tuple[Task, Found]]:
-        """What was read since the last call."""
+        """Return the results since the last call."""
         with self._changed:
             if self._failure is not None:
                 raise self._failure
@@ -182,22 +182,22 @@ class LargeFiles:
     def _run(self) -> None:
         try:
             while (task := self._next()) is not None:
-                self._traffic.give_way()
+                self._throttle.wait_until_idle()
                 try:
                     found = self._read(task)
                 except LinkLost:
-                    self._traffic.rest(RETRY_SECONDS)
+                    self._throttle.wait_for_stop(RETRY_SECONDS)
                     found = None
                 self._done(task, found)
-        except BaseException as bug:  # the thread of the lister raises it, and the app ends with it
+        except BaseException as bug:  # raised by the lister's thread, which ends the app
             with self._changed:
                 self._failure = bug
 
     def _next(self) -> Task | None:
         with self._changed:
-            while not self._tasks and not self._traffic.stopped:
+            while not self._tasks and not self._throttle.stopped:
                 self._changed.wait()
-            if self._traffic.stopped:
+            if self._throttle.stopped:
                 return None
             path = min(self._tasks, key=lambda one: _size(self._tasks[one]))
             self._running = self._tasks.pop(path)
@@ -209,7 +209,7 @@ class LargeFiles:
         return self._reader.count(task.entry, task.format)
 
     def _done(self, task: Task, found: Found | None) -> None:
-        """Hand over what was read, unless it was dropped meanwhile; what could not be reached is read again."""
+        """Store a result unless its task was canceled; retry a file that was unreachable."""
         with self._changed:
             wanted, self._running = self._running is task, None
             if not wanted:

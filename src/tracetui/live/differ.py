@@ -1,6 +1,6 @@
-"""Compares runs for the screen: one thread that does a little of one thing at a time, what is looked at first.
+"""Compare runs for the screen: one thread that works in small slices, what is on screen first.
 
-The first answer to a comparison comes from headers alone; what is looked at never waits for the rest of it.
+The first answer to a comparison comes from headers alone, and step diffs never wait for the rest of it.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from tracetui.diff.context import context_diff, previous_call
 from tracetui.diff.result import Diff, Row
 from tracetui.diff.state import over_by_then
 from tracetui.live.load import Reader
-from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Failed, FindDivergence, LookAt, Mailbox, Verdict
-from tracetui.live.throttle import Traffic
+from tracetui.live.mailbox import Answer, Ask, Calls, Compare, Divergence, FindDivergence, LookAt, Mailbox, ReadFailure
+from tracetui.live.throttle import Throttle
 from tracetui.model import Body, Operation, Run, RunRef, Span
 from tracetui.sources.base import Source
 from tracetui.store.places import label_of, words_of
@@ -39,95 +39,95 @@ from tracetui.views.diff_look import (
 )
 
 NEWS_SECONDS: Final = 0.2
-"""How often a comparison that goes on is told anew."""
+"""How often a running comparison is reported."""
 FIRST_SECONDS: Final = 0.06
-"""How long the first answer waits for the first divergence: telling twice takes longer."""
-AHEAD_BYTES: Final = 16_000_000
-"""The largest file that is read though nobody asked for it."""
-KEPT: Final = 2
-"""Comparisons that can be looked at: as it is, and with nothing ignored."""
+"""How long the first answer waits for the first divergence: two answers take longer."""
+MAX_PREFETCH_BYTES: Final = 16_000_000
+"""Largest file to read ahead."""
+MAX_COMPARISONS: Final = 2
+"""Comparisons to keep: the usual one, and the strict one."""
 _NO_MATCH: Final = "the stored {} of {} is not that of its contents"
-_SMALL_CONTEXT: Final = "B is how A begins: the whole of it can be reused"
+_PREFIX: Final = "B is how A begins: the whole of it can be reused"
 
 
 class Differ:
-    """`run` is the body of a thread; every other method may be called by the screen and returns at once."""
+    """`run` is the thread's body; every other method may be called by the screen and returns at once."""
 
-    def __init__(self, source: Source, mailbox: Mailbox, traffic: Traffic) -> None:
-        self._source, self._mailbox, self._traffic = source, mailbox, traffic
-        self._bell = threading.Event()
-        self._wanted: tuple[Compare | None, dict[RunRef, Run], bool] | None = None
+    def __init__(self, source: Source, mailbox: Mailbox, throttle: Throttle) -> None:
+        self._source, self._mailbox, self._throttle = source, mailbox, throttle
+        self._event = threading.Event()
+        self._requested: tuple[Compare | None, dict[RunRef, Run], bool] | None = None
         self._look: LookAt | tuple[Calls, Run] | None = None
-        self._surveys: deque[FindDivergence] = deque()
-        self._ahead: RunRef | None = None
+        self._pending_pairs: deque[FindDivergence] = deque()
+        self._prefetch: RunRef | None = None
         self._work: Iterator[None] | None = None
-        self._survey: Iterator[None] | None = None
+        self._pair_work: Iterator[None] | None = None
         self._comparisons: OrderedDict[Compare, Comparison] = OrderedDict()
 
     # ---- for the screen
 
-    def compare(self, ask: Compare | None, known: Iterable[Run] = (), *, anew: bool = False) -> None:
-        """Compare these runs in place of those before; None: forget them. What is `known` of them, or was read before,
-        is not read again unless `anew`.
+    def compare(self, ask: Compare | None, known: Iterable[Run] = (), *, reload: bool = False) -> None:
+        """Compare these runs instead of the previous ones; None: drop those. `known` runs and cached ones are not read
+        again unless `reload`.
         """
-        self._wanted = ask, {run.summary.ref: run for run in known if run.complete}, anew
-        self._bell.set()
+        self._requested = ask, {run.summary.ref: run for run in known if run.complete}, reload
+        self._event.set()
 
     def look(self, ask: LookAt) -> None:
-        """Compare two steps of it; a request that was not begun yet is replaced."""
+        """Compare two steps, replacing a request that has not started."""
         self._look = ask
-        self._bell.set()
+        self._event.set()
 
     def calls(self, ask: Calls, run: Run) -> None:
-        """Compare the contexts of two model calls of a run; a request that was not begun yet is replaced."""
+        """Compare the contexts of two model calls of a run, replacing a request that has not started."""
         self._look = ask, run
-        self._bell.set()
+        self._event.set()
 
-    def survey(self, asks: Iterable[FindDivergence]) -> None:
-        """Find out which pairs went the same way, when there is nothing else to do, in place of those asked before."""
-        self._surveys = deque(asks)
-        self._bell.set()
+    def find_divergences(self, asks: Iterable[FindDivergence]) -> None:
+        """Find the first difference of each pair when idle, replacing earlier requests."""
+        self._pending_pairs = deque(asks)
+        self._event.set()
 
     def read_ahead(self, ref: RunRef) -> None:
-        """Read a run that may be compared next, when there is nothing else to do: it comes as any run that was read.
+        """Read a run that may be compared next when idle; delivered like any run.
 
-        Not read is what is elsewhere or very large.
+        Skips remote and very large files.
         """
-        self._ahead = ref
-        self._bell.set()
+        self._prefetch = ref
+        self._event.set()
 
     def stop(self) -> None:
         """End the thread."""
-        self._bell.set()
+        self._event.set()
 
     # ---- the thread
 
     def run(self) -> None:
-        """Answer what is asked, until everything is to end."""
-        while not self._traffic.stopped:
-            self._bell.wait()
-            self._bell.clear()
-            while not self._traffic.stopped and self._turn():
-                self._breathe()
+        """Answer requests until stopped."""
+        while not self._throttle.stopped:
+            self._event.wait()
+            self._event.clear()
+            while not self._throttle.stopped and self._turn():
+                self._yield()
 
-    def _breathe(self) -> bool:
-        """Leave the machine to a key; True if something is asked for that comes before what is being done."""
+    def _yield(self) -> bool:
+        """Yield to a key press; return True if a more urgent request is waiting."""
         if not self._is_asked:
-            self._traffic.give_way(self._bell)
-            self._bell.clear()  # whatever rang is known, and done in turn
+            self._throttle.wait_until_idle(self._event)
+            self._event.clear()  # whatever set it is handled in this turn
         return self._is_asked
 
     @property
     def _is_asked(self) -> bool:
-        """Whether there is something that goes before comparing on."""
-        return self._wanted is not None or (self._look is not None and self._can_look(self._look))
+        """Whether a request takes precedence over the comparison."""
+        return self._requested is not None or (self._look is not None and self._can_look(self._look))
 
     def _turn(self) -> bool:
-        """Do a little of what is most urgent; False if there is nothing to do."""
-        if self._wanted is not None:
-            (ask, known, anew), self._wanted = self._wanted, None
+        """Do a slice of the most urgent work; return False if there is none."""
+        if self._requested is not None:
+            (ask, known, reload), self._requested = self._requested, None
             self._work = self._compare(ask, known) if ask is not None else None
-            if ask is None or anew:
+            if ask is None or reload:
                 self._comparisons.clear()
             return True
         if self._look is not None and self._can_look(self._look):
@@ -135,17 +135,17 @@ class Differ:
             self._answer_look(looked)
             return True
         if self._work is not None:
-            self._work = self._work if _goes_on(self._work) else None
+            self._work = self._work if _advance(self._work) else None
             return True
-        self._look = None  # at a comparison that is none any more
-        if self._ahead is not None:
-            ref, self._ahead = self._ahead, None
-            self._work = self._read_for_later(ref)
+        self._look = None  # its comparison was dropped
+        if self._prefetch is not None:
+            ref, self._prefetch = self._prefetch, None
+            self._work = self._read_ahead(ref)
             return True
-        if self._survey is None and self._surveys:
-            self._survey = self._find_out(self._surveys.popleft())
-        if self._survey is not None:
-            self._survey = self._survey if _goes_on(self._survey) else None
+        if self._pair_work is None and self._pending_pairs:
+            self._pair_work = self._find_divergence(self._pending_pairs.popleft())
+        if self._pair_work is not None:
+            self._pair_work = self._pair_work if _advance(self._pair_work) else None
             return True
         return False
 
@@ -159,20 +159,20 @@ class Differ:
         runs = yield from self._read(ask, known)
         if runs is None:
             return
-        comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict, breathe=self._breathe)
+        comparison = Comparison(*runs, relation=ask.relation, strict=ask.strict, breathe=self._yield)
         self._comparisons[ask] = comparison
-        while len(self._comparisons) > KEPT:
+        while len(self._comparisons) > MAX_COMPARISONS:
             self._comparisons.popitem(last=False)
         due, located = time.monotonic() + FIRST_SECONDS, False
         for diff in comparison.steps():
             first = diff.first is not None and not located
             if first or diff.complete or time.monotonic() >= due:
-                self._tell(ask, diff, first=first)
+                self._post(ask, diff, first=first)
                 due, located = time.monotonic() + NEWS_SECONDS, located or first
             yield
 
-    def _tell(self, ask: Compare, diff: Diff, *, first: bool) -> None:
-        """Tell what is known; the first divergence with what differs there, which is looked at next."""
+    def _post(self, ask: Compare, diff: Diff, *, first: bool) -> None:
+        """Deliver a diff; with the first divergence also its step diff, which the screen needs next."""
         look: dict[Ask, Answer] = {}
         if first and diff.first is not None:
             row = diff.rows[diff.first.row]
@@ -182,18 +182,18 @@ class Differ:
             mail.diffs[ask] = diff
             mail.diffs.update(look)
         if first:
-            self._traffic.make_way()
+            self._throttle.yield_to_key()
 
     def _read(self, ask: Compare | FindDivergence, known: dict[RunRef, Run]) -> Generator[None, None, list[Run] | None]:
-        """Both runs; None where one cannot be read, which is then the answer."""
+        """Read both runs; if one is unreadable, answer with the failure and return None."""
         runs: list[Run] = []
         for ref in (ask.a, ask.b):
-            run = known.get(ref) or self._kept(ref)
+            run = known.get(ref) or self._find_run(ref)
             if run is None:
                 reader = yield from self._read_all(ref)
                 why = reader.lost or (reader.failure.reason if reader.failure is not None else "")
                 if why and not len(reader):
-                    self._answer(ask, Failed(f"{ref.address}: {why}"))
+                    self._answer(ask, ReadFailure(f"{ref.address}: {why}"))
                     return None
                 run = reader.build()
             runs.append(run)
@@ -207,29 +207,29 @@ class Differ:
             reader.read()
         return reader
 
-    def _read_for_later(self, ref: RunRef) -> Iterator[None]:
+    def _read_ahead(self, ref: RunRef) -> Iterator[None]:
         path = self._source.local_path(ref.path)
-        if path is None or not 0 < _size(path) <= AHEAD_BYTES:
+        if path is None or not 0 < _size(path) <= MAX_PREFETCH_BYTES:
             return
         reader = yield from self._read_all(ref)
         if not reader.lost and reader.failure is None:
             with self._mailbox.open() as mail:
                 mail.runs.setdefault(ref, reader.build())
 
-    def _kept(self, ref: RunRef) -> Run | None:
+    def _find_run(self, ref: RunRef) -> Run | None:
         both = (run for one in self._comparisons.values() for run in (one.a, one.b))
         return next((run for run in both if run.summary.ref == ref), None)
 
-    def _find_out(self, ask: FindDivergence) -> Iterator[None]:
+    def _find_divergence(self, ask: FindDivergence) -> Iterator[None]:
         runs = yield from self._read(ask, {})
         if runs is None:
             return
         known: Diff | None = None
-        for diff in Comparison(*runs, relation=ask.relation, breathe=self._breathe).steps():
+        for diff in Comparison(*runs, relation=ask.relation, breathe=self._yield).steps():
             known = diff
             yield
         if known is not None:
-            self._answer(ask, verdict(known))
+            self._answer(ask, divergence_of(known))
 
     # ---- one pair of steps
 
@@ -251,7 +251,7 @@ def _size(path: str) -> int:
         return 0
 
 
-def _goes_on(work: Iterator[None]) -> bool:
+def _advance(work: Iterator[None]) -> bool:
     try:
         next(work)
     except StopIteration:
@@ -260,7 +260,7 @@ def _goes_on(work: Iterator[None]) -> bool:
 
 
 class _Side:
-    """A step of one run with its body; both None where the run has no such step."""
+    """A step of one run with its body; both None if the run has no such step."""
 
     def __init__(self, run: Run, position: int | None) -> None:
         self.run, self.position = run, position
@@ -269,7 +269,7 @@ class _Side:
 
 
 def look_at(comparison: Comparison, ask: LookAt) -> Look:
-    """Compare two steps under a tab; under the first one where there is nothing for that."""
+    """Compare two steps under a tab, or under the first one if that tab is empty."""
     a, b = _Side(comparison.a, ask.a), _Side(comparison.b, ask.b)
     main = b if b.position is not None else a
     tabs = _tabs(a, b, main)
@@ -293,12 +293,12 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
 
 
 def calls(run: Run, a: int, b: int) -> Look:
-    """Compare what two model calls of a run were given."""
+    """Compare the inputs of two model calls of a run."""
     return _prepared(_contexts(_Side(run, a), _Side(run, b)))
 
 
 def _prepared(look: Look) -> Look:
-    """What is costly is done here, not where it would hold up keys."""
+    """Compute costly parts here, where they block no keys."""
     for section in look.sections:
         if section.differs:
             _ = section.compared
@@ -320,7 +320,7 @@ def _tabs(a: _Side, b: _Side, main: _Side) -> tuple[str, ...]:
 
 
 def _flags(a: _Side, b: _Side) -> tuple[str, ...]:
-    """Stored values that are not what they should be."""
+    """Return notes on stored checks that fail."""
     return tuple(
         _NO_MATCH.format(check.name, letter)
         for letter, side in (("A", a), ("B", b))
@@ -333,21 +333,21 @@ def _contexts(a: _Side, b: _Side) -> Look:
     left = a.body.input_messages if a.body is not None else ()
     right = b.body.input_messages if b.body is not None else ()
     found = context_diff(left, right, a.span, b.span)
-    notes = (_SMALL_CONTEXT,) if found.break_at is not None and found.break_at >= len(right) else ()
-    sides = (_side_words(a), _side_words(b)) if a.run is b.run else ("A", "B")
+    notes = (_PREFIX,) if found.break_at is not None and found.break_at >= len(right) else ()
+    sides = (_side_label(a), _side_label(b)) if a.run is b.run else ("A", "B")
     sections = tuple(context_sections(left, right, found))
     return Look(CONTEXT, (CONTEXT,), sections, found, notes=notes, sides=sides)
 
 
-def _side_words(side: _Side) -> str:
+def _side_label(side: _Side) -> str:
     return "" if side.span is None else words_of(side.run, side.span)
 
 
-def verdict(diff: Diff) -> Verdict:
-    """What is said of a pair in one phrase."""
+def divergence_of(diff: Diff) -> Divergence:
+    """Summarize a diff in one phrase."""
     if diff.first is None or diff.same:
-        return Verdict(True)
+        return Divergence(True)
     row = diff.rows[diff.first.row]
     span = diff.span_b(row) or diff.span_a(row)
     run = diff.a if row.b is None else diff.b
-    return Verdict(False, phrase(diff, diff.first), "" if span is None else label_of(run, span))
+    return Divergence(False, phrase(diff, diff.first), "" if span is None else label_of(run, span))

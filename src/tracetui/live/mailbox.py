@@ -1,4 +1,4 @@
-"""What the workers hand to the UI loop, and the box that they put it in."""
+"""Requests and results exchanged by the UI loop and the workers, and the mailbox for the results."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
 
 class Compare(msgspec.Struct, frozen=True):
-    """Compare B with A. `relation` is what B is to A; with `strict` nothing is ignored. Answered again and again by a
-    `Diff` that knows more, until that is complete.
+    """Request: compare B with A. `relation` is B's relation to A; `strict` ignores nothing. Answered by a growing
+    `Diff` until that is complete.
     """
 
     a: RunRef
@@ -33,7 +33,7 @@ class Compare(msgspec.Struct, frozen=True):
 
 
 class LookAt(msgspec.Struct, frozen=True):
-    """Compare two steps of runs that are being compared: their positions, None on the side that has none."""
+    """Request: compare two steps of runs under comparison, by position; None on the side without the step."""
 
     of: Compare
     a: int | None
@@ -42,7 +42,7 @@ class LookAt(msgspec.Struct, frozen=True):
 
 
 class Calls(msgspec.Struct, frozen=True):
-    """Compare what two model calls of one run were given: ids of spans, the earlier first."""
+    """Request: compare the inputs of two model calls of one run, by span id, the earlier first."""
 
     run: RunRef
     a: str
@@ -50,35 +50,35 @@ class Calls(msgspec.Struct, frozen=True):
 
 
 class FindDivergence(msgspec.Struct, frozen=True):
-    """Whether two runs went the same way, and where first they did not: answered once, by a `Verdict`."""
+    """Request: find where two runs first differ. Answered once, by a `Divergence`."""
 
     a: RunRef
     b: RunRef
     relation: str | None = None
 
 
-class Verdict(msgspec.Struct, frozen=True):
-    """Whether two runs went the same way; if not, where first, in a few words."""
+class Divergence(msgspec.Struct, frozen=True):
+    """Whether two runs are the same; if not, a short description of the first difference."""
 
     same: bool
     words: Clean = Clean("")
     step: str = ""
-    """Which step that is, as `store.places` names it."""
+    """The step of the difference, as `store.places` names it."""
 
 
-class Failed(msgspec.Struct, frozen=True):
-    """A run could not be read; why, not cleaned."""
+class ReadFailure(msgspec.Struct, frozen=True):
+    """Why a run could not be read, not cleaned."""
 
     why: str
 
 
 Ask: TypeAlias = Compare | LookAt | Calls | FindDivergence
 
-Answer: TypeAlias = "Diff | Look | Verdict | Failed"
+Answer: TypeAlias = "Diff | Look | Divergence | ReadFailure"
 
 
 class Excerpt(msgspec.Struct, frozen=True):
-    """Bytes of a file from `offset`; `at` is where in them the problem lies, None if the problem names no byte."""
+    """Bytes of a file from `offset`; `at` is the index of the problem in them, None if the problem names no byte."""
 
     data: bytes = b""
     offset: int = 0
@@ -87,63 +87,63 @@ class Excerpt(msgspec.Struct, frozen=True):
     """Size of the whole file in bytes."""
 
 
-class Watching(msgspec.Struct, frozen=True):
+class WatchState(msgspec.Struct, frozen=True):
     """How the directory is kept up to date."""
 
-    how: str = ""
-    """``events``, ``polling``, or empty while nothing is watched yet."""
-    why: str = ""
-    """Why it is polled, in words."""
+    mode: str = ""
+    """``events``, ``polling``, or empty before watching starts."""
+    reason: str = ""
+    """Why it polls."""
     folders: int = 0
     files: int = 0
     lost: str = ""
-    """Why the source cannot be reached just now; what is known is kept."""
+    """Why the source is unreachable; its last known state stays."""
 
 
 class Mail(msgspec.Struct):
-    """What arrived since the mailbox was last emptied."""
+    """Everything delivered since the mailbox was last emptied."""
 
     found: list[Found] = []
     runs: dict[RunRef, Run] = {}
-    """The newest state of each run that was read."""
+    """Newest state of each run that was read."""
     bodies: dict[tuple[RunRef, str], tuple[Span, Body]] = {}
-    """Bodies by run and span id, with the state of the span that they are of."""
+    """Bodies by run and span id, with the span version each belongs to."""
     unmasked: tuple[RunRef, Span, Body] | None = None
-    """The body that was asked for as the trace has it, to reveal a value of it. Nobody keeps it."""
+    """The unmasked body that was requested, to reveal one value. It is not cached."""
     excerpts: dict[str, Excerpt] = {}
-    """Text around the place of a problem, by path of the file."""
+    """Text around a problem, by path of the file."""
     diffs: dict[Ask, Answer] = {}
-    """The newest answer to each question about two runs."""
+    """Newest answer to each diff request."""
     assessments: dict[RunRef, Assessment] = {}
-    """How runs went that were read."""
+    """Assessments of runs that were read."""
     then: list[Callable[[], None]] = []
-    """What is to be done in the UI loop now that something was done apart from it (`Engine.apart`)."""
-    survey: JobProgress | None = None
-    """How far the job is that reads many runs."""
-    watching: Watching | None = None
-    """How the directory is watched, where that changed."""
+    """Callbacks for the UI loop, from `Engine.run_apart`."""
+    progress: JobProgress | None = None
+    """Progress of the current job."""
+    watching: WatchState | None = None
+    """The watch state, if it changed."""
     seen: int = 0
-    """Files looked at so far by the current stage."""
+    """Files processed so far by the current stage."""
     total: int | None = None
-    """Files to look at in all; None while the walk still goes on."""
+    """Files to process; None while the walk is running."""
     asked: bool = False
-    """Something in it was asked for: the reader waits."""
+    """Whether it answers a request."""
     stage: str = ""
-    """``list``, ``deep``, or empty when everything is known."""
+    """``list``, ``deep``, or empty when done."""
     listed: bool = False
-    """The list stage ended: what it did not find is not there."""
+    """The list stage is complete: a file it did not find does not exist."""
     failure: BaseException | None = None
-    """A bug in a worker, to be raised by the app."""
+    """A bug in a worker, for the app to raise."""
 
     def put_body(self, ref: RunRef, span: Span, body: Body) -> None:
-        """Add a body. No more are kept than the store would, however long nobody collects them."""
+        """Add a body; keep at most `OPEN_BODIES`."""
         self.bodies[ref, span.id] = span, body
         while len(self.bodies) > OPEN_BODIES:
             del self.bodies[next(iter(self.bodies))]
 
 
 class Mailbox:
-    """One box for all workers. `notify` is called once when it turns from empty to full, however much arrives."""
+    """One mailbox for all workers. Calls `notify` once when it becomes non-empty."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -155,7 +155,7 @@ class Mailbox:
         self._notify: Callable[[], None] | None = None
 
     def bind(self, notify: Callable[[], None]) -> None:
-        """Call `notify` whenever the box turns full; at once if it is."""
+        """Call `notify` whenever the box becomes non-empty; at once if it already is."""
         with self._lock:
             self._notify = notify
             full = self._full
@@ -164,7 +164,7 @@ class Mailbox:
 
     @contextmanager
     def open(self, *, asked: bool = False) -> Iterator[Mail]:
-        """Put something in; `asked` if somebody waits for it: that rings in any case."""
+        """Add mail. If it was `asked` for, notify in any case."""
         with self._lock:
             yield self._mail
             ring, self._full = asked or not self._full, True
@@ -176,7 +176,7 @@ class Mailbox:
             notify()
 
     def collect(self) -> Mail:
-        """Take out everything that arrived since the last call."""
+        """Return all mail since the last call."""
         with self._lock:
             mail, self._mail, self._full = self._mail, Mail(stage=self._mail.stage), False
             self._arrived.clear()
@@ -185,14 +185,16 @@ class Mailbox:
 
     @property
     def urgent(self) -> bool:
-        """Whether it holds what somebody waits for."""
+        """Whether it contains an answer to a request."""
         with self._lock:
             return self._mail.asked
 
     def wait(self, seconds: float) -> bool:
-        """Wait at most so long until there is something; True if there is."""
+        """Wait up to `seconds` for mail; return True if there is some."""
         return seconds > 0 and self._arrived.wait(seconds)
 
     def wait_taken(self, seconds: float) -> bool:
-        """Wait at most so long until it was emptied, True if it was: no worker need be faster than the screen."""
+        """Wait up to `seconds` until the mail is collected; return True if it was. Keeps workers from outrunning the
+        screen.
+        """
         return self._taken.wait(seconds)

@@ -1,4 +1,4 @@
-"""When to look at a file again though nobody writes to it, and what its standing still means."""
+"""When to check a file again that does not change, and how long a file must be unchanged."""
 
 from __future__ import annotations
 
@@ -10,39 +10,39 @@ from typing import Final
 from tracetui.sources.base import MOVING_SECONDS, Stat
 
 STILL_SECONDS: Final = 2.0
-"""A file that cannot be read may be half written: it counts as broken once it was still for so long."""
+"""A file that cannot be read may be half written: it is reported as broken once unchanged for this long."""
 RETRY_SECONDS: Final = 1.0
-"""Before another attempt where the source could not be reached."""
+"""Delay before the next attempt to reach a source."""
 
 
-class Agenda:
-    """Paths and moments on the clock of `time.monotonic`. Used by one thread."""
+class RetryQueue:
+    """Paths and their due times on the clock of `time.monotonic`. Used by one thread."""
 
     def __init__(self) -> None:
         self._when: dict[str, float] = {}
         self._heap: list[tuple[float, str]] = []
-        """Also holds moments that count no more; each goes when it comes."""
+        """May contain canceled times, which are dropped when they come up."""
 
-    def add(self, path: str, when: float) -> None:
-        """Look at `path` again at `when`, or before if that was planned already."""
+    def schedule(self, path: str, when: float) -> None:
+        """Check `path` at `when`, or earlier if already scheduled."""
         if when < self._when.get(path, float("inf")):
-            self.move(path, when)
+            self.reschedule(path, when)
 
-    def move(self, path: str, when: float) -> None:
-        """Look at `path` again at `when`, and not before."""
+    def reschedule(self, path: str, when: float) -> None:
+        """Check `path` at `when`, and not before."""
         self._when[path] = when
         heappush(self._heap, (when, path))
 
-    def drop(self, path: str) -> None:
-        """Nothing is planned for `path` any more."""
+    def cancel(self, path: str) -> None:
+        """Remove `path` from the queue."""
         self._when.pop(path, None)
 
-    def wait(self, longest: float) -> float:
-        """Seconds until something may be due, at most `longest`."""
+    def wait_seconds(self, longest: float) -> float:
+        """Seconds until the next path may be due, at most `longest`."""
         return min(longest, max(0.0, self._heap[0][0] - time.monotonic())) if self._heap else longest
 
-    def due(self) -> Iterator[str]:
-        """The paths whose moment has come; each once."""
+    def pop_due(self) -> Iterator[str]:
+        """Remove and yield the paths that are due."""
         now = time.monotonic()
         while self._heap and self._heap[0][0] <= now:
             when, path = heappop(self._heap)
@@ -51,19 +51,19 @@ class Agenda:
                 yield path
 
 
-def patience(stat: Stat | None) -> float:
-    """Seconds for which a file that cannot be read must have been still before it counts as broken.
+def settle_seconds(stat: Stat | None) -> float:
+    """Seconds for which an unreadable file must be unchanged before it is reported as broken.
 
-    An empty one is given longer: writers that buffer leave it empty until they have something to write.
+    Longer for an empty file: a buffering writer leaves it empty until it has output.
     """
     return STILL_SECONDS if stat is None or stat.size else MOVING_SECONDS
 
 
-def running_for(still: float) -> float:
-    """Seconds until a run that counts as running because its file changed lately may do so no more.
+def running_seconds(still: float) -> float:
+    """Seconds until a run that seems to be running may stop seeming so.
 
-    The file has been still for `still` seconds. Where the run goes on to count as running after that, the clock of the
-    file is ahead of ours, nobody knows how far: it is looked at seldom.
+    Its file has been unchanged for `still` seconds. If the run still seems to be running after that, the file's clock
+    is ahead of ours by an unknown amount: it is checked rarely.
     """
     left = MOVING_SECONDS - still
     return max(STILL_SECONDS, left) if left > 0 else MOVING_SECONDS

@@ -1,7 +1,7 @@
-"""Files that no format claims: broken, which is a problem, or simply something else, which is ignored.
+"""Classify files that no format claims: broken (a problem) or something else (ignored).
 
-Only files with the ending of a trace are looked into. What cannot be read to its end, or holds nothing at all, was
-probably meant to be a trace; a readable file of another kind (a configuration, a data set) is none of our business.
+Only files with a trace extension are read. An unreadable or empty one was probably meant to be a trace; a readable
+file of another kind (a configuration, a data set) is ignored.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from tracetui.formats.decode import decode
 from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, File
 
 PROBE_LIMIT: Final = 64 << 20
-"""Bytes of a JSON document up to which it is decoded to tell whether it is broken."""
+"""Bytes up to which a JSON document is decoded to check whether it is broken."""
 PROBE_LINES: Final = 20
 
 
-def why(file: File) -> str:
-    """Why nobody claims `file`, if it is something else. Raises `FormatError` if it is broken or empty."""
+def explain(file: File) -> str:
+    """Return the reason to ignore `file`. Raises `FormatError` if it is broken or empty."""
     ending = file.name.lower().rpartition(".")[2]
     probe = _PROBES.get(ending)
     if probe is None:
@@ -51,7 +51,7 @@ def _kind(value: Any) -> str:
 
 
 def _lines(file: File) -> None:
-    """At least one of the first lines must be JSON."""
+    """Require JSON in at least one of the first lines."""
     *whole, last = file.head.split(b"\n")
     if len(file.head) < HEAD_SIZE:
         whole.append(last)
@@ -73,7 +73,7 @@ def _lines(file: File) -> None:
 def _database(file: File) -> None:
     if not file.head.startswith(SQLITE_MAGIC):
         raise FormatError("not a SQLite database", "byte 0")
-    from sqlite3 import Error as SqliteError  # slow to import, and seldom needed
+    from sqlite3 import Error as SqliteError  # slow to import, and rarely needed
 
     try:
         with file.database() as connection:
@@ -92,4 +92,4 @@ _PROBES: Final[dict[str, Callable[[File], None]]] = {
     "sqlite": _database,
     "sqlite3": _database,
 }
-"""How to look into a file, by its ending. Under any other ending it is no trace of ours."""
+"""Probe by file extension. A file with any other extension is not a trace."""

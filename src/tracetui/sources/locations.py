@@ -1,4 +1,4 @@
-"""What a word on the command line means: a path of this machine, or a place on another one."""
+"""Resolve command-line paths to this machine or a remote one."""
 
 from __future__ import annotations
 
@@ -8,45 +8,45 @@ from itertools import groupby
 from typing import TYPE_CHECKING
 
 from tracetui.errors import NothingReadable
-from tracetui.sources.base import Closing, Entry, File, Folder, LinkLost, Source, Stat
+from tracetui.sources.base import Closable, Entry, File, Folder, LinkLost, Source, Stat
 from tracetui.sources.local import LocalSource
 
 if TYPE_CHECKING:
     from tracetui.sources.remote import SshSource
-    from tracetui.sources.ssh import Host, Place
+    from tracetui.sources.ssh import Host, RemotePath
 
 
 def host_of(word: str) -> Host | None:
-    """The machine that a path, or an address that begins with one, lies on; None for this one.
+    """Return the machine of a path, or of an address that starts with one; None for this machine.
 
-    What exists here wins over ``host:dir``; ``ssh://`` always means another machine. Raises `UsageError` for what is
-    no name of a host.
+    A local path takes precedence over ``host:dir``; ``ssh://`` is always remote. Raises `UsageError` for an invalid
+    host name.
     """
-    if not word.startswith("ssh://") and (":" not in word.partition("/")[0] or _is_here(word)):
+    if not word.startswith("ssh://") and (":" not in word.partition("/")[0] or _exists_locally(word)):
         return None
-    place = _place_of(word)
+    place = _parse_remote(word)
     return place.host if place is not None else None
 
 
-def _place_of(word: str) -> Place | None:
-    from tracetui.sources.ssh import place_of  # nothing of SSH is loaded for those who stay on this machine
+def _parse_remote(word: str) -> RemotePath | None:
+    from tracetui.sources.ssh import parse_remote_path  # don't load SSH for local use
 
-    return place_of(word)
+    return parse_remote_path(word)
 
 
-def _is_here(word: str) -> bool:
-    """True if the word is a path of this machine: what it begins with is here (a name may hold ``#`` as well)."""
+def _exists_locally(word: str) -> bool:
+    """True if the word starts with an existing local path (a name may contain ``#`` as well)."""
     first = word.partition("/")[0]
-    return os.path.lexists(_first(word)) or os.path.lexists(first)
+    return os.path.lexists(_path_prefix(word)) or os.path.lexists(first)
 
 
-def _first(path: str) -> str:
-    """What a path, or an address that begins with one, begins with."""
+def _path_prefix(path: str) -> str:
+    """Return the first part of a path, or of an address that starts with one."""
     return path.partition("/")[0].partition("#")[0]
 
 
 def parent(path: str) -> str:
-    """The folder of a path, as it would be written; ``.`` for that of a bare name."""
+    """Return the folder of a path as the user would write it; ``.`` for a bare name."""
     if host_of(path) is None:
         return os.path.dirname(path) or os.curdir
     from tracetui.sources.ssh import parent as remote_parent
@@ -54,16 +54,16 @@ def parent(path: str) -> str:
     return remote_parent(path)
 
 
-class Places(Closing):
-    """Several machines as one source; each path goes where it belongs. A context manager: it ends the connections.
+class MultiHostSource(Closable):
+    """Several machines as one source; each path goes to its machine. A context manager: its end closes the connections.
 
-    Only the machines of `roots` are ever spoken to: what a trace names leads to no other.
+    Only connects to the machines of `roots`, never to one that a trace names.
     """
 
     def __init__(self, roots: Sequence[str], local: LocalSource | None = None) -> None:
-        """Raises `UsageError` for a root that names no host properly."""
+        """Raises `UsageError` for a root with an invalid host name."""
         self._local = local or LocalSource()
-        self._here = {_first(root) for root in roots if host_of(root) is None}
+        self._local_roots = {_path_prefix(root) for root in roots if host_of(root) is None}
         self._hosts: dict[Host, SshSource] = {}
         for root in roots:
             host = host_of(root)
@@ -74,11 +74,11 @@ class Places(Closing):
 
     @property
     def received(self) -> int:
-        """Bytes that came from other machines."""
+        """Bytes received from other machines."""
         return sum(source.received for source in self._hosts.values())
 
     def connect(self) -> None:
-        """Reach every machine. Raises `NothingReadable`, with the reason and the next step."""
+        """Connect to every machine. Raises `NothingReadable`, with the reason and the next step."""
         try:
             for source in self._hosts.values():
                 source.client()
@@ -86,7 +86,7 @@ class Places(Closing):
             raise NothingReadable(str(error)) from error
 
     def close(self) -> None:
-        """End the connections, and remove what was copied."""
+        """Close the connections, and delete copies."""
         for source in self._hosts.values():
             source.close()
 
@@ -102,11 +102,11 @@ class Places(Closing):
     def list(self, path: str) -> Folder:
         return self._source(path).list(path)
 
-    def expect(self, paths: Sequence[str]) -> None:
-        for there, group in groupby(paths, self._there):
+    def prefetch(self, paths: Sequence[str]) -> None:
+        for there, group in groupby(paths, self._remote_for):
             if there is not None:
-                there.expect(list(group))
-            return  # those of the next machine are expected when it is their turn
+                there.prefetch(list(group))
+            return  # the next machine's folders are prefetched in turn
 
     def local_path(self, path: str) -> str | None:
         return self._source(path).local_path(path)
@@ -115,22 +115,22 @@ class Places(Closing):
         return self._source(path).open(path, stat)
 
     def _source(self, path: str) -> Source:
-        return self._there(path) or self._local
+        return self._remote_for(path) or self._local
 
-    def _there(self, path: str) -> SshSource | None:
-        """The machine that a path lies on, None for this one."""
-        if not self._hosts or (_first(path) in self._here and not path.startswith("ssh://")):
+    def _remote_for(self, path: str) -> SshSource | None:
+        """Return the remote source of a path, None if local."""
+        if not self._hosts or (_path_prefix(path) in self._local_roots and not path.startswith("ssh://")):
             return None
-        place = _place_of(path) if ":" in _first(path) else None
+        place = _parse_remote(path) if ":" in _path_prefix(path) else None
         return self._hosts.get(place.host) if place is not None else None
 
 
-def source_for(roots: Sequence[str], local: LocalSource | None = None) -> Places:
-    """The source of these roots, connected: to be used in a ``with``.
+def source_for(roots: Sequence[str], local: LocalSource | None = None) -> MultiHostSource:
+    """Return a connected source for these roots, for use in a ``with``.
 
-    `local` is what reads the paths of this machine. Raises `UsageError` or `NothingReadable`, one sentence each.
+    `local` reads the paths of this machine. Raises `UsageError` or `NothingReadable`, one sentence each.
     """
-    places = Places(roots, local)
+    places = MultiHostSource(roots, local)
     try:
         places.connect()
     except BaseException:

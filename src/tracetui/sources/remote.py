@@ -18,14 +18,14 @@ from tracetui.sources.base import (
     Folder,
     LinkLost,
     Stat,
-    left_out,
     reason_of,
+    skip_reason,
 )
-from tracetui.sources.remote_cache import EDGE, Recall
-from tracetui.sources.remote_database import Copy, Mirror
+from tracetui.sources.remote_cache import EDGE, RemoteCache
+from tracetui.sources.remote_database import DatabaseMirror, MirroredDatabase
 from tracetui.sources.remote_file import RemoteFile
 from tracetui.sources.sftp import Attributes, Client
-from tracetui.sources.ssh import Host, Link, join, path_there
+from tracetui.sources.ssh import Host, Link, join, remote_path
 from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
@@ -33,66 +33,66 @@ if TYPE_CHECKING:
 
 
 FIRST_BATCH: Final = 16
-"""Files of which head and end are fetched at once, before the first of them is handed out; then twice as many."""
+"""Files whose head and end are fetched together before the first is yielded; then twice as many."""
 BATCH: Final = 64
 BATCH_BYTES: Final = 2 << 20
-"""So much may be on the way before what another thread asks for."""
+"""Bytes in flight before another thread's request."""
 FRESH_SECONDS: Final = 3.0
-"""How long the stat that came with such a batch is good for the one who opens the file next."""
-AT_ONCE: Final = 32
-"""Folders that are asked for at once."""
+"""Lifetime of a prefetched stat or listing."""
+PREFETCH: Final = 32
+"""Folders requested at once."""
 _Names = Iterator[tuple[str, Attributes]]
 _T = TypeVar("_T")
 
 
 class SshSource:
-    """The files of one machine; see `tracetui.sources.base.Source`. Paths are written as the user wrote the place.
+    """Files of one machine; see `tracetui.sources.base.Source`. Paths are written like the user's.
 
-    `LinkLost` is raised while the link is down; trying again later is all that is needed. Close it at the end.
+    Raises `LinkLost` while the connection is down; just try again later. Close it at the end.
     """
 
     def __init__(self, host: Host) -> None:
         self._link = Link(host)
-        self._mirror = Mirror()
+        self._databases = DatabaseMirror()
         self._fresh: dict[str, tuple[Stat, float]] = {}
-        self.recall = Recall()
-        self._folders = Folders(self.recall)
+        self.cache = RemoteCache()
+        self._folders = Folders(self.cache)
 
     @property
     def received(self) -> int:
-        """Bytes that came from the other side."""
+        """Bytes received."""
         return self._link.received
 
     def client(self) -> Client:
-        """The connection. Raises `LinkLost`."""
+        """Return the connection. Raises `LinkLost`."""
         return self._link.client()
 
     def close(self) -> None:
-        """End the connection, and remove the copies of databases."""
+        """Close the connection, and delete database copies."""
         self._link.close()
-        self._mirror.close()
+        self._databases.close()
 
     def stat(self, path: str) -> Stat:
-        """The stat of a regular file. Raises `OSError` if there is none."""
+        """Return the stat of a regular file. Raises `OSError` if there is none."""
         stat, when = self._fresh.pop(path, (None, 0.0))
         if stat is not None and time.monotonic() - when < FRESH_SECONDS:
             return stat
-        found = self.client().look(path_there(path))()
+        found = self.client().look(remote_path(path))()
         if not found.is_file:
             raise OSError(f"not a regular file: {path}")
         return self._saw(path, found)
 
     def is_folder(self, path: str) -> bool:
-        """True if there is a folder at `path`; a link to one counts. Raises `LinkLost`."""
+        """True if there is a folder at `path`, or a link to one. Raises `LinkLost`."""
         try:
-            return self.client().look(path_there(path), follow=True)().is_folder
+            return self.client().look(remote_path(path), follow=True)().is_folder
         except FileNotFoundError:
             return False
 
     def is_file(self, path: str) -> bool:
         """True if there is a regular file at `path`. Raises `LinkLost`."""
         try:
-            return self.client().look(path_there(path), follow=True)().is_file
+            return self.client().look(remote_path(path), follow=True)().is_file
         except LinkLost:
             raise
         except OSError:
@@ -100,12 +100,12 @@ class SshSource:
 
     @property
     def copies(self) -> CopyCache:
-        """The mirrored databases with their logs folded in."""
-        return self._mirror.folded
+        """Database copies with their logs merged in."""
+        return self._databases.merged
 
-    def copy(self, path: str) -> Copy:
-        """A consistent copy of a database on this machine."""
-        return self._mirror.take(self.client(), path_there(path))
+    def copy(self, path: str) -> MirroredDatabase:
+        """Make a consistent local copy of a database."""
+        return self._databases.take(self.client(), remote_path(path))
 
     def local_path(self, path: str) -> str | None:
         return None
@@ -115,9 +115,9 @@ class SshSource:
 
     def list(self, path: str) -> Folder:
         client = self.client()
-        if self._folders.is_expected(path):
+        if self._folders.is_prefetched(path):
             return self._folders.list(client, path, watched=True)
-        asked = client.look(path_there(path), follow=True)
+        asked = client.look(remote_path(path), follow=True)
         try:
             folder = self._folders.list(client, path, watched=True)
         except LinkLost:
@@ -131,12 +131,12 @@ class SshSource:
         asked()
         return folder
 
-    def expect(self, paths: Sequence[str]) -> None:
-        self._folders.expect(self.client(), paths)
+    def prefetch(self, paths: Sequence[str]) -> None:
+        self._folders.prefetch(self.client(), paths)
 
     def walk(self, root: str) -> Iterator[Entry]:
         try:
-            found = self.client().look(path_there(root), follow=True)()
+            found = self.client().look(remote_path(root), follow=True)()
         except LinkLost:
             raise
         except OSError as error:
@@ -148,10 +148,10 @@ class SshSource:
         folders = [root]
         size = FIRST_BATCH
         while folders:
-            group, folders = folders[: -AT_ONCE - 1 : -1], folders[:-AT_ONCE]
+            group, folders = folders[: -PREFETCH - 1 : -1], folders[:-PREFETCH]
             entries: list[Entry] = []
             below: list[str] = []
-            self.expect(group)
+            self.prefetch(group)
             for path in group:
                 try:
                     folder = self._folders.list(self.client(), path)
@@ -168,19 +168,19 @@ class SshSource:
             folders.extend(reversed(below))
 
     def _saw(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
-        return self.recall.saw(path, found.size, found.mtime, watched=watched)
+        return self.cache.observe(path, found.size, found.mtime, watched=watched)
 
     def _named(self, path: str, found: Attributes) -> Entry:
         return Entry(path, self._saw(path, found)) if found.is_file else Entry(path, skipped="not a regular file")
 
     def _ready(self, entries: Sequence[Entry]) -> Iterator[Entry]:
-        """The same entries, with head and end of these files at hand: two round trips for all of them.
+        """Prefetch head and end of these files in two round trips, and yield their entries.
 
-        What cannot be had is left to the one who reads the file, and finds out why.
+        Errors are left to whoever reads the file.
         """
         client = self.client()
         asked = []
-        for i, opened in [(i, client.open(path_there(one.path))) for i, one in enumerate(entries) if self._lacks(one)]:
+        for i, opened in [(i, client.open(remote_path(one.path))) for i, one in enumerate(entries) if self._lacks(one)]:
             handle = answer(opened)
             if handle is not None:
                 edges = [(offset, client.read(handle, offset, size)) for offset, size in _edges(entries[i])]
@@ -194,20 +194,20 @@ class SshSource:
                 continue
             stat = self._saw(path, found)
             for offset, read in edges:
-                self.recall.keep(path, stat, offset, answer(read) or b"")
+                self.cache.store(path, stat, offset, answer(read) or b"")
             ready[i] = Entry(path, stat)
             self._fresh[path] = stat, time.monotonic()
         yield from ready.values()
 
     def _lacks(self, entry: Entry) -> bool:
-        """True if nothing is kept of a file that will be read."""
+        """Whether a file to read has no cached bytes."""
         if entry.skipped is not None or entry.stat is None or not entry.stat.size:
             return False
-        return not self.recall.kept(entry.path, entry.stat, 0, 1)
+        return not self.cache.cached(entry.path, entry.stat, 0, 1)
 
 
 def _batches(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
-    """Entries in batches, none of them with more than `BATCH_BYTES` to fetch."""
+    """Split entries into batches with at most `BATCH_BYTES` to fetch each."""
     batch: list[Entry] = []
     left = BATCH_BYTES
     for entry in entries:
@@ -221,7 +221,7 @@ def _batches(entries: list[Entry], size: int) -> Iterator[list[Entry]]:
 
 
 def _edges(entry: Entry) -> list[tuple[int, int]]:
-    """Head and end of a file that will be read, as (offset, size)."""
+    """Return the ranges of head and end of a file to read."""
     if entry.skipped is not None or entry.stat is None:
         return []
     size = entry.stat.size
@@ -235,39 +235,39 @@ def _leads_to_file(asked: Callable[[], Attributes]) -> bool:
 
 
 class Folders:
-    """Lists the folders of one machine. Used by any thread."""
+    """Lists the folders of one machine, with prefetching. Thread-safe."""
 
-    def __init__(self, recall: Recall) -> None:
-        self._recall = recall
-        self._expected: dict[str, _Expected] = {}
+    def __init__(self, cache: RemoteCache) -> None:
+        self._cache = cache
+        self._prefetched: dict[str, _Prefetched] = {}
 
-    def expect(self, client: Client, paths: Sequence[str]) -> None:
-        """These folders are listed next, in that order: ask for them, unless that was done. Raises `LinkLost`."""
-        if not paths or paths[0] in self._expected:
+    def prefetch(self, client: Client, paths: Sequence[str]) -> None:
+        """Request folders that are listed next, in that order, unless already requested. Raises `LinkLost`."""
+        if not paths or paths[0] in self._prefetched:
             return
         now = time.monotonic()
-        for path in [path for path, one in self._expected.items() if now - one.when > FRESH_SECONDS]:
-            _take_rest(self._expected.pop(path))
-        missing = [path for path in paths[:AT_ONCE] if path not in self._expected]
-        for path, opened in [(path, client.folder(path_there(path))) for path in missing]:
-            self._expected[path] = _Expected(client, now, _names(client, path_there(path), opened))
+        for path in [path for path, one in self._prefetched.items() if now - one.when > FRESH_SECONDS]:
+            _take_rest(self._prefetched.pop(path))
+        missing = [path for path in paths[:PREFETCH] if path not in self._prefetched]
+        for path, opened in [(path, client.folder(remote_path(path))) for path in missing]:
+            self._prefetched[path] = _Prefetched(client, now, _names(client, remote_path(path), opened))
 
     def list(self, client: Client, path: str, *, watched: bool = False) -> Folder:
-        """What is directly below a folder. Raises `OSError`."""
+        """List a folder. Raises `OSError`."""
         now = time.monotonic()
-        ahead = self._expected.pop(path, None)
+        ahead = self._prefetched.pop(path, None)
         if ahead is not None and (ahead.client is not client or now - ahead.when > FRESH_SECONDS):
             _take_rest(ahead)
             ahead = None
         if ahead is None:
-            ahead = _Expected(client, now, _names(client, path_there(path), client.folder(path_there(path))))
+            ahead = _Prefetched(client, now, _names(client, remote_path(path), client.folder(remote_path(path))))
         if isinstance(ahead.names, OSError):
             raise ahead.names
         return self._sorted(client, path, ahead.names, asked=ahead.when, watched=watched)
 
-    def is_expected(self, path: str) -> bool:
-        """True if the folder was asked for ahead."""
-        return path in self._expected
+    def is_prefetched(self, path: str) -> bool:
+        """True if the folder was prefetched."""
+        return path in self._prefetched
 
     def _sorted(self, client: Client, path: str, names: _Names, *, asked: float, watched: bool) -> Folder:
         entries: list[Entry] = []
@@ -282,19 +282,19 @@ class Folders:
             elif found.is_folder:
                 folders.append(below)
             elif found.is_link:
-                links.append((below, client.look(path_there(below), follow=True)))
+                links.append((below, client.look(remote_path(below), follow=True)))
             elif not found.is_file:
                 entries.append(Entry(below, skipped="not a regular file"))
             else:
-                stat = self._recall.saw(below, found.size, found.mtime, watched=watched, asked=asked)
-                entries.append(Entry(below, stat, left_out(name)))
+                stat = self._cache.observe(below, found.size, found.mtime, watched=watched, asked=asked)
+                entries.append(Entry(below, stat, skip_reason(name)))
         for below, look in links:
             entries.append(Entry(below, skipped="symbolic link, not followed", failed=_leads_to_file(look)))
         return Folder(entries, folders)
 
 
-class _Expected(msgspec.Struct, frozen=True):
-    """One folder that was asked for ahead."""
+class _Prefetched(msgspec.Struct, frozen=True):
+    """One prefetched folder."""
 
     client: Client
     when: float
@@ -302,7 +302,7 @@ class _Expected(msgspec.Struct, frozen=True):
 
 
 def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | OSError:
-    """The names in a folder that is being opened, or why there are none. Raises `LinkLost`."""
+    """Return the names in a folder that is being opened, or the error. Raises `LinkLost`."""
     try:
         return client.names(opened(), there)
     except LinkLost:
@@ -311,8 +311,8 @@ def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | 
         return error
 
 
-def _take_rest(one: _Expected) -> None:
-    """Take the answers that nobody wants any more."""
+def _take_rest(one: _Prefetched) -> None:
+    """Consume answers that are no longer needed."""
     if not isinstance(one.names, OSError):
         with suppress(OSError):
             for _ in one.names:
@@ -320,7 +320,7 @@ def _take_rest(one: _Expected) -> None:
 
 
 def answer(asked: Callable[[], _T]) -> _T | None:
-    """What was asked for; None if it is refused. Raises `LinkLost`."""
+    """Wait for an answer; return None if the request was refused. Raises `LinkLost`."""
     try:
         return asked()
     except LinkLost:

@@ -1,18 +1,18 @@
-"""What is known of files on another machine: their stats, and bytes that need not be sent again.
+"""Cache of file stats and bytes of another machine.
 
-SFTP tells size and modification time (whole seconds), neither inode nor ctime. So:
+SFTP reports size and modification time (whole seconds), but no inode or ctime. So:
 
-* **Stat.** Device and inode are 0. `ctime_ns` is 0 while the second of the modification time may still go on, because
-  then a later change may leave the stat as it is, and `mtime` plus one second when that is certainly over: the file
-  was seen unchanged for `SETTLED_SECONDS`, or is so old that no clock is so wrong. Who watches a folder sees this one
-  more change, and reads again what may have been read too early.
-* **Same stat.** What was read once comes from memory.
-* **It grew.** It is taken for a log that was appended to if `PROBE` bytes before its old end, and `PROBE` bytes of its
-  head (others each time), are still what they were; then its head and its old end are kept, and the rest is read when
-  it is asked for. A document that was written anew fails this: where it ended, it now goes on. What a format hashes to
-  know a file again may come from what is kept; a rewrite that spares all the probed bytes shows some growths later.
-* **Anything else changed.** All of it is forgotten; so is, when its second is over, what was read before. A file that
-  was seen to grow like a log is spared that, and the change of `ctime_ns`: reading all of it again would cost too much.
+* **Stat.** Device and inode are 0. `ctime_ns` is 0 while the second of the modification time may not be over, because
+  a later change may then leave the same stat. It becomes `mtime` plus one second once that is certain: the file was
+  unchanged for `SETTLED_SECONDS`, or is older than any clock error. Watchers see this as one more change, and read
+  again in case they read too early.
+* **Same stat.** Cached bytes are used.
+* **Grown.** The file counts as an appended log if `PROBE` bytes before its old end, and `PROBE` bytes of its head
+  (different ones each time), are unchanged; then its head and old end stay cached, and the rest is read on demand. A
+  rewritten document fails this check, since it continues at its old end. A format's fingerprint may come from cached
+  bytes; a rewrite that spares all probed bytes is detected some growths later.
+* **Any other change.** All of the file is dropped, as is everything read before its second was over. A file known to
+  grow like a log is exempt from that, and from the change of `ctime_ns`: reading all of it again would cost too much.
 """
 
 from __future__ import annotations
@@ -28,53 +28,53 @@ import msgspec
 from tracetui.sources.base import HEAD_SIZE, MOVING_SECONDS, Stat
 
 LIMIT: Final = 32 << 20
-"""Bytes kept of all files together."""
+"""Bytes cached of all files together."""
 SETTLED_SECONDS: Final = 2.0
 CLOCKS_APART: Final = 3600.0
-"""Seconds by which the clock of the other machine may be wrong without harm."""
+"""Seconds by which the other machine's clock may be wrong without harm."""
 PROBE: Final = 512
 EDGE: Final = HEAD_SIZE
-"""Bytes kept of the head and of the old end of a file that grew."""
+"""Bytes cached of the head and of the old end of a file that grew."""
 _SECOND: Final = 1_000_000_000
-Span = tuple[int, int]
+ByteRange = tuple[int, int]
 """Offset and size."""
 
 
-class Doubt(msgspec.Struct, frozen=True):
-    """What must be read again before anything that is kept of a file may be used; answered with `Recall.settle`."""
+class Probe(msgspec.Struct, frozen=True):
+    """Ranges to read again before cached bytes of a file may be used; answered with `RemoteCache.resolve`."""
 
-    head: Span
-    tail: Span
+    head: ByteRange
+    tail: ByteRange
 
 
-class _Known:
-    """One file."""
+class _CachedFile:
+    """Cached state of one file."""
 
-    __slots__ = ("asked", "changed", "doubt", "is_log", "over", "pieces", "probed", "seen", "starts", "stat")
+    __slots__ = ("asked", "changed", "is_log", "over", "pieces", "probe", "probe_offset", "seen", "starts", "stat")
 
     def __init__(self, stat: Stat, now: float) -> None:
         self.stat = stat
         self.seen = now
-        """When it was first seen in this state."""
+        """When this state was first seen."""
         self.asked = 0.0
-        """When what is known was asked for."""
+        """When this state was requested."""
         self.changed: float | None = None
-        """When it was last seen to have changed."""
+        """When a change was last seen."""
         self.is_log = False
         self.over = False
-        """What was read before the second of its time was over has been forgotten."""
-        self.doubt: Doubt | None = None
-        self.probed = 0
+        """Whether bytes read before the second of its mtime was over have been dropped."""
+        self.probe: Probe | None = None
+        self.probe_offset = 0
         self.starts: list[int] = []
         self.pieces: dict[int, bytes] = {}
 
     def forget(self) -> int:
         freed = sum(map(len, self.pieces.values()))
-        self.starts, self.pieces, self.doubt = [], {}, None
+        self.starts, self.pieces, self.probe = [], {}, None
         return freed
 
-    def kept(self, offset: int, size: int) -> list[tuple[int, bytes]]:
-        """What is kept of a range, in order."""
+    def cached(self, offset: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the cached pieces of a range, in order."""
         found = []
         first = max(0, bisect_right(self.starts, offset) - 1)
         for start in self.starts[first : bisect_left(self.starts, offset + size)]:
@@ -89,150 +89,150 @@ class _Known:
         self.pieces[offset] = data
 
 
-class Recall:
+class RemoteCache:
     """Shared by all threads that read from one machine."""
 
     def __init__(self, limit: int = LIMIT) -> None:
         self._limit = limit
         self._lock = Lock()
-        self._files: dict[str, _Known] = {}
-        self._holding: OrderedDict[str, _Known] = OrderedDict()
-        """Files of which bytes may be kept, those last that were used last."""
+        self._files: dict[str, _CachedFile] = {}
+        self._lru: OrderedDict[str, _CachedFile] = OrderedDict()
+        """Files with cached bytes, least recently used first."""
         self._size = 0
-        self._ahead = 0.0
+        self._clock_offset = 0.0
 
-    def saw(self, path: str, size: int, mtime: int, *, watched: bool = False, asked: float | None = None) -> Stat:
-        """Take in what was told of a file, when that was `asked` for (monotonic; None: just now); its stat as known.
+    def observe(self, path: str, size: int, mtime: int, *, watched: bool = False, asked: float | None = None) -> Stat:
+        """Record a stat `asked` for at that time (monotonic; None: now); return the stat to use.
 
-        Only who watches is told that a second is over.
+        Only a watcher sees the change when the second is over.
         """
         now = time.monotonic()
         asked = now if asked is None else asked
         stat = Stat(0, 0, size, mtime * _SECOND)
         with self._lock:
-            known = self._files.get(path)
-            if known is None:
-                known = self._files[path] = _Known(self._dated(stat), now)
-                known.asked = asked
-                return known.stat
-            before = known.stat
-            if asked < known.asked:  # what was asked for later is known already
+            file = self._files.get(path)
+            if file is None:
+                file = self._files[path] = _CachedFile(self._with_ctime(stat), now)
+                file.asked = asked
+                return file.stat
+            before = file.stat
+            if asked < file.asked:  # a later request was answered first
                 return before
-            known.asked = asked
+            file.asked = asked
             same = (before.size, before.mtime_ns) == (size, mtime * _SECOND)
             if same:
-                if not (before.ctime_ns or known.is_log or known.over) and now - known.seen >= SETTLED_SECONDS:
-                    self._size -= known.forget()
-                    known.over = True
-                if known.over and watched:
-                    known.stat = _over(before)
-                return known.stat
-            known.seen = known.changed = now
-            known.over = False
-            self._ahead = mtime - time.time()  # it was written since we last looked: this is the time over there
-            stat = self._dated(stat)
-            self._doubt(known, stat)
-            known.stat = stat
+                if not (before.ctime_ns or file.is_log or file.over) and now - file.seen >= SETTLED_SECONDS:
+                    self._size -= file.forget()
+                    file.over = True
+                if file.over and watched:
+                    file.stat = _completed(before)
+                return file.stat
+            file.seen = file.changed = now
+            file.over = False
+            self._clock_offset = mtime - time.time()  # written since the last look: this is the time over there
+            stat = self._with_ctime(stat)
+            self._start_probe(file, stat)
+            file.stat = stat
             return stat
 
-    def _dated(self, stat: Stat) -> Stat:
-        return _over(stat) if time.time() + self._ahead - stat.mtime > CLOCKS_APART else stat
+    def _with_ctime(self, stat: Stat) -> Stat:
+        return _completed(stat) if time.time() + self._clock_offset - stat.mtime > CLOCKS_APART else stat
 
-    def _doubt(self, known: _Known, stat: Stat) -> None:
-        """What a new stat means for the bytes that are kept."""
-        before = known.stat
+    def _start_probe(self, file: _CachedFile, stat: Stat) -> None:
+        """Drop, or prepare to verify, the cached bytes after a change."""
+        before = file.stat
         grew = stat.size > before.size and stat.mtime_ns >= before.mtime_ns
-        if known.doubt is not None or not known.pieces or not grew:
-            self._size -= known.forget()
-            known.is_log = False
+        if file.probe is not None or not file.pieces or not grew:
+            self._size -= file.forget()
+            file.is_log = False
             return
-        head = known.kept(0, min(EDGE, before.size))
-        tail = known.kept(max(0, before.size - EDGE), min(EDGE, before.size))
-        self._size -= known.forget()
+        head = file.cached(0, min(EDGE, before.size))
+        tail = file.cached(max(0, before.size - EDGE), min(EDGE, before.size))
+        self._size -= file.forget()
         if not (head and tail) or head[0][0] != 0 or tail[-1][0] + len(tail[-1][1]) != before.size:
-            known.is_log = False
+            file.is_log = False
             return
         for offset, data in (*head, *tail):
-            known.put(offset, data)
-        self._tidy(known)
-        self._size += sum(map(len, known.pieces.values()))
-        first = known.probed % max(1, len(head[0][1]))
+            file.put(offset, data)
+        self._drop_overlaps(file)
+        self._size += sum(map(len, file.pieces.values()))
+        first = file.probe_offset % max(1, len(head[0][1]))
         size = min(PROBE, len(head[0][1]) - first)
-        known.probed = first + size
+        file.probe_offset = first + size
         last = min(PROBE, before.size)
-        known.doubt = Doubt((first, size), (before.size - last, last))
+        file.probe = Probe((first, size), (before.size - last, last))
 
-    def _tidy(self, known: _Known) -> None:
-        """Cut what two pieces both hold: head and end of a short file are the same bytes."""
+    def _drop_overlaps(self, file: _CachedFile) -> None:
+        """Remove overlaps of pieces: head and end of a short file are the same bytes."""
         end = 0
-        for start in list(known.starts):
-            data = known.pieces[start]
+        for start in list(file.starts):
+            data = file.pieces[start]
             if start < end:
-                del known.pieces[start]
-                known.starts.remove(start)
+                del file.pieces[start]
+                file.starts.remove(start)
                 data = data[end - start :]
                 start = end
                 if not data:
                     continue
-                known.put(start, data)
+                file.put(start, data)
             end = start + len(data)
 
-    def doubt(self, path: str, stat: Stat) -> Doubt | None:
-        """What must be read before `kept` gives anything of that version of the file."""
+    def probe(self, path: str, stat: Stat) -> Probe | None:
+        """Return the ranges to verify before `cached` returns anything of that version of the file."""
         with self._lock:
-            known = self._files.get(path)
-            return known.doubt if known is not None and known.stat == stat else None
+            file = self._files.get(path)
+            return file.probe if file is not None and file.stat == stat else None
 
-    def settle(self, path: str, stat: Stat, head: bytes, tail: bytes) -> None:
-        """Answer the doubt with the bytes that are there now."""
+    def resolve(self, path: str, stat: Stat, head: bytes, tail: bytes) -> None:
+        """Answer the probe with the current bytes."""
         with self._lock:
-            known = self._files.get(path)
-            if known is None or known.stat != stat or known.doubt is None:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is None:
                 return
-            doubt, known.doubt = known.doubt, None
-            now = [(doubt.head[0], head), (doubt.tail[0], tail)]
-            spans = (doubt.head, doubt.tail)
-            known.is_log = all(_joined(known.kept(*span)) == data for span, (_, data) in zip(spans, now, strict=True))
-            if not known.is_log:
-                self._size -= known.forget()
+            probe, file.probe = file.probe, None
+            now = [(probe.head[0], head), (probe.tail[0], tail)]
+            spans = (probe.head, probe.tail)
+            file.is_log = all(_joined(file.cached(*span)) == data for span, (_, data) in zip(spans, now, strict=True))
+            if not file.is_log:
+                self._size -= file.forget()
 
-    def kept(self, path: str, stat: Stat, offset: int, size: int) -> list[tuple[int, bytes]]:
-        """What need not be read again of a range, in order: (offset, bytes)."""
+    def cached(self, path: str, stat: Stat, offset: int, size: int) -> list[tuple[int, bytes]]:
+        """Return the cached pieces of a range, in order: (offset, bytes)."""
         with self._lock:
-            known = self._files.get(path)
-            if known is None or known.stat != stat or known.doubt is not None:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is not None:
                 return []
-            if path in self._holding:
-                self._holding.move_to_end(path)
-            return known.kept(offset, size)
+            if path in self._lru:
+                self._lru.move_to_end(path)
+            return file.cached(offset, size)
 
-    def keep(self, path: str, stat: Stat, offset: int, data: bytes) -> None:
-        """Keep bytes that were read, if they are still of the version that is known."""
+    def store(self, path: str, stat: Stat, offset: int, data: bytes) -> None:
+        """Cache bytes, if still of the current version."""
         with self._lock:
-            known = self._files.get(path)
-            if known is None or known.stat != stat or known.doubt is not None or len(data) * 4 > self._limit:
+            file = self._files.get(path)
+            if file is None or file.stat != stat or file.probe is not None or len(data) * 4 > self._limit:
                 return
-            if not data or known.kept(offset, len(data)):
+            if not data or file.cached(offset, len(data)):
                 return
-            known.put(offset, data)
+            file.put(offset, data)
             self._size += len(data)
-            self._holding[path] = known
-            self._holding.move_to_end(path)
+            self._lru[path] = file
+            self._lru.move_to_end(path)
             while self._size > self._limit:
-                _, other = self._holding.popitem(last=False)
+                _, other = self._lru.popitem(last=False)
                 self._size -= other.forget()
 
     def is_moving(self, path: str, mtime: float) -> bool:
-        """True if it changed lately: it was seen to, or its time says so by the clock over there, as far as known."""
+        """Whether the file changed recently: by observation, else by its mtime and the other machine's clock."""
         with self._lock:
-            known = self._files.get(path)
-            if known is not None and known.changed is not None:
-                return time.monotonic() - known.changed < MOVING_SECONDS
-            return time.time() + self._ahead - mtime < MOVING_SECONDS
+            file = self._files.get(path)
+            if file is not None and file.changed is not None:
+                return time.monotonic() - file.changed < MOVING_SECONDS
+            return time.time() + self._clock_offset - mtime < MOVING_SECONDS
 
 
-def _over(stat: Stat) -> Stat:
-    """The stat of a file whose last second is over."""
+def _completed(stat: Stat) -> Stat:
+    """Return the stat of a file whose last second is over."""
     return msgspec.structs.replace(stat, ctime_ns=stat.mtime_ns + _SECOND)
 
 

@@ -1,11 +1,11 @@
-"""Consistent copies of databases of another machine, in a private folder of this one.
+"""Consistent copies of remote databases in a private local folder.
 
 A database is copied with its journal and its write-ahead log, the log last, until neither their stats nor their headers
-changed meanwhile. A checkpoint that runs during the copy does no harm: what it writes into the database is in the log
-as well, and a log that starts over has another header. A log that only grew meanwhile may end in half a frame, whose
-checksum is wrong, so that SQLite leaves it out. Of a database that changed, the files that did are copied again: of a
-log only what is new since the last copy, up to where it holds frames of an earlier round. What was committed stays as
-it is until the log starts over. The last frame of a copy may be half written, and is read again in any case.
+changed meanwhile. A checkpoint during the copy does no harm: what it writes to the database is in the log as well, and
+a restarted log has another header. A log that only grew may end in half a frame, which SQLite drops because of its
+checksum. After a change only the changed files are copied again: of a log only the new frames since the last copy, up
+to frames of an earlier round. Committed frames stay unchanged until the log restarts. The last frame of a copy may be
+half written, and is always read again.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from typing import Final
 import msgspec
 
 from tracetui.sources.base import Stat
-from tracetui.sources.remote_cache import Recall
+from tracetui.sources.remote_cache import RemoteCache
 from tracetui.sources.sftp import READ_SIZE, Client
-from tracetui.sources.sqlite import ATTEMPTS, Changing, CopyCache, private_folder
+from tracetui.sources.sqlite import ATTEMPTS, CopyCache, DatabaseChanging, private_folder
 
 PARTS: Final = ("", "-journal", "-wal")
-"""The files of a database, in the order in which they are copied."""
-KEPT_COPIES: Final = 8
+"""Suffixes of a database's files, in copying order."""
+MAX_COPIES: Final = 8
 _SHARED: Final = "-shm"
-"""Tells of each commit, also where the log keeps its size within one second. It is not copied."""
+"""Shows each commit, even one that leaves the log's size and second unchanged. It is not copied."""
 _HEADERS: Final = {"": 100, "-journal": 28, "-wal": 32, _SHARED: 96}
 _FRAME: Final = 24
 """Bytes before each page in a log."""
@@ -34,7 +34,7 @@ _CHUNK: Final = 4 << 20
 
 
 class _Part(msgspec.Struct, frozen=True):
-    """One file of a database that is there and not empty."""
+    """One existing, non-empty file of a database."""
 
     stat: Stat
     header: bytes
@@ -43,27 +43,27 @@ class _Part(msgspec.Struct, frozen=True):
 _State = dict[str, _Part]
 
 
-class Copy:
-    """One state of one database; its folder goes when nobody holds it."""
+class MirroredDatabase:
+    """One state of one database; its folder is deleted with the last reference."""
 
     def __init__(self, state: _State) -> None:
         self.state = state
         self.file = os.path.join(private_folder(self), "remote.db")
-        """Where the database lies; its log and its journal lie beside it. Nobody writes there any more."""
+        """Path of the database, next to its log and journal. Nothing writes there any more."""
 
 
-class Mirror:
-    """The copies of one source; they go with `close`, and at exit."""
+class DatabaseMirror:
+    """Copies of one source's databases, deleted by `close` and at exit."""
 
     def __init__(self) -> None:
-        self._recall = Recall(0)
+        self._cache = RemoteCache(0)
         self._lock = Lock()
-        self._copies: dict[str, Copy] = {}
-        self.folded = CopyCache()
-        """What is read of the copies that have a log or a journal: plain files, updated by what is new."""
+        self._copies: dict[str, MirroredDatabase] = {}
+        self.merged = CopyCache()
+        """Copies with their log or journal merged in: plain files, updated incrementally."""
 
-    def take(self, client: Client, path: str) -> Copy:
-        """A copy of the database at `path` as it is now. Raises `OSError`."""
+    def take(self, client: Client, path: str) -> MirroredDatabase:
+        """Return a copy of the database at `path` as it is now. Raises `OSError`."""
         with self._lock:
             known = self._copies.pop(path, None)
             state = self._state(client, path)
@@ -75,15 +75,15 @@ class Mirror:
                         known, state = None, later
                         continue
                 self._copies[path] = known
-                while len(self._copies) > KEPT_COPIES:
+                while len(self._copies) > MAX_COPIES:
                     self._copies.pop(next(iter(self._copies)))
                 return known
-        raise Changing("the database keeps changing while it is copied")
+        raise DatabaseChanging("the database keeps changing while it is copied")
 
     def close(self) -> None:
-        """Let go of the copies."""
+        """Drop the copies."""
         self._copies.clear()
-        self.folded.clear()
+        self.merged.clear()
 
     def _state(self, client: Client, path: str) -> _State:
         asked = [(part, client.look(path + part)) for part in (*PARTS, _SHARED)]
@@ -94,7 +94,7 @@ class Mirror:
             except FileNotFoundError:
                 continue
             if attributes.is_file and attributes.size:
-                found[part] = self._recall.saw(path + part, attributes.size, attributes.mtime, watched=True)
+                found[part] = self._cache.observe(path + part, attributes.size, attributes.mtime, watched=True)
         if "" not in found:
             raise OSError(f"not a regular file: {path}")
         handles = {part: opened() for part, opened in [(part, client.open(path + part)) for part in found]}
@@ -105,7 +105,7 @@ class Mirror:
 
 
 def _allows(before: _State, after: _State) -> bool:
-    """True if what was copied between these two states is consistent."""
+    """Whether a copy made between these two states is consistent."""
     if any(before.get(part) != after.get(part) for part in PARTS if part != "-wal"):
         return False
     first, last = before.get("-wal"), after.get("-wal")
@@ -114,9 +114,9 @@ def _allows(before: _State, after: _State) -> bool:
     return first.header == last.header and first.stat.size <= last.stat.size
 
 
-def _copied(client: Client, path: str, state: _State, before: Copy | None) -> Copy:
-    """A copy of that state; files that are as they were are taken from the copy before."""
-    copy = Copy(state)
+def _copied(client: Client, path: str, state: _State, before: MirroredDatabase | None) -> MirroredDatabase:
+    """Copy a state, linking unchanged files from the previous copy."""
+    copy = MirroredDatabase(state)
     for part, now in ((part, state[part]) for part in PARTS if part in state):
         if part == "-wal" and _page_size(now.header):
             _fetch_log(client, path + part, copy.file + part, now, before)
@@ -137,7 +137,7 @@ def _fetch(client: Client, path: str, target: str, size: int) -> None:
             for offset in range(0, size, _CHUNK):
                 data = client.read(handle, offset, min(_CHUNK, size - offset))()
                 copy.write(data)
-                if not data:  # it is shorter by now, or never was so long
+                if not data:  # it shrank meanwhile, or the size was wrong
                     break
     finally:
         if not client.channel.broken:
@@ -145,13 +145,13 @@ def _fetch(client: Client, path: str, target: str, size: int) -> None:
 
 
 def _page_size(header: bytes) -> int:
-    """The size of the pages in a log; 0 if it is none."""
+    """Return the page size of a log; 0 if it is not a log."""
     size = int.from_bytes(header[8:12], "big")
     return size if len(header) == _HEADERS["-wal"] and 512 <= size <= 65_536 else 0
 
 
-def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Copy | None) -> None:
-    """Copy a log as far as it goes."""
+def _fetch_log(client: Client, path: str, target: str, log: _Part, before: MirroredDatabase | None) -> None:
+    """Copy a log to its current end."""
     frame, salts = _FRAME + _page_size(log.header), log.header[16:24]
     known = before.state.get("-wal") if before is not None else None
     handle = client.open(path)()
@@ -173,7 +173,7 @@ def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Copy 
 
 
 def _of_this_round(data: bytes, frame: int, salts: bytes) -> int:
-    """How many bytes of some frames are whole ones with these salts; the rest is of an earlier round."""
+    """Return the length of the leading whole frames with these salts; the rest is of an earlier round."""
     for start in range(0, len(data), frame):
         if data[start + 8 : start + 16] != salts or start + frame > len(data):
             return start
@@ -181,7 +181,7 @@ def _of_this_round(data: bytes, frame: int, salts: bytes) -> int:
 
 
 def _committed(path: str, frame: int) -> bytes:
-    """The frames of a log that was copied up to the last commit that has another frame behind it."""
+    """Return the frames of a copied log up to the last commit that is followed by another frame."""
     with open(path, "rb") as copy:  # noqa: PTH123
         frames = copy.read()[_HEADERS["-wal"] :]
     for start in range((len(frames) // frame - 2) * frame, -1, -frame):

@@ -6,11 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 
-from tracetui.sources.base import HEAD_SIZE, SQLITE_MAGIC, Closing, File, Folder, LinkLost, Stat, beside, refuse_large
+from tracetui.sources.base import (
+    HEAD_SIZE,
+    SQLITE_MAGIC,
+    Closable,
+    File,
+    Folder,
+    LinkLost,
+    Stat,
+    check_document_size,
+    resolve_relative,
+)
 from tracetui.sources.remote_cache import EDGE
-from tracetui.sources.remote_database import Copy
+from tracetui.sources.remote_database import MirroredDatabase
 from tracetui.sources.sftp import Client
-from tracetui.sources.ssh import join, parent, path_there
+from tracetui.sources.ssh import join, parent, remote_path
 from tracetui.sources.zstd import unpacked
 
 if TYPE_CHECKING:
@@ -20,8 +30,8 @@ if TYPE_CHECKING:
     from tracetui.sources.sqlite import CopyCache
 
 
-class RemoteFile(Closing):
-    """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says: what grows later is left out."""
+class RemoteFile(Closable):
+    """A regular file; see `tracetui.sources.base.File`. It ends where its `stat` says; later growth is left out."""
 
     __slots__ = ("_copy", "_handle", "_head", "_memo", "_others", "_source", "_stat", "_tables", "path")
 
@@ -34,8 +44,8 @@ class RemoteFile(Closing):
         self._memo: dict[str, Any] | None = None
         self._tables: frozenset[str] | None = None
         self._others: list[tuple[str, float]] = []
-        self._copy: Copy | None = None
-        """Held for as long as the file is open: whether it changed is asked once, and it is not removed meanwhile."""
+        self._copy: MirroredDatabase | None = None
+        """Held while the file is open: changes are checked once, and the copy stays."""
 
     @property
     def name(self) -> str:
@@ -55,13 +65,13 @@ class RemoteFile(Closing):
 
     @property
     def moving(self) -> bool:
-        recall = self._source.recall
-        if recall.is_moving(self.path, self.stat.mtime) or any(recall.is_moving(*one) for one in self._others):
+        cache = self._source.cache
+        if cache.is_moving(self.path, self.stat.mtime) or any(cache.is_moving(*one) for one in self._others):
             return True
         if not self.head.startswith(SQLITE_MAGIC):
             return False
         with suppress(FileNotFoundError):  # a live database grows in its log
-            return recall.is_moving(self.path + "-wal", self._source.stat(self.path + "-wal").mtime)
+            return cache.is_moving(self.path + "-wal", self._source.stat(self.path + "-wal").mtime)
         return False
 
     @property
@@ -71,12 +81,12 @@ class RemoteFile(Closing):
         return self._head
 
     def read(self, offset: int, size: int) -> bytes:
-        stat, recall = self.stat, self._source.recall
+        stat, cache = self.stat, self._source.cache
         size = min(size, stat.size - offset)
         if size <= 0:
             return b""
         self._check()
-        known = recall.kept(self.path, stat, offset, size)
+        known = cache.cached(self.path, stat, offset, size)
         if not known:
             return self._fetched([(offset, size)])[0]
         gaps = list(_gaps(known, offset, size))
@@ -85,7 +95,7 @@ class RemoteFile(Closing):
         return b"".join(_unbroken(parts, offset))
 
     def read_all(self) -> bytes:
-        refuse_large(self.stat.size)
+        check_document_size(self.stat.size)
         return self.read(0, self.stat.size)
 
     def next_data(self, offset: int) -> int:
@@ -102,8 +112,8 @@ class RemoteFile(Closing):
 
     def folder(self, path: str = "") -> Folder:
         try:
-            at, ways = beside(self.path, path, parent, join)
-            real = all(self._source.client().look(path_there(way))().is_folder for way in ways)
+            at, ways = resolve_relative(self.path, path, parent, join)
+            real = all(self._source.client().look(remote_path(way))().is_folder for way in ways)
             return self._source.list(at) if real else Folder()
         except LinkLost:
             raise
@@ -111,7 +121,7 @@ class RemoteFile(Closing):
             return Folder()
 
     def other(self, path: str, stat: Stat | None = None) -> File:
-        at = beside(self.path, path, parent, join)[0]
+        at = resolve_relative(self.path, path, parent, join)[0]
         if stat is not None:
             self._others.append((at, stat.mtime))
         return unpacked(RemoteFile(self._source, at, stat))
@@ -135,7 +145,7 @@ class RemoteFile(Closing):
             yield connection
 
     def _copied(self) -> tuple[str, CopyCache, str]:
-        """A copy of the database, for `sqlite.connect`."""
+        """Return a copy of the database as arguments of `sqlite.connect`."""
         if self._copy is None:
             self._copy = self._source.copy(self.path)
         return self._copy.file, self._source.copies, self.path
@@ -148,25 +158,25 @@ class RemoteFile(Closing):
                 client.close(handle)
 
     def _fetched(self, spans: list[tuple[int, int]]) -> list[bytes]:
-        """Read ranges at once, and keep what came."""
+        """Read several ranges at once, and cache them."""
         client, handle = self._opened()
         asked = [client.read(handle, *span) for span in spans]
         data = [answer() for answer in asked]
         for (offset, _), piece in zip(spans, data, strict=True):
-            self._source.recall.keep(self.path, self.stat, offset, piece)
+            self._source.cache.store(self.path, self.stat, offset, piece)
         return data
 
     def _opened(self) -> tuple[Client, bytes]:
         if self._handle is None or self._handle[0].channel.broken:
             self.stat  # noqa: B018 — a FIFO must not be opened: the other side would wait for ever
             client = self._source.client()
-            self._handle = client, client.open(path_there(self.path))()
+            self._handle = client, client.open(remote_path(self.path))()
         return self._handle
 
     def _check(self) -> None:
-        """If the file grew, see whether it is still the same; what is new comes in the same round trip."""
-        recall, stat = self._source.recall, self.stat
-        doubt = recall.doubt(self.path, stat)
+        """If the file grew, verify its cached bytes; new data comes in the same round trip."""
+        cache, stat = self._source.cache, self.stat
+        doubt = cache.probe(self.path, stat)
         if doubt is None:
             return
         client, handle = self._opened()
@@ -174,12 +184,12 @@ class RemoteFile(Closing):
         new = min(stat.size - start - size, EDGE)
         first, last = client.read(handle, *doubt.head), client.read(handle, start, size + new)
         head, tail = first(), last()
-        recall.settle(self.path, stat, head, tail[:size])
-        recall.keep(self.path, stat, start + size, tail[size:])
+        cache.resolve(self.path, stat, head, tail[:size])
+        cache.store(self.path, stat, start + size, tail[size:])
 
 
 def _gaps(known: list[tuple[int, bytes]], offset: int, size: int) -> Iterator[tuple[int, int]]:
-    """What the pieces leave out of a range, as (offset, size)."""
+    """Yield the parts of a range that the pieces don't cover."""
     at = offset
     for start, data in known:
         if start > at:
@@ -190,7 +200,7 @@ def _gaps(known: list[tuple[int, bytes]], offset: int, size: int) -> Iterator[tu
 
 
 def _unbroken(parts: list[tuple[int, bytes]], offset: int) -> Iterator[bytes]:
-    """The pieces up to the first that is missing: the file was cut off there."""
+    """Yield the pieces up to the first gap: the file was truncated there."""
     for start, data in parts:
         if start != offset:
             return

@@ -1,11 +1,22 @@
-"""SQLite files, read without opening anything beside them for writing.
+"""Read SQLite databases without writing or locking anything next to them.
 
 * A database without a log (or with an empty one) is read in place, read-only and as *immutable*: SQLite takes no locks
-  and makes no files. Its state before and after shows whether it changed meanwhile.
-* One with a write-ahead log, or with a rollback journal that may be hot, is read from a private copy, of which only
-  what changed is copied again (`tracetui.sources.sqlite`).
+  and creates no files. Its state before and after shows whether it changed meanwhile.
+* One with a write-ahead log, or with a rollback journal that may be hot, is read from a private copy: even a read-only
+  connection opens ``-wal`` and ``-shm`` for writing, and rolls a hot journal back.
 
-A file may be hostile (`tracetui.sources.sqlite_connection`), and views are not listed: one named like a table can be an
+The private copy is one plain file:
+
+* The first time, the database and its log (or journal) are copied, and SQLite merges them. A checkpoint meanwhile does
+  no harm: what it writes to the database is in the log as well. The copy is retried only if the log restarted, or if
+  something copied is gone.
+* After that, only new committed frames of the log are read, checked and written to their pages, even across a restart
+  of the log if its old frames are still there to prove that none was missed.
+* Otherwise the database is compared block by block with the copy, and only differing blocks are written.
+
+A copy never changes while it is read. A reader of an older state doesn't block others: they get a second copy.
+
+A file may be hostile (`tracetui.sources.sqlite_connection`). Views are not listed: one named like a table can be an
 endless query.
 """
 
@@ -32,9 +43,9 @@ from tracetui.sources.sqlite_wal import WAL_HEADER, Frames, WalPosition, new_fra
 
 ATTEMPTS: Final = 20
 """How often a copy is retried because the writer was faster."""
-KEPT_DATABASES: Final = 8
+MAX_DATABASES: Final = 8
 SPARE_COPIES: Final = 2
-"""Copies of one database that are cached while they are not read: one is updated while the other is read."""
+"""Unused copies to cache of one database: one is updated while the other is read."""
 _CHUNK: Final = 1 << 20
 _PREFIX: Final = "tracetui-copy-"
 _JOURNAL_MAGIC: Final = b"\xd9\xd5\x05\xf9\x20\xa1\x63\xd7"
@@ -42,24 +53,24 @@ _FLAGS: Final = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 _HEADER: Final = 100
 
 
-class Changing(OSError):
-    """A database that was written to while it was read, or copied."""
+class DatabaseChanging(OSError):
+    """A database changed while it was read or copied."""
 
 
 class DatabaseState(msgspec.Struct, frozen=True):
-    """Identifies one state of a database on disk; a log or journal that is absent, empty or cold is None."""
+    """Identifies one state of a database on disk; an absent, empty or cold log or journal is None."""
 
     main: Stat
     header: bytes
-    """Holds the change counter, which a change within one tick of the clock doesn't leave as it was."""
+    """Contains the change counter, which also changes within one clock tick."""
     wal: Stat | None
     wal_header: bytes
-    """Holds the salts, which are new whenever the log restarts."""
+    """Contains the salts, which change whenever the log restarts."""
     journal: Stat | None
 
     @classmethod
     def of(cls, path: str) -> DatabaseState:
-        """The state right now. Raises `OSError`."""
+        """Return the current state. Raises `OSError`."""
         main = _regular(path)
         if main is None:
             raise OSError(f"not a regular file: {path}")
@@ -73,7 +84,7 @@ class DatabaseState(msgspec.Struct, frozen=True):
         return all(stat is None or settled(stat) for stat in (self.main, self.wal, self.journal))
 
     def allows(self, later: DatabaseState) -> bool:
-        """True if what was copied between this state and `later`, the log last, is consistent."""
+        """Whether a copy made between this state and `later`, the log last, is consistent."""
         if self.identity != later.identity or self.journal != later.journal:
             return False
         if self.wal is None or later.wal is None:
@@ -82,12 +93,12 @@ class DatabaseState(msgspec.Struct, frozen=True):
 
     @property
     def identity(self) -> tuple[int, int]:
-        """Identifies the file, whatever it contains."""
+        """Identifies the file, whatever its contents."""
         return self.main.device, self.main.inode
 
 
 class DatabaseCopy:
-    """A private copy of one database; its folder is removed when nothing refers to the copy."""
+    """A private copy of one database; its folder is deleted with the last reference."""
 
     def __init__(self) -> None:
         self.path = os.path.join(private_folder(self), "copy.db")
@@ -96,7 +107,7 @@ class DatabaseCopy:
         self._position: WalPosition | None = None
 
     def pending(self, path: str, state: DatabaseState) -> list[Frames] | None:
-        """What the log has beyond this copy, nothing if the copy is current; None if the database must be compared."""
+        """Return new log frames, none if the copy is current; None if the database must be compared."""
         if self._state is None:
             return None
         if self._state == state and state.settled:
@@ -108,7 +119,7 @@ class DatabaseCopy:
         return None
 
     def update(self, path: str, state: DatabaseState) -> DatabaseState:
-        """Bring the copy up to `state`, or to a later one; returns which. Nobody may be reading it."""
+        """Update the copy to `state` or a later one; return which. The copy must have no readers."""
         frames = self.pending(path, state)
         if frames is not None:
             self._apply(frames)
@@ -120,10 +131,10 @@ class DatabaseCopy:
                 self._state = state
                 return state
             in_log, state = False, DatabaseState.of(path)
-        raise Changing("the database keeps changing while it is copied")
+        raise DatabaseChanging("the database keeps changing while it is copied")
 
     def _apply(self, found: list[Frames]) -> None:
-        """Write new pages where they belong."""
+        """Write new pages to their places."""
         with open(self.path, "r+b", buffering=0) as copy:  # noqa: PTH123
             for frames in found:
                 if frames.page_count:
@@ -135,7 +146,7 @@ class DatabaseCopy:
                 self._position = frames.end
 
     def _is_in_log(self, state: DatabaseState) -> bool:
-        """True if the whole log, folded in, makes this copy current: it is in the round that was applied last."""
+        """Whether merging the whole log makes this copy current: it is in the round that was applied last."""
         return (
             (self._state is not None and self._state.identity == state.identity)
             and (self._position is not None and self._position.header == state.wal_header)
@@ -143,14 +154,16 @@ class DatabaseCopy:
         )
 
     def _copy(self, path: str, state: DatabaseState, *, in_log: bool) -> bool:
-        """Copy what differs, then the whole log or journal, and fold that in; False if it changed meanwhile."""
+        """Copy differing blocks and the whole log or journal, and merge that; return False if the database changed
+        meanwhile.
+        """
         self._state = self._position = None
         _check_room(path, self.path)
         if not in_log:
             _copy_differing(path, self.path)
         for suffix, stat in (("-wal", state.wal), ("-journal", state.journal)):
             with suppress(FileNotFoundError):
-                os.unlink(self.path + suffix)  # of an attempt before
+                os.unlink(self.path + suffix)  # of an earlier attempt
             if stat is not None:
                 _copy_differing(path + suffix, self.path + suffix)
         if not state.allows(DatabaseState.of(path)):
@@ -161,7 +174,7 @@ class DatabaseCopy:
         return True
 
     def _fold(self, wal_header: bytes) -> None:
-        """Let SQLite roll the journal back, or the log in: afterwards there is one plain file."""
+        """Let SQLite roll back the journal, or merge the log, into one plain file."""
         position = WalPosition.start(wal_header)
         with closing(open_private(self.path)) as connection:
             _, count, _ = connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
@@ -181,10 +194,10 @@ class _Copies:
         self._copies: list[DatabaseCopy] = []
 
     def acquire(self, path: str) -> tuple[DatabaseCopy, DatabaseState]:
-        """A copy of the current state, and that state; it stays as it is until it is released."""
+        """Return a copy of the current state, and that state; the copy stays unchanged until released."""
         with self._lock:
             state = DatabaseState.of(path)
-            # the temporary folder may be tidied up
+            # temporary files may be cleaned up
             self._copies = [one for one in self._copies if os.path.exists(one.path)]
             copy = next((one for one in self._copies if one.pending(path, state) == []), None)
             if copy is None:
@@ -192,7 +205,7 @@ class _Copies:
                 if copy in self._copies:
                     self._copies.remove(copy)
                 try:
-                    state = copy.update(path, state)  # a copy that fails isn't kept
+                    state = copy.update(path, state)  # a failed copy is dropped
                 except OSError as error:
                     if error.errno in (errno.ENOSPC, errno.EDQUOT):
                         raise _no_room(copy.path) from error
@@ -209,7 +222,7 @@ class _Copies:
 
 
 class CopyCache:
-    """The copies of the databases that were read last, so that reading one again costs only what changed."""
+    """Copies of recently read databases, so that reading one again costs only the changes."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -217,14 +230,14 @@ class CopyCache:
 
     @contextmanager
     def current(self, path: str, name: str | None = None) -> Iterator[tuple[DatabaseCopy, DatabaseState]]:
-        """A copy of the database at `path` as it is now. `name` is what it is known by, if not its path.
+        """Return a copy of the database at `path` as it is now. `name` identifies it, by default its path.
 
         Raises `OSError` or `sqlite3.Error`.
         """
         name = name or os.path.abspath(path)
         with self._lock:
             copies = self._databases[name] = self._databases.pop(name) if name in self._databases else _Copies()
-            while len(self._databases) > KEPT_DATABASES:
+            while len(self._databases) > MAX_DATABASES:
                 self._databases.pop(next(iter(self._databases)))
         copy, state = copies.acquire(path)
         try:
@@ -242,14 +255,14 @@ _COPIES: Final = CopyCache()
 
 
 def is_passing(error: Exception) -> bool:
-    """True for what stands in the way just now, and will not soon: a lock, or a writer that is faster than a copy."""
+    """True for a temporary failure: a lock, or a writer that is faster than the copy."""
     if isinstance(error, sqlite3.Error):
         return (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
-    return isinstance(error, Changing)
+    return isinstance(error, DatabaseChanging)
 
 
 def tables(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> frozenset[str]:
-    """Names of the tables (no views, no virtual tables) of the database at `path`; empty if it cannot be read."""
+    """Return the names of the tables (no views or virtual tables) of the database at `path`; empty if unreadable."""
     try:
         with connect(path, copies, name) as connection:
             rows = connection.execute("SELECT name FROM sqlite_master WHERE type = 'table' AND rootpage > 0").fetchall()
@@ -259,16 +272,16 @@ def tables(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> f
 
 
 def version_of(connection: sqlite3.Connection) -> object:
-    """What tells the state that `connect` found from any later one; None where that cannot be told (yet)."""
+    """Return a value that identifies the state `connect` found; None if a later state may look the same."""
     return getattr(connection, "version", None)
 
 
 @contextmanager
 def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> Iterator[sqlite3.Connection]:
-    """A read-only connection to a consistent state of the database at `path`.
+    """Open a read-only connection to a consistent state of the database at `path`.
 
-    A copy is kept in `copies`, under `name` if given. Raises `sqlite3.Error` or `OSError`, the latter also if the file
-    changed while it was read in place.
+    Copies are cached in `copies`, under `name` if given. Raises `sqlite3.Error` or `OSError`, the latter also if the
+    file changed while it was read in place.
     """
     state = DatabaseState.of(path)
     if state.wal is None and state.journal is None:
@@ -278,7 +291,7 @@ def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> 
             yield connection
         later = DatabaseState.of(path)
         if (later.main, later.header) != (state.main, state.header):
-            raise Changing("the database changed while it was read")
+            raise DatabaseChanging("the database changed while it was read")
     else:
         with copies.current(path, name) as (copy, state), closing(open_readonly(copy.path)) as connection:
             connection.version = state if state.settled else None
@@ -286,14 +299,14 @@ def connect(path: str, copies: CopyCache = _COPIES, name: str | None = None) -> 
 
 
 def _refuse_cut(connection: sqlite3.Connection, size: int) -> None:
-    """Raise `OSError` for a file that ends within a page: SQLite would read zeros there, and say nothing."""
+    """Raise `OSError` for a file that ends within a page: SQLite would silently read zeros there."""
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     if size % page_size:
         raise OSError(f"cut off: the database ends within a page, at byte {size}")
 
 
 def private_folder(owner: object) -> str:
-    """A new folder for copies (mode 0700), removed when `owner` goes, at exit, or by the next process after a kill."""
+    """Create a folder for copies (mode 0700), deleted with `owner`, at exit, or by the next process after a kill."""
     _sweep()
     folder = tempfile.mkdtemp(prefix=f"{_PREFIX}{os.getpid()}-")
     weakref.finalize(owner, _remove, folder, os.getpid())
@@ -301,7 +314,7 @@ def private_folder(owner: object) -> str:
 
 
 def _regular(path: str) -> Stat | None:
-    """The stat of a regular file, None for anything else: no link leads out."""
+    """Return the stat of a regular file, None for anything else. Links are not followed."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -317,13 +330,13 @@ def _filled(path: str) -> Stat | None:
 
 
 def _hot_journal(path: str) -> Stat | None:
-    """The stat of a rollback journal that may have to be rolled back: one that is done with begins with a zero."""
+    """Return the stat of a rollback journal that may need a rollback: a finished one starts with a zero."""
     found = _filled(path)
     return found if found is not None and _read(path, 1) not in (b"", b"\0") else None
 
 
 def _read(path: str, size: int, offset: int = 0) -> bytes:
-    """Some bytes of a file; nothing if it vanished."""
+    """Read bytes of a file; empty if it vanished."""
     try:
         descriptor = os.open(path, _FLAGS)
     except FileNotFoundError:
@@ -335,9 +348,9 @@ def _read(path: str, size: int, offset: int = 0) -> bytes:
 
 
 def _copy_differing(source: str, target: str) -> None:
-    """Make `target` equal to `source`, writing only blocks that differ.
+    """Make `target` equal to `source`, writing only differing blocks.
 
-    A source that vanished leaves nothing, which the comparison of states notices.
+    A vanished source leaves an empty target, which the comparison of states detects.
     """
     descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     with os.fdopen(descriptor, "r+b", buffering=0) as outgoing:
@@ -371,7 +384,7 @@ def _no_room(target: str) -> OSError:
 
 
 def _refuse_super_journal(path: str) -> None:
-    """Refuse a journal that names a super-journal: rolling it back could delete whatever file it names."""
+    """Refuse a journal that names a super-journal: its rollback could delete any file it names."""
     with open(path, "rb") as journal:  # noqa: PTH123
         journal.seek(0, os.SEEK_END)
         journal.seek(max(0, journal.tell() - len(_JOURNAL_MAGIC)))
@@ -381,7 +394,7 @@ def _refuse_super_journal(path: str) -> None:
 
 @cache
 def _sweep() -> None:
-    """Remove, once, what killed processes left behind: a copy of the user's traces must not lie about."""
+    """Delete, once, copies that killed processes left behind: they contain the user's traces."""
     for entry in os.scandir(tempfile.gettempdir()):
         pid = entry.name.removeprefix(_PREFIX).partition("-")[0]
         if entry.name.startswith(_PREFIX) and pid.isdigit() and not _is_alive(int(pid)):
@@ -399,5 +412,5 @@ def _is_alive(pid: int) -> bool:
 
 
 def _remove(folder: str, owner: int) -> None:
-    if os.getpid() == owner:  # a forked child must not remove what its parent reads
+    if os.getpid() == owner:  # a forked child must not delete what its parent reads
         shutil.rmtree(folder, ignore_errors=True)

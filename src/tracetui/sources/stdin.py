@@ -1,4 +1,4 @@
-"""Standard input as a file: formats seek, so it is copied into a private folder first."""
+"""Standard input as a file: copied to a private folder, since formats seek."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from tracetui.sources.local import LocalFile, LocalSource
 STDIN: Final = "-"
 
 
-class Spool(LocalSource):
-    """Local files, and under the path ``-`` what `stream` holds. A context manager: the copy goes at the end."""
+class StdinSource(LocalSource):
+    """Local files, plus the contents of `stream` at the path ``-``. A context manager: its end deletes the copy."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._folder = tempfile.mkdtemp(prefix="tracetui-")
@@ -24,7 +24,7 @@ class Spool(LocalSource):
         with os.fdopen(os.open(self._copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
             shutil.copyfileobj(stream, copy, 1 << 20)
 
-    def __enter__(self) -> Spool:
+    def __enter__(self) -> StdinSource:
         return self
 
     def __exit__(

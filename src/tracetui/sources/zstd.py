@@ -1,4 +1,4 @@
-"""Files that are packed by themselves, ``.jsonl.zst``: what they hold, as if that were the file."""
+"""Compressed trace files (``.jsonl.zst``), presented as their contents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.sources.base import HEAD_SIZE, KEPT, File, Stat, View
+from tracetui.sources.base import HEAD_SIZE, KEPT, File, FileView, Stat
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -18,30 +18,30 @@ _MAGIC: Final = b"\x28\xb5\x2f\xfd"
 _SUFFIX: Final = ".zst"
 _NAME: Final = ".jsonl" + _SUFFIX
 _WINDOW: Final = 128 << 20
-"""Bytes that Zstandard may look back."""
+"""Largest window of a Zstandard frame in bytes."""
 _PIECE: Final = 4 << 20
 _BEGIN: Final = 1 << 20
-"""Packed bytes in which the beginning of what they hold is."""
+"""Compressed bytes read for the head."""
 MAX_UNPACKED: Final = 256 << 20
-"""Bytes that a file may become. It holds lines, which are decoded one by one: reading it takes twice as much."""
+"""Largest decompressed size. The file contains lines, decoded one by one: reading it takes twice as much."""
 MAX_RATIO: Final = 1_000
-"""So many times as large as it is packed a file may become: text never does."""
+"""Largest compression ratio: text never exceeds it."""
 _LEAST: Final = 4 << 20
-"""Bytes that any packed file may become."""
-_KEPT: Final = "unpacked"
-_KEPT_BYTES: Final = 16 << 20
-"""So much of a file is kept from one body of its run to the next."""
+"""Decompressed size that any file may have, whatever its ratio."""
+_CACHE_KEY: Final = "unpacked"
+_MAX_CACHED: Final = 16 << 20
+"""Largest decompressed file to cache between bodies of its run."""
 
 
 def unpacked(file: File) -> File:
-    """What a packed file holds, under its path, and its name without ``.zst``; any other file as it is."""
-    return Unpacked(file) if file.path.endswith(_NAME) else file
+    """Return the contents of a compressed file, with its path, and its name without ``.zst``; any other file as is."""
+    return UnpackedFile(file) if file.path.endswith(_NAME) else file
 
 
-class Unpacked(View):
-    """See `tracetui.sources.base.File`. All of it is unpacked on first use; what cannot be raises `OSError`.
+class UnpackedFile(FileView):
+    """See `tracetui.sources.base.File`. Decompressed as a whole on first use; raises `OSError` if that fails.
 
-    The size in its `stat` is that of what it holds.
+    The size in its `stat` is the decompressed one.
     """
 
     __slots__ = ("_data", "_head")
@@ -61,7 +61,7 @@ class Unpacked(View):
 
     @property
     def head(self) -> bytes:
-        if self._data is None and self._head is None:  # most files are looked at and are nothing to us
+        if self._data is None and self._head is None:  # most files are only checked, and are not traces
             packed = self._file.read(0, _BEGIN)
             self._head = _unpacked(packed, HEAD_SIZE)
         return self._head if self._data is None and self._head is not None else self._all()[:HEAD_SIZE]
@@ -90,13 +90,13 @@ class Unpacked(View):
     def _all(self) -> bytes:
         if self._data is None:
             shared, stat = self.memo.get(KEPT, {}), self._file.stat
-            known = shared.get(_KEPT)
+            known = shared.get(_CACHE_KEY)
             if known is not None and known[:2] == (self.path, stat):
                 self._data = known[2]
             else:
                 self._data = _unpack(self._file)
-                if len(self._data) <= _KEPT_BYTES:
-                    shared[_KEPT] = (self.path, stat, self._data)
+                if len(self._data) <= _MAX_CACHED:
+                    shared[_CACHE_KEY] = (self.path, stat, self._data)
         return self._data
 
 
@@ -126,8 +126,8 @@ def _unpacked(packed: bytes, most: int) -> bytes:
 
 
 def unpack_zstandard(packed: bytes, most: int) -> bytes:
-    """The first `most` bytes of what is packed in one frame or several, one after the other. Raises `FormatError`."""
-    from zstandard import ZstdDecompressor, ZstdError  # 10 ms, and most archives are packed in another way
+    """Decompress the first `most` bytes of one frame or several. Raises `FormatError`."""
+    from zstandard import ZstdDecompressor, ZstdError  # 10 ms, and most archives use another method
 
     try:
         with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
@@ -137,7 +137,7 @@ def unpack_zstandard(packed: bytes, most: int) -> bytes:
 
 
 def _pieces(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:
-    """At most so many bytes, room for which is made as they come."""
+    """Read at most `most` bytes in pieces, allocated as they come."""
     while most > 0 and (data := read(min(most, _PIECE))):
         yield data
         most -= len(data)

@@ -217,7 +217,7 @@ class TraceApp(HostApp):
             self._ring_for(failed)
         if not self.listed and not self.stage:
             self.listed = True
-            self.engine.later(self._preload)
+            self.engine.run_when_idle(self._preload)
         self.surveys.take(mail)
         for then in mail.then:
             then()

@@ -1,4 +1,4 @@
-"""The jobs that read many runs: full-text search, statistics, contrast. `Engine.survey` does them."""
+"""Jobs that aggregate over whole runs: statistics and contrast."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from tracetui.diff.comparison import Comparison
 from tracetui.live.jobs.runner import Job, Step, by_file
-from tracetui.live.load import Reader, Shared
+from tracetui.live.load import FileCaches, Reader
 from tracetui.model import Run, RunRef
 from tracetui.model.ownership import nested_runs
 from tracetui.sources.base import LinkLost, Source
@@ -17,34 +17,34 @@ from tracetui.store.places import words_of
 from tracetui.store.statistics import By, Row, Statistics
 
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
-"""How a replay differs, in words that need no A and B."""
+"""How a replay differs, without A and B."""
 MOST_RUNS: Final = 200
-"""Runs of each side that are read to tell one from the other."""
+"""Runs of each side that a contrast reads."""
 GROWTH: Final = 1.5
-"""What is known so far is worked out anew each time so much more was read."""
+"""Results are recomputed each time this factor more was read."""
 
 
 # ---- statistics
 
 
 class Counted(NamedTuple):
-    """Statistics of so many runs."""
+    """Statistics, and the number of runs counted."""
 
     runs: int
     rows: dict[By, list[Row]]
 
 
 def statistics_job(refs: Sequence[RunRef]) -> Job:
-    """Count these runs; `JobProgress.result` holds a `Counted`, `new` each `Problem`."""
+    """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`."""
     listed = {*refs}
     kept = {by: Statistics(by, listed) for by in By}
     made, ended = Counted(0, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
         nonlocal ended
-        shared = Shared()
+        shared = FileCaches()
         for ref in by_file(refs):
-            run = yield from _read(source, ref, shared.of(ref))
+            run = yield from _read(source, ref, shared.for_run(ref))
             if run is not None:
                 for one in kept.values():
                     one.add(run)
@@ -65,33 +65,33 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
 
 
 Original = Callable[[RunRef], RunRef | None]
-"""The run that another one replays or repeats, None if there is none."""
+"""Maps a run to the one it replays or repeats, None if there is none."""
 
 
 def nobody(ref: RunRef) -> None:
-    """The original of a run of which none is known."""
+    """Return no original."""
 
 
 def contrast_job(
     a: Sequence[RunRef], b: Sequence[RunRef], *, original: Original = nobody, most: int = MOST_RUNS
 ) -> Job:
-    """Tell A from B; `JobProgress.result` holds a `Contrast`, `new` each `Problem`. Both sides are read in turn.
+    """Contrast A with B; `JobProgress.result` is a `Contrast`, `new` each `Problem`. Reads both sides in turn.
 
-    Of a replay, where it first went differently is one of the things that it may share.
+    The first difference of a replay from its original is one of the features.
     """
     sides = _Sides(a, b, most, original=original)
     return Job("contrast", sides.total, sides.work, sides.result)
 
 
 class Contrasts:
-    """Tells one group of runs after the other from others, for a command: no run is read twice."""
+    """Contrasts one group of runs after the other for a command, without reading a run twice."""
 
     def __init__(self, source: Source, *, original: Original = nobody, most: int = MOST_RUNS) -> None:
         self._source, self._original, self._most = source, original, most
         self._known: dict[RunRef, _Known] = {}
 
     def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
-        """What runs of A share that those of B lack. What cannot be read counts on neither side. Raises `LinkLost`."""
+        """Return the features of A that B doesn't have. Unreadable runs count on neither side. Raises `LinkLost`."""
         sides = _Sides(a, b, self._most, self._known, original=self._original)
         for _ in sides.work(self._source):
             pass
@@ -99,13 +99,13 @@ class Contrasts:
 
 
 class _Known(NamedTuple):
-    """The features of a run, which depend on the runs nested in it that are compared as well."""
+    """Features of a run. They depend on which of its nested runs are compared as well."""
 
     nested: frozenset[RunRef]
     features: dict[frozenset[RunRef], Features]
 
     def of(self, listed: Set[RunRef]) -> Features | None:
-        """Those that it has beside the runs of `listed`, if they were found out."""
+        """Return the features if the runs of `listed` are compared as well; None if not computed."""
         return self.features.get(self.nested & listed)
 
 
@@ -128,21 +128,21 @@ class _Sides:
         self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
         self._known = {} if known is None else known
         self._kept: tuple[RunRef, Run | None] | None = None
-        """The original that was read last: repetitions of a task have one."""
+        """The original read last: repetitions of a task share one."""
         self._ended = False
         self._made = 0, Contrast()
         self.total = sum(map(len, self._refs))
 
     def work(self, source: Source) -> Generator[Step, None, None]:
         """Read both sides."""
-        sides = Shared(), Shared()
+        sides = FileCaches(), FileCaches()
         for pair in zip_longest(*self._refs):
             for ref, read, shared in zip(pair, self._read, sides, strict=True):
                 if ref is None:
                     continue
                 its = self._known[ref].of(self._listed) if ref in self._known else None
                 if its is None:
-                    run = yield from _read(source, ref, shared.of(ref))
+                    run = yield from _read(source, ref, shared.for_run(ref))
                     if run is not None:
                         first = yield from self._divergence(source, run)
                         its = {**features(run, run.load, self._listed), **first}
@@ -154,7 +154,7 @@ class _Sides:
         self._ended, self._kept = True, None
 
     def _divergence(self, source: Source, run: Run) -> Generator[Step, None, Features]:
-        """Where a replay first went differently, if it did."""
+        """Return the first difference of a replay from its original, if any."""
         original = self._original(run.summary.ref)
         if original is None:
             return {}
@@ -179,7 +179,7 @@ class _Sides:
         return {Feature(Kind.DIVERGENCE, words): None if row.b is None else span.id}
 
     def result(self) -> Contrast:
-        """What tells them apart; of both sides something must be known, unless all was read."""
+        """Return the contrast so far; empty until both sides have runs, unless all were read."""
         a, b = self._read
         known, made = self._made
         grown = len(a) + len(b)
@@ -190,7 +190,7 @@ class _Sides:
 
 
 def _spread(refs: Sequence[RunRef], most: int) -> Sequence[RunRef]:
-    """So many of them, evenly from all."""
+    """Return at most `most` of them, spread evenly."""
     return refs if len(refs) <= most else [refs[i * len(refs) // most] for i in range(most)]
 
 
@@ -201,12 +201,12 @@ def _note(read: int, of: int) -> str:
 # ---- reading
 
 
-def _read(source: Source, ref: RunRef, kept: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
-    """A whole run, read a little at a time; None, and a problem, where nothing of it can be read. Raises `LinkLost`.
+def _read(source: Source, ref: RunRef, cache: dict[str, Any] | None = None) -> Generator[Step, None, Run | None]:
+    """Read a whole run step by step; return None, after a problem, if nothing of it is readable. Raises `LinkLost`.
 
-    `kept`: see `Reader`.
+    `cache`: see `Reader`.
     """
-    reader = Reader(source, ref, kept=kept)
+    reader = Reader(source, ref, cache=cache)
     while reader.more:
         reader.read()
         if reader.lost:

@@ -1,8 +1,8 @@
-"""What is searched for: in decoded text, and in the bytes of a file before anybody decodes them.
+"""The search pattern: matches decoded text, and prefilters the raw bytes of files.
 
-A value may be written in JSON in many ways: any character as ``\\u…`` (in either case), ``/`` as ``\\/``, and all of
-that again where JSON travels inside a string. `Needle.may_hold` takes every one of them into account: it may say yes
-to a file that does not hold the needle, but never no to one that does.
+JSON can encode a value in many ways: any character as ``\\u…`` (in either case), ``/`` as ``\\/``, and all of that
+again for JSON inside a string. `Needle.may_match` allows for all of them: it may have false positives, but never
+false negatives.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from typing import Final, Protocol
 from tracetui.errors import UsageError
 
 _SIMPLE: Final = {'"': '"', "\\": "", "/": "/", "\b": "b", "\f": "f", "\n": "n", "\r": "r", "\t": "t"}
-"""Characters that have a short escape, and what follows the backslashes in it."""
+"""Characters with a short escape, and the text after its backslashes."""
 _FOLDED: Final = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
-"""Letters that are the same as one of ASCII when case is ignored."""
+"""Non-ASCII letters equal to an ASCII letter when case is ignored."""
 _ESCAPED_ROOM: Final = 64
-"""Bytes that one character takes at most: a surrogate pair behind the backslashes of JSON in JSON in JSON."""
+"""Longest encoding of a character in bytes: a surrogate pair after the backslashes of JSON in JSON in JSON."""
 LONG_ENOUGH: Final = 3
 MOST_SECONDS: Final = 2.0
-"""What a regular expression may take for one text."""
+"""Time limit of a regular expression on one text."""
 _ASCII: Final = re.compile("[\x20-\x7f]+")
 
 
@@ -39,16 +39,16 @@ class Needle:
         known = _required(pattern, flags) if regex else pattern
         self._scan = _Scan(known, fold=ignore_case)
         self.overlap: Final = _ESCAPED_ROOM * (len(known) + 1)
-        """How many bytes two pieces of a file must share, so that nothing is lost between them."""
+        """Bytes by which consecutive pieces of a file must overlap to miss no match."""
 
-    def may_hold(self, data: bytes) -> bool:
-        """Whether JSON text (all of a file, or a piece of it) may hold the needle once it is decoded."""
-        return self._scan.may_hold(data)
+    def may_match(self, data: bytes) -> bool:
+        """Whether the needle may occur in JSON text (a file, or a piece of it) once decoded."""
+        return self._scan.may_match(data)
 
     def matches(self, text: str) -> Iterator[Match]:
-        """Where it is in decoded text; what matches nothing at all is no match.
+        """Yield the non-empty matches in decoded text.
 
-        Raises `UsageError` where an expression takes longer than `MOST_SECONDS` for it: some take for ever.
+        Raises `UsageError` for an expression that exceeds `MOST_SECONDS`.
         """
         if self._plain is not None and self._plain not in text:
             return
@@ -64,7 +64,7 @@ class Needle:
 
 
 class Match(Protocol):
-    """Where something was found."""
+    """A match, like `re.Match`."""
 
     def start(self) -> int: ...
     def end(self) -> int: ...
@@ -76,7 +76,7 @@ def _literal(text: str, flags: int) -> Callable[[str], Iterator[Match]]:
 
 
 def _expression(pattern: str, flags: int) -> Callable[[str], Iterator[Match]]:
-    """How an expression is found: by a library that can be given a time, and that lets other threads go on."""
+    """Compile an expression with a library that supports timeouts and releases the GIL."""
     import regex  # 20 ms, and most searches are for plain text
 
     try:
@@ -87,7 +87,7 @@ def _expression(pattern: str, flags: int) -> Callable[[str], Iterator[Match]]:
 
 
 class _Scan:
-    """Finds the bytes that the JSON of a text must have: first its longest part that is mostly written as it is."""
+    """Prefilter on raw bytes: searches for the longest part of the text that is usually not escaped."""
 
     def __init__(self, text: str, *, fold: bool) -> None:
         self._text, self._fold = text, fold
@@ -100,19 +100,19 @@ class _Scan:
         else:
             unusual = {*anchor, *(c for c in text if c.isascii() and not _varies(c))}
         self._escapes = re.compile(rb"\\u(?:" + b"|".join(sorted(_hex(c)[0] for c in unusual)) + rb")")
-        """An escape that nobody needs, or of the anchor: without any, the anchor is written as it is or not there."""
+        """Escapes that are optional, or part of the anchor: without any, the anchor occurs literally or not at all."""
 
     @cached_property
     def _near(self) -> re.Pattern[bytes]:
-        """All usual ways to write the text."""
+        """All usual encodings of the text."""
         return re.compile(b"".join(_forms(c, plain=not _varies(c)) for c in self._text), re.DOTALL)
 
     @cached_property
     def _far(self) -> re.Pattern[bytes]:
-        """All ways to write the text."""
+        """All encodings of the text."""
         return re.compile(b"".join(_forms(c) for c in self._text), re.DOTALL)
 
-    def may_hold(self, data: bytes) -> bool:
+    def may_match(self, data: bytes) -> bool:
         if self._fold:
             data = data.lower()
         if data.find(self._anchor) >= 0:
@@ -120,27 +120,29 @@ class _Scan:
         return self._escaped(data) or any(odd in data for odd in self._odd)
 
     def _escaped(self, data: bytes) -> bool:
-        """Whether it may be there with some of its characters escaped, though they need not be."""
-        first = data.find(b"\\")  # in no time; most files that have one are scanned once more
+        """Whether the text may occur with optional escapes."""
+        first = data.find(b"\\")  # instant; most files with a backslash are scanned once more
         if first < 0 or self._escapes.search(data, first) is None:
             return False
         return self._fold or self._far.search(data) is not None
 
 
 def _varies(c: str) -> bool:
-    """Whether a character is mostly not written as it is, or not as one and the same bytes."""
+    """Whether a character is usually escaped, or encoded in varying bytes."""
     return c in _SIMPLE or c < " " or c == "\ufffd" or "\ud800" <= c <= "\udfff"
 
 
 def _anchor(text: str, *, fold: bool) -> str:
-    """The longest part that is mostly written as it is: of ASCII if that is long enough, as many escape what is not."""
+    """Return the longest part that is usually literal: of ASCII if long enough, as many writers escape other
+    characters.
+    """
     runs = [*_runs(text, fold=fold)]
     plain = max((part for run in runs for part in _ASCII.findall(run)), key=len, default="")
     return plain if len(plain) >= LONG_ENOUGH else max(runs, key=len)
 
 
 def _runs(text: str, *, fold: bool) -> Iterator[str]:
-    """The parts of the text that are mostly written as they are."""
+    """Yield the parts of the text that are usually literal."""
     begin = 0
     for i, c in enumerate(text):
         if _varies(c) or (fold and c > "\x7f" and (c.lower() != c or c.upper() != c or c.casefold() != c)):
@@ -150,7 +152,7 @@ def _runs(text: str, *, fold: bool) -> Iterator[str]:
 
 
 def _forms(c: str, *, plain: bool = False) -> bytes:
-    """A pattern of all ways in which a character is written; `plain`: as it is, or escaped if it is not ASCII."""
+    """Return a pattern of all encodings of a character; `plain`: literal, or escaped if not ASCII."""
     raw = re.escape(c.encode("utf-8", "surrogatepass"))
     if plain and c.isascii():
         return raw
@@ -163,21 +165,21 @@ def _forms(c: str, *, plain: bool = False) -> bytes:
 
 
 def _hex(c: str) -> list[bytes]:
-    """Patterns of the digits after ``\\u``, in either case: one, two for what is beyond them."""
+    """Return patterns of the digits after ``\\u``, in either case: one, or two for a surrogate pair."""
     units = c.encode("utf-16-be", "surrogatepass").hex()
     digits = [f"[{d}{d.upper()}]" if d.isalpha() else d for d in units]
     return ["".join(digits[i : i + 4]).encode() for i in range(0, len(digits), 4)]
 
 
 def _required(pattern: str, flags: int) -> str:
-    """The longest text that everything has which a regular expression matches; empty where that is not plain to see."""
+    """Return the longest text contained in every match of an expression; empty if not obvious."""
     parser = re._parser  # type: ignore[attr-defined]
     try:
         tree = parser.parse(pattern, flags)
     except (re.error, RecursionError, OverflowError):
-        return ""  # it is no expression of Python's own
+        return ""  # valid for `regex` only
     if tree.state.flags & re.IGNORECASE and not flags & re.IGNORECASE:
-        return ""  # the pattern itself says so
+        return ""  # an inline flag
     found = [""]
     for kind, value in tree.data:
         if kind is parser.LITERAL:

@@ -1,9 +1,8 @@
-"""Full-text search: every place in the inputs, outputs, messages and errors of many runs that holds a needle.
+"""Full-text search in the inputs, outputs, messages and errors of many runs.
 
-The bytes of a file are scanned before anything in it is decoded (`Needle.may_hold`), those of an archive member by
-member; only a file that may hold the needle is read, through its format, and only what is in the decoded values counts.
-Files that do not begin as JSON does (databases, whatever a plug-in reads) are always read: their bytes tell nothing for
-sure.
+The raw bytes of a file, or of each member of an archive, are prefiltered with `Needle.may_match`. Only a file that
+passes is read through its format, and only decoded values count. Files that do not start like JSON (databases, files
+of plug-ins) are always read, since their bytes prove nothing.
 """
 
 from __future__ import annotations
@@ -37,23 +36,23 @@ from tracetui.store.places import step_of
 
 Keys = tuple[str | int, ...]
 PIECE: Final = 4 << 20
-"""Bytes of a file that are scanned at once."""
+"""Bytes of a file scanned at once."""
 BEFORE: Final = 60
-"""Characters of the line that a hit shows before the match, at most."""
+"""Characters of a line shown before a match, at most."""
 AFTER: Final = 160
-"""The same for what follows it, and for the match itself."""
+"""Characters shown after a match, and of the match itself."""
 DEPTH: Final = 3
-"""Folders below the one in which other files of a run are that are looked into."""
+"""Levels of subfolders searched for other files of a run."""
 MOST_HITS: Final = 50_000
 TICK: Final = 32
-"""Spans after which a search that found nothing gives others a turn."""
+"""Spans without a hit after which a search yields."""
 _JSON: Final = re.compile(rb'\xef\xbb\xbf|[\s{\["0-9tfn-]')
 _UNSAID: Final = frozenset({"role", "id", "finish_reason"})
-"""Fields of our own values that are no content."""
+"""Fields of our own structs that are not content."""
 
 
 class Kind(StrEnum):
-    """What sort of field a text is in."""
+    """The kind of field that contains a text."""
 
     ERROR = "error"
     INPUT = "input"
@@ -66,40 +65,40 @@ class Options(msgspec.Struct, frozen=True):
     """What counts as a hit."""
 
     names: bool = False
-    """Also the names of fields, not only values."""
+    """Also match names of fields, not only values."""
     repeats: bool = False
-    """Also what a model or node was given though an earlier step of the run showed it."""
+    """Also match inputs that an earlier step of the run already showed."""
     wanted: Callable[[RunSummary], bool] | None = None
-    """Which runs are searched, by what the list stage knows of them; None: all."""
+    """Filters runs by their list-stage summary; None: all."""
     redactor: Redactor | None = None
-    """Masks what hits show; what is searched is exact. None: hits are exact too."""
+    """Masks the text of hits; the search itself is exact. None: hits are exact too."""
 
 
 PLAIN: Final = Options()
 
 
 class Hit(msgspec.Struct, frozen=True):
-    """One line of one value that holds the needle. No text in it is cleaned."""
+    """One line of one value that matches. Its texts are not cleaned."""
 
     ref: RunRef
     span: str | None
-    """Id of the span; None for what the trace says about the run as a whole."""
+    """Id of the span; None for the run itself."""
     step: int | None
     name: str
     """Name of the span; empty for the run."""
     kind: Kind
     keys: tuple[str | int, ...]
-    """Where the value is, by the names that ``show --json`` has: ``("input", "messages", 3, "content")``."""
+    """Path of the value in ``show --json``: ``("input", "messages", 3, "content")``."""
     line: int
-    """Number of the line within the value, from 1."""
+    """Line number within the value, from 1."""
     before: str
-    """What stands before the match in that line, `BEFORE` characters at most."""
+    """Text before the match in that line, at most `BEFORE` characters."""
     match: str
     after: str
 
     @property
     def path(self) -> str:
-        """The place in short: ``input.messages[3].content``."""
+        """The value's path in short: ``input.messages[3].content``."""
         parts = (f"[{key}]" if isinstance(key, int) else f".{key}" for key in self.keys)
         return "".join(parts).removeprefix(".")
 
@@ -111,19 +110,19 @@ class Hit(msgspec.Struct, frozen=True):
 
 
 class Outcome(StrEnum):
-    """What became of one file."""
+    """How the search of one file ended."""
 
     PASSED = "passed"
-    """Its bytes cannot hold the needle."""
+    """Its bytes rule out a match."""
     SEARCHED = "searched"
     FOREIGN = "foreign"
-    """It may hold the needle, and is no trace."""
+    """It may match, but is not a trace."""
     FAILED = "failed"
     """It, or a run or step in it, could not be read."""
 
 
 Item: TypeAlias = Hit | Problem | Outcome | None
-"""What a search yields: hits and problems as they are met, an outcome after each file, None where nothing is new."""
+"""Yielded by a search: hits and problems as they occur, an outcome after each file, None for a step without news."""
 
 
 def grep(
@@ -132,7 +131,7 @@ def grep(
     """Search every file below `roots`, in walking order; `only` reads all of them as that format. Raises `LinkLost`."""
     last: Format | None = None
     searched, shared = set[str](), dict[str, Any]()
-    """Main files of runs that were searched: each of their parts was searched with them, as they were with a part."""
+    """Main files of the runs searched, along with all of their parts."""
     for entry in entries(source, roots):
         if entry.skipped is not None:
             if entry.failed:
@@ -151,15 +150,15 @@ def grep(
         if found.part_of:
             found, last = look(source, Entry(found.part_of), deep=False, last=last, only=only, shared=shared)
         searched.add(found.path)
-        whole, kept = bool(found.runs) or not found.problems, {SHARED: shared}
+        whole, cache = bool(found.runs) or not found.problems, {SHARED: shared}
         listed = {run.ref: None for run in found.runs if options.wanted is None or options.wanted(run)}
         for ref in listed:
-            whole &= yield from grep_run(source, ref, needle, options, listed, told=found.problems, kept=kept)
+            whole &= yield from grep_run(source, ref, needle, options, listed, told=found.problems, cache=cache)
         yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
 
 
 def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: Options = PLAIN) -> Iterator[Item]:
-    """Search these runs, those of a file that stand together after one scan of its bytes. Raises `LinkLost`."""
+    """Search these runs; consecutive runs of a file share one scan of its bytes. Raises `LinkLost`."""
     mains: dict[str, str] = {}
     listed = dict.fromkeys(refs)
     for path, group in groupby(listed, key=lambda ref: ref.path):
@@ -170,16 +169,16 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
         if not holds:
             yield Outcome.PASSED if holds is False else Outcome.FAILED
             continue
-        whole, kept = True, dict[str, Any]()
+        whole, cache = True, dict[str, Any]()
         for ref in runs:
-            whole &= yield from grep_run(source, ref, needle, options, listed, kept=kept)
+            whole &= yield from grep_run(source, ref, needle, options, listed, cache=cache)
         yield Outcome.SEARCHED if whole else Outcome.FAILED
 
 
 def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MOST_HITS) -> Job:
-    """Search these runs in this order, those of a file together.
+    """Return a job that searches these runs in this order, grouped by file.
 
-    `JobProgress.new` holds each `Hit` and each `Problem`, `done` counts files.
+    `JobProgress.new` contains each `Hit` and `Problem`; `done` counts files.
     """
     ordered = by_file(refs)
 
@@ -202,7 +201,7 @@ def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: 
 def _part_holds(
     source: Source, ref: RunRef, needle: Needle, mains: dict[str, str]
 ) -> Generator[Problem | None, None, bool]:
-    """Whether another file of a run may hold the needle. `mains` is kept: the main file of each that does."""
+    """Whether another file of a run may match. Adds the main file of each match to `mains`."""
     fmt = registry.load(ref.format)
     try:
         folders = [(folder, DEPTH) for folder in guard.part_folders(fmt, ref.path)]
@@ -228,13 +227,13 @@ def _part_holds(
 
 
 def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Generator[Problem | None, None, bool | None]:
-    """Whether the bytes of a file may hold the needle; None where they cannot be read, which is then told."""
+    """Whether the bytes of a file may match; None, after a problem, if they cannot be read."""
     try:
         with source.open(path, stat) as file:
-            data = file.read(0, min(file.stat.size, PIECE))  # room for more would be made for every file
+            data = file.read(0, min(file.stat.size, PIECE))  # a larger size would allocate as much for every file
             if data.startswith(MAGIC):
                 return (yield from _scan_members(file, needle))
-            if not _JSON.match(data) or needle.may_hold(data):
+            if not _JSON.match(data) or needle.may_match(data):
                 return bool(data)
             return (yield from _scan_on(file, needle)) if len(data) == PIECE else False
     except LinkLost:
@@ -245,30 +244,30 @@ def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Gener
 
 
 def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
-    """The same of what follows the first piece; each shares with the one before what a needle may take."""
+    """Scan the rest after the first piece; consecutive pieces overlap by the needle's longest encoding."""
     offset = PIECE
     while True:
         yield None
         begin = max(0, offset - needle.overlap)
         data = file.read(begin, PIECE + offset - begin)
-        if needle.may_hold(data):
+        if needle.may_match(data):
             return True
         if begin + len(data) < offset + PIECE:
             return False
         offset += PIECE
-        if data[-1] == 0:  # perhaps the beginning of a hole, which holds nothing
+        if data[-1] == 0:  # perhaps the start of a hole, which contains nothing
             offset = max(offset, file.next_data(offset))
 
 
 def _scan_members(file: File, needle: Needle) -> Generator[None, None, bool]:
-    """The same of the members of an archive; one that cannot be read may hold anything, which reading it will tell."""
+    """Scan the members of an archive; an unreadable one may match, and reading it reports why."""
     try:
         archive = Archive(file)
-        if needle.may_hold(json.dumps([*archive.members]).encode()):
+        if needle.may_match(json.dumps([*archive.members]).encode()):
             return True
         for name in archive.members:
             data = archive.read(name)
-            if not _JSON.match(data) or needle.may_hold(data):
+            if not _JSON.match(data) or needle.may_match(data):
                 return True
             yield None
     except FormatError:
@@ -285,13 +284,13 @@ def grep_run(
     listed: Container[RunRef] = (),
     *,
     told: Iterable[Problem] = (),
-    kept: dict[str, Any] | None = None,
+    cache: dict[str, Any] | None = None,
 ) -> Generator[Item, None, bool]:
-    """Search one run, and tell its problems (but for what was `told`). False if a part of it could not be read.
+    """Search one run and yield its problems, except for those `told`. Return False if a part of it was unreadable.
 
-    What belongs to another run of `listed` is searched there. `kept`: see `Reader`. Raises `LinkLost`.
+    Spans of other runs in `listed` are searched there. `cache`: see `Reader`. Raises `LinkLost`.
     """
-    reader = Reader(source, ref, kept=kept)
+    reader = Reader(source, ref, cache=cache)
     while reader.more:
         reader.read()
         if reader.lost:
@@ -345,10 +344,11 @@ def _hits(
     seen: _Seen,
     shown: Callable[[], dict[Keys, str]] | None,
 ) -> Iterator[Hit]:
-    """The hits in one span, or (None) in the run's own fields; `seen` is what was searched of the run before.
+    """Yield the hits in one span, or (None) in the run's own fields; `seen` tracks the texts searched in the run so
+    far.
 
-    A text is told once a span. What a model or node is given again, and what the run repeats, is told where it first
-    stood, unless all `repeats` are wanted. `shown` gives the texts as they are to be shown, where that is not exactly.
+    Each text is reported once per span. Repeated inputs and texts are reported at their first occurrence, unless
+    `repeats` is set. `shown` returns masked texts for display; None: as they are.
     """
     here: set[str] = set()
     texts: dict[Keys, str] | None = None
@@ -385,15 +385,15 @@ def _hits(
 
 
 class _Seen:
-    """What was searched of a run."""
+    """Texts searched in a run."""
 
     def __init__(self) -> None:
         self.texts: set[str] = set()
-        """Texts that had hits."""
+        """Texts with hits."""
         self._given: tuple[Any, ...] = ()
 
     def new(self, given: Any) -> Any:
-        """What a call was given, without the very messages that the one before it was given: None in their place."""
+        """Return the inputs of a call, with None for messages identical to those of the previous call."""
         if not isinstance(given, tuple):
             return given
         before, self._given = {id(one) for one in self._given}, given or self._given
@@ -408,12 +408,12 @@ class _Line(NamedTuple):
 
 
 def _lines(text: str, needle: Needle) -> Iterator[_Line]:
-    """The lines of a text that hold the needle; its beginning where the needle is in what is masked of it."""
+    """Yield the matching lines of a text, or its beginning if masking hides the match."""
     end, number, counted = -1, 1, 0
     for match in needle.matches(text):
         start = match.start()
         if start < end:
-            continue  # in a line that was told
+            continue  # in a line already reported
         number += text.count("\n", counted, start)
         counted = start
         begin = text.rfind("\n", 0, start) + 1
@@ -428,7 +428,7 @@ def _lines(text: str, needle: Needle) -> Iterator[_Line]:
 
 
 class Field(NamedTuple):
-    """One field of a span or run: `given` if it mostly holds what went before, as the context of a model call does."""
+    """One field of a span or run; `given` if it mostly repeats earlier content, like the context of a model call."""
 
     kind: Kind
     keys: Keys
@@ -437,7 +437,7 @@ class Field(NamedTuple):
 
 
 def span_fields(span: Span, body: Body) -> Iterator[Field]:
-    """The fields of a span: its error first, as it mostly stands in the output too."""
+    """Yield the fields of a span: its error first, as the output usually repeats it."""
     passed_on = span.operation is not Operation.EXECUTE_TOOL
     yield Field(Kind.ERROR, ("error",), span.error)
     yield Field(Kind.ERROR, ("attributes", "tracetui.traceback"), body.traceback)
@@ -451,7 +451,7 @@ def span_fields(span: Span, body: Body) -> Iterator[Field]:
 
 
 def run_fields(body: RunBody) -> Iterator[Field]:
-    """The fields of what a trace says about the run as a whole."""
+    """Yield the fields of the run itself."""
     yield Field(Kind.ERROR, ("error",), body.error)
     yield Field(Kind.INPUT, ("input",), body.input)
     yield Field(Kind.OUTPUT, ("output",), body.output)
@@ -460,7 +460,7 @@ def run_fields(body: RunBody) -> Iterator[Field]:
 
 
 def leaves(value: Any, keys: Keys, *, names: bool = False) -> Iterator[tuple[Keys, str]]:
-    """Every text and number in a value, in its order and without recursion, and (`names`) the names of its fields."""
+    """Yield every text and number of a value in order, without recursion, and with `names` also field names."""
     todo: list[tuple[Keys, Any]] = [(keys, value)]
     while todo:
         at, item = todo.pop()

@@ -1,4 +1,4 @@
-"""One run that is followed: what was told of it, and so what is new."""
+"""Reads one run on and finds the changed spans."""
 
 from __future__ import annotations
 
@@ -9,67 +9,67 @@ import msgspec
 
 from tracetui.live.load import Reader
 from tracetui.model import Problem, Run, RunRef, RunSummary, Status
-from tracetui.sources.base import Entry, File, Folder, LinkLost, Source, Stat, View
+from tracetui.sources.base import Entry, File, FileView, Folder, LinkLost, Source, Stat
 
 ENDED: Final = frozenset({Status.OK, Status.ERROR, Status.CANCELLED})
 
 
-class Known(msgspec.Struct):
-    """What is kept of every run for ever."""
+class RunRecord(msgspec.Struct):
+    """State kept for every run."""
 
     summary: RunSummary
-    """As last seen; without its file's time, which is not told."""
-    told: bool = False
-    """False: it was there at the start, and nobody heard of it."""
+    """As last seen, without the file's modification time, which is not reported."""
+    reported: bool = False
+    """False: it existed at the start and was not reported."""
     replay: str | None = None
     ended: Status | None = None
-    """The end that was told."""
+    """The final status that was reported."""
     rewritten: bool = False
-    """Its file was rewritten: it is to be read as a new one."""
+    """Its file was rewritten: it is read as a new run."""
 
 
-def plain(summary: RunSummary) -> RunSummary:
-    """A summary to compare: what is not told of it left out."""
+def comparable(summary: RunSummary) -> RunSummary:
+    """Return a summary without the fields that are not reported, for comparison."""
     return msgspec.structs.replace(summary, modified_at=0.0, size=None, unread=None, unfinished=False)
 
 
-def same_but_for_time(one: RunSummary, other: RunSummary) -> bool:
-    """Whether two summaries differ in nothing, or only in that the file has been still for a while now."""
-    return _settled(one) == _settled(other)
+def equal_but_for_time(one: RunSummary, other: RunSummary) -> bool:
+    """Whether two summaries are equal apart from the time since the last change."""
+    return _without_time(one) == _without_time(other)
 
 
-def _settled(summary: RunSummary) -> RunSummary:
+def _without_time(summary: RunSummary) -> RunSummary:
     status = Status.UNKNOWN if summary.seems_running else summary.status
     return msgspec.structs.replace(summary, modified_at=0.0, status=status, size=None, unread=None, unfinished=False)
 
 
-class Track:
-    """Reads one run on and says which of its spans are to be told."""
+class RunTail:
+    """Reads one run on and determines which spans to report."""
 
     def __init__(self, source: Source, ref: RunRef) -> None:
-        self._prefix = Prefix(source)
+        self._source = PrefixSource(source)
         self.ref = ref
-        self.reader = Reader(self._prefix, ref)
+        self.reader = Reader(self._source, ref)
         self._depths: dict[str, int] = {}
-        """Depth of every span, as told."""
-        self._missing: set[str] = set()
-        """Parents that were not there when a span was told."""
+        """Reported depth of every span."""
+        self._missing_parents: set[str] = set()
+        """Parents that did not exist when a span was reported."""
         self._zone: str | None = None
         self._problems = 0
-        """How many problems of the run were looked at."""
+        """Number of problems already handled."""
 
     def read(self) -> None:
-        """Read what came since. Raises `LinkLost`: nothing was, and it is to be tried again."""
+        """Read new data. Raises `LinkLost` if nothing could be read; try again."""
         self.reader.read()
         if self.reader.lost:
             raise LinkLost(self.reader.lost)
 
     def skip(self, size: int | None) -> Run | None:
-        """Read what is there without telling it, of a file up to byte `size`; None if that cannot be read.
+        """Read a file, up to byte `size` if given, without reporting it; return None if that fails.
 
         Raises `LinkLost`.
         """
-        self._prefix.size = size
+        self._source.size = size
         run = None
         self.reader.catch_up()
         if self.reader.failure is None:
@@ -77,15 +77,15 @@ class Track:
             self._take(run, range(len(run.spans)))
             self.problems(run)
         else:
-            self.reader = Reader(self._prefix, self.ref)
-        self._prefix.size = None
+            self.reader = Reader(self._source, self.ref)
+        self._source.size = None
         return run
 
-    def news(self, run: Run) -> list[int]:
-        """Positions of the spans that the last read brought, or moved."""
+    def changed_spans(self, run: Run) -> list[int]:
+        """Return the positions of the spans that the last read added, changed or moved."""
         if self.reader.reset:
             self._depths.clear()
-            self._missing.clear()
+            self._missing_parents.clear()
             self._problems = 0
         fresh = self.reader.fresh
         everything = bool(self._depths) and run.summary.time_zone != self._zone
@@ -93,17 +93,19 @@ class Track:
             found = list(range(len(run.spans)))
         else:
             given = {run.index[one] for one in fresh if one in run.index}
-            found = sorted(given | self._moved(run, fresh))
+            found = sorted(given | self._moved_spans(run, fresh))
         self._take(run, found)
         return found
 
-    def _moved(self, run: Run, fresh: list[str]) -> set[int]:
-        """Spans that stand elsewhere now: their parent came, or it went elsewhere itself."""
-        if self._missing.isdisjoint(fresh) and not any(self._elsewhere(run, run.index.get(one)) for one in fresh):
+    def _moved_spans(self, run: Run, fresh: list[str]) -> set[int]:
+        """Return spans whose depth changed: their parent arrived, or moved."""
+        if self._missing_parents.isdisjoint(fresh) and not any(
+            self._has_moved(run, run.index.get(one)) for one in fresh
+        ):
             return set()
-        return {i for i in range(len(run.spans)) if self._elsewhere(run, i)}
+        return {i for i in range(len(run.spans)) if self._has_moved(run, i)}
 
-    def _elsewhere(self, run: Run, position: int | None) -> bool:
+    def _has_moved(self, run: Run, position: int | None) -> bool:
         if position is None:
             return False
         depth = run.depths[position]
@@ -115,21 +117,21 @@ class Track:
             span = run.spans[position]
             self._depths[span.id] = run.depths[position]
             if span.parent_id is not None and not run.depths[position]:
-                self._missing.add(span.parent_id)
+                self._missing_parents.add(span.parent_id)
 
     def problems(self, run: Run) -> list[Problem]:
-        """Problems of the run that were not looked at before; those that may pass not."""
+        """Return new lasting problems of the run."""
         lasting = [problem for problem in run.problems[self._problems :] if not problem.may_pass]
         self._problems += len(lasting)
         return lasting
 
-    def problems_again(self) -> None:
-        """What was told of the file is forgotten: tell the problems of this run again."""
+    def reset_problems(self) -> None:
+        """Report all problems of this run again."""
         self._problems = 0
 
 
-class Prefix:
-    """`source`, with files that end at byte `size` while that is not None; see `tracetui.sources.base.Source`."""
+class PrefixSource:
+    """Wraps `source` so that files end at byte `size`, unless None; see `tracetui.sources.base.Source`."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -141,8 +143,8 @@ class Prefix:
     def list(self, path: str) -> Folder:
         return self._source.list(path)
 
-    def expect(self, paths: Sequence[str]) -> None:
-        self._source.expect(paths)
+    def prefetch(self, paths: Sequence[str]) -> None:
+        self._source.prefetch(paths)
 
     def is_file(self, path: str) -> bool:
         return self._source.is_file(path)
@@ -155,10 +157,10 @@ class Prefix:
 
     def open(self, path: str, stat: Stat | None = None) -> File:
         file = self._source.open(path, stat)
-        return file if self.size is None else _Beginning(file, self.size)
+        return file if self.size is None else _PrefixFile(file, self.size)
 
 
-class _Beginning(View):
+class _PrefixFile(FileView):
     """The first bytes of a file; see `tracetui.sources.base.File`."""
 
     __slots__ = ("_memo", "_size")

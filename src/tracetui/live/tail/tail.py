@@ -1,7 +1,7 @@
-"""Follow every run below some roots without a screen: what changes in files becomes events.
+"""Tail every run below some roots without a screen: turns file changes into events.
 
-Of runs that change a reader is kept, so that only what is new is read; of all others only their summary. A file that
-cannot be read is told of when it has been still for a while: until then its writer may be in the middle of it.
+Runs that change have a cached reader, so that only new data is read; other runs only a summary. An unreadable file is
+reported once it has been unchanged for a while: until then its writer may be in the middle of it.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from typing import Any, Final
 
 from tracetui.formats.base import Format
 from tracetui.live.file_relations import FileRelations
-from tracetui.live.retry_queue import RETRY_SECONDS, Agenda
+from tracetui.live.retry_queue import RETRY_SECONDS, RetryQueue
 from tracetui.live.scan import Found, entries, look
-from tracetui.live.tail.run_events import Followed, FollowedFile
+from tracetui.live.tail.run_events import RunEvents, TailedFile
 from tracetui.live.watch.watch import Change, Watch
 from tracetui.model import Problem, RunRef
 from tracetui.model.event import Event, RunReset
 from tracetui.sources.base import Entry, LinkLost, Source
 
 READ_AHEAD: Final = 64 << 20
-"""Bytes of files that are read at the start, so that it is known which spans they hold already."""
+"""Bytes of files read at the start, to learn which spans they already contain."""
 READ_AHEAD_SECONDS: Final = 2.0
-"""So long at most: a file of thousands of runs may have to be read for each of them."""
-KEPT_FILES: Final = 8
-"""Files that change of which formats may keep what they need to read on."""
-LONGEST_REST: Final = 0.25
-LOOK_SHARE: Final = 4
-"""A file is not looked into again before so many times as long as that took last have gone by."""
+"""Time limit for that: a file with thousands of runs may have to be read for each of them."""
+CACHED_FILES: Final = 8
+"""Changing files with a format cache."""
+MAX_REST_SECONDS: Final = 0.25
+RESCAN_FACTOR: Final = 4
+"""Time between scans of a file, as a multiple of the time the last scan took."""
 
 
-def _every(ref: RunRef) -> bool:
+def _accept_all(ref: RunRef) -> bool:
     return True
 
 
 class Tail:
-    """What happens to the runs below `roots`. Used by one thread."""
+    """Events of the runs below `roots`. Used by one thread."""
 
     def __init__(
         self,
@@ -48,181 +48,181 @@ class Tail:
         only: Format | None = None,
         from_start: bool = False,
         events: bool = True,
-        wanted: Callable[[RunRef], bool] = _every,
+        wanted: Callable[[RunRef], bool] = _accept_all,
     ) -> None:
-        """Without `from_start`, what is there now is not told. `wanted` says which runs are followed."""
+        """Without `from_start`, existing data is not reported. `wanted` filters the runs."""
         self._source = source
         self._only = only
         self._wanted = wanted
         self._roots = frozenset(roots)
         self._last: Format | None = None
         self._shared: dict[str, Any] = {}
-        self._files: dict[str, FollowedFile] = {}
-        self._kept: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._agenda = Agenda()
-        self._followed = Followed(source, self._agenda)
+        self._files: dict[str, TailedFile] = {}
+        self._caches: OrderedDict[str, dict[str, Any]] = OrderedDict()
+        self._retries = RetryQueue()
+        self._run_events = RunEvents(source, self._retries)
         self._relations = FileRelations(source)
-        self._rest = 0.0
+        self._rest_seconds = 0.0
         self._closed = threading.Event()
         if not from_start:
-            self._look_around(roots)
+            self._scan_all(roots)
         stats = {path: file.entry.stat for path, file in self._files.items() if file.entry.stat is not None}
         self.watch = Watch(source, roots, known=stats, events=events)
         self._read_ahead()
 
     def events(self, timeout: float) -> Iterator[Event]:
-        """What happened since the last call; waits at most so many seconds for it.
+        """Yield the events since the last call; waits up to `timeout` seconds for one.
 
-        Under a flood half the time goes to waiting: what comes meanwhile is told together, for less.
+        Under heavy load half of the time goes to waiting, so that changes are batched.
         """
-        self._closed.wait(self._rest)
-        changes = self.watch.changes(self._agenda.wait(timeout))
+        self._closed.wait(self._rest_seconds)
+        changes = self.watch.changes(self._retries.wait_seconds(timeout))
         began = time.monotonic()
         for change in sorted(changes, key=_time_of):
-            yield from self._if_linked(change.path, self._changed(change))
-        for path in self._agenda.due():
-            yield from self._if_linked(path, self._read(path))
-        yield from self._followed.relations()
-        late = self._agenda.wait(1.0) == 0.0
-        self._rest = 0.0 if late else min(time.monotonic() - began, LONGEST_REST)
+            yield from self._retry_if_lost(change.path, self._handle_change(change))
+        for path in self._retries.pop_due():
+            yield from self._retry_if_lost(path, self._read(path))
+        yield from self._run_events.relations()
+        late = self._retries.wait_seconds(1.0) == 0.0
+        self._rest_seconds = 0.0 if late else min(time.monotonic() - began, MAX_REST_SECONDS)
 
-    def _if_linked(self, path: str, events: Iterator[Event]) -> Iterator[Event]:
-        """`events` of a file; if its machine cannot be reached the rest of them later."""
+    def _retry_if_lost(self, path: str, events: Iterator[Event]) -> Iterator[Event]:
+        """Yield the `events` of a file; schedule the rest for later if the connection is lost."""
         try:
             yield from events
         except LinkLost:
-            self._agenda.add(path, time.monotonic() + RETRY_SECONDS)
+            self._retries.schedule(path, time.monotonic() + RETRY_SECONDS)
 
     def close(self) -> None:
-        """End watching."""
+        """Stop watching."""
         self._closed.set()
         self.watch.stop()
 
     # ---- the start
 
-    def _look_around(self, roots: Sequence[str]) -> None:
+    def _scan_all(self, roots: Sequence[str]) -> None:
         for entry in entries(self._source, roots):
-            file = self._files[entry.path] = FollowedFile(entry=entry, seen=entry.stat)
-            self._remember(file, deep=False)
-            if file.several:
-                self._remember(file, deep=True)
+            file = self._files[entry.path] = TailedFile(entry=entry, seen=entry.stat)
+            self._record_file(file, deep=False)
+            if file.holds_several:
+                self._record_file(file, deep=True)
 
-    def _remember(self, file: FollowedFile, *, deep: bool) -> None:
-        found = self._look(file.entry, deep=deep)
+    def _record_file(self, file: TailedFile, *, deep: bool) -> None:
+        found = self._scan(file.entry, deep=deep)
         self._relations.add(found, appeared=False)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         file.refs = tuple(run.ref for run in runs)
         for run in runs:
-            self._followed.remember(run)
+            self._run_events.remember(run)
 
     def _read_ahead(self) -> None:
-        """Read the runs of the files that changed last: it is they that will go on, those first that have not ended."""
+        """Read the runs of the most recently changed files, which are likely to change again; unfinished runs first."""
         room, until = READ_AHEAD, time.monotonic() + READ_AHEAD_SECONDS
         for file in sorted(self._files.values(), key=lambda one: _mtime(one.entry), reverse=True):
             room -= file.entry.stat.size if file.refs and file.entry.stat is not None else 0
-            for ref in sorted(file.refs, key=self._followed.has_ended):
-                if room < 0 or self._followed.full or time.monotonic() > until:
+            for ref in sorted(file.refs, key=self._run_events.has_ended):
+                if room < 0 or self._run_events.full or time.monotonic() > until:
                     return
-                self._followed.read_quietly(ref)
+                self._run_events.read_silently(ref)
 
     # ---- files
 
-    def _changed(self, change: Change) -> Iterator[Event]:
+    def _handle_change(self, change: Change) -> Iterator[Event]:
         file, entry = self._files.get(change.path), change.entry
         if entry is None:
             if file is not None:
-                yield from self._gone(file)
+                yield from self._handle_removal(file)
             return
         if file is None:
-            file = self._files[change.path] = FollowedFile(entry=entry, changed=_changed_at(entry))
-        else:  # by our clock: that of another machine may be wrong, and of a database only the log may have changed
+            file = self._files[change.path] = TailedFile(entry=entry, changed=_changed_at(entry))
+        else:  # by our clock: a remote clock may be wrong, and for a database only the log may have changed
             file.changed = time.monotonic()
         file.entry = entry
         yield from self._read(change.path)
 
-    def _gone(self, file: FollowedFile) -> Iterator[Event]:
+    def _handle_removal(self, file: TailedFile) -> Iterator[Event]:
         del self._files[file.entry.path]
-        self._kept.pop(file.entry.path, None)
-        ids = self._followed.ids(file.refs)
-        yield from self._empty(file)
+        self._caches.pop(file.entry.path, None)
+        ids = self._run_events.ids(file.refs)
+        yield from self._reset_file(file)
         path = file.entry.path
-        yield from self._look_at([*self._relations.forks(path, ids), *self._relations.remove(path)])
+        yield from self._rescan_all([*self._relations.forks(path, ids), *self._relations.remove(path)])
 
-    def _look_at(self, paths: Iterable[str]) -> Iterator[Event]:
-        """Look into these files again: they became or were parts of another file's run, or are forks of it."""
+    def _rescan_all(self, paths: Iterable[str]) -> Iterator[Event]:
+        """Scan files again that became or were parts of another file's run, or are its forks."""
         for file in [self._files[path] for path in paths if path in self._files]:
-            yield from self._look_again(file, rewritten=True)
+            yield from self._rescan(file, rewritten=True)
 
-    def _empty(self, file: FollowedFile) -> Iterator[Event]:
-        """Nothing holds that was told of a file and its runs."""
-        resets = list(self._followed.forget(file.refs))
+    def _reset_file(self, file: TailedFile) -> Iterator[Event]:
+        """Retract all reports on a file and its runs."""
+        resets = list(self._run_events.forget(file.refs))
         yield from resets
-        if file.told and RunReset(file.entry.path) not in resets:
+        if file.reported and RunReset(file.entry.path) not in resets:
             yield RunReset(file.entry.path)
-        file.refs, file.told, file.broken = (), None, False
+        file.refs, file.reported, file.broken = (), None, False
 
     def _read(self, path: str) -> Iterator[Event]:
-        """Everything that is new in a file."""
+        """Read all new data in a file."""
         file = self._files.get(path)
         if file is None:
             return
         now = time.monotonic()
-        track = None if len(file.refs) != 1 or file.several else self._followed.track(file.refs[0])
-        if track is not None:
-            track.read()
-            if track.reader.failure is None and not track.reader.reset and not file.broken:
+        tail = None if len(file.refs) != 1 or file.holds_several else self._run_events.tail(file.refs[0])
+        if tail is not None:
+            tail.read()
+            if tail.reader.failure is None and not tail.reader.reset and not file.broken:
                 file.seen = file.entry.stat
-                yield from self._followed.read_on(file, track)
-                forks = self._relations.identify(path, self._followed.ids(file.refs))
-                yield from self._look_at([*self._relations.joining(path), *forks])
+                yield from self._run_events.read_on(file, tail)
+                forks = self._relations.identify(path, self._run_events.ids(file.refs))
+                yield from self._rescan_all([*self._relations.joining(path), *forks])
                 return
         elif now < file.not_before:
-            self._agenda.add(path, file.not_before)
+            self._retries.schedule(path, file.not_before)
             return
-        yield from self._look_again(file, rewritten=track is not None and track.reader.reset)
+        yield from self._rescan(file, rewritten=tail is not None and tail.reader.reset)
         file.seen = file.entry.stat
-        file.not_before = now + (1 + LOOK_SHARE) * (time.monotonic() - now)
+        file.not_before = now + (1 + RESCAN_FACTOR) * (time.monotonic() - now)
 
-    def _look_again(self, file: FollowedFile, *, rewritten: bool) -> Iterator[Event]:
-        """Find out which runs a file holds now, and read them."""
-        kept = self._kept.pop(file.entry.path, {})
-        found = self._look(file.entry, deep=file.several, kept=kept)
-        if kept:
-            self._kept[file.entry.path] = kept
-            if len(self._kept) > KEPT_FILES:
-                self._kept.popitem(last=False)
+    def _rescan(self, file: TailedFile, *, rewritten: bool) -> Iterator[Event]:
+        """Scan a file again and read its runs."""
+        cache = self._caches.pop(file.entry.path, {})
+        found = self._scan(file.entry, deep=file.holds_several, cache=cache)
+        if cache:
+            self._caches[file.entry.path] = cache
+            if len(self._caches) > CACHED_FILES:
+                self._caches.popitem(last=False)
         runs = [run for run in found.runs if self._wanted(run.ref)]
         refs = tuple(run.ref for run in runs)
-        nothing = rewritten or found.part_of or (file.still and not found.problems)
+        nothing = rewritten or found.part_of or (file.is_still and not found.problems)
         if (file.broken and not found.problems) or (not runs and nothing):
-            yield from self._empty(file)
+            yield from self._reset_file(file)
         elif rewritten:
-            self._followed.drop(file.refs)
+            self._run_events.drop(file.refs)
         if runs:
-            yield from self._followed.forget(ref for ref in file.refs if ref not in refs)
+            yield from self._run_events.forget(ref for ref in file.refs if ref not in refs)
             file.refs = refs
         for run in runs:
-            yield from self._followed.read(file, run)
-        yield from self._broken(file, found)
+            yield from self._run_events.read(file, run)
+        yield from self._report_broken(file, found)
         also = self._relations.add(found)
         main = self._files.get(found.part_of)
         if main is None:
-            yield from self._look_at(also)
+            yield from self._rescan_all(also)
         elif main is not file:
             main.changed = time.monotonic()
             yield from self._read(found.part_of)
 
-    def _broken(self, file: FollowedFile, found: Found) -> Iterator[Event]:
-        """What is wrong with a file, once it has been still for a while."""
-        problems: list[Problem] = [*found.problems, *self._followed.failures(file.refs)]
-        if file.still:
+    def _report_broken(self, file: TailedFile, found: Found) -> Iterator[Event]:
+        """Report the problems of a file once it has been unchanged for a while."""
+        problems: list[Problem] = [*found.problems, *self._run_events.failures(file.refs)]
+        if file.is_still:
             for problem in problems:
                 file.broken = True
                 yield from file.problem(problem)
-        elif problems or file.several or (file.refs and not found.runs):
-            self._agenda.add(file.entry.path, file.still_at)
+        elif problems or file.holds_several or (file.refs and not found.runs):
+            self._retries.schedule(file.entry.path, file.still_at)
 
-    def _look(self, entry: Entry, *, deep: bool, kept: dict[str, Any] | None = None) -> Found:
+    def _scan(self, entry: Entry, *, deep: bool, cache: dict[str, Any] | None = None) -> Found:
         named = entry.path in self._roots
         found, self._last = look(
             self._source,
@@ -230,7 +230,7 @@ class Tail:
             deep=deep,
             last=self._last,
             only=self._only,
-            kept=kept,
+            cache=cache,
             named=named,
             roots=self._roots,
             shared=self._shared,
@@ -247,7 +247,7 @@ def _time_of(change: Change) -> float:
 
 
 def _changed_at(entry: Entry) -> float:
-    """When a file changed, on the clock of `time.monotonic`; now if its own times make no sense."""
+    """Return when a file changed on the clock of `time.monotonic`; now if its own times are implausible."""
     now = time.monotonic()
     if entry.stat is None:
         return now

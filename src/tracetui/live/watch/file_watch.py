@@ -1,4 +1,4 @@
-"""Wakes as soon as one file is written to, or those that make one run with it."""
+"""Wait for writes to one file, or to the other files of its run."""
 
 from __future__ import annotations
 
@@ -9,44 +9,44 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from tracetui.live.watch.notify import AVAILABLE, Inotify, why_not
+from tracetui.live.watch.notify import AVAILABLE, Inotify, why_polling
 
 POLL_SECONDS: Final = 0.025
-"""How often the file is looked at where nobody tells."""
+"""Polling interval without file events."""
 REMOTE_SECONDS: Final = 0.25
-"""How long to wait between two looks at a file on another machine."""
+"""Polling interval of a remote file."""
 CHECK_SECONDS: Final = 0.5
-"""How often to make sure that the folder which is watched is still the one at that path."""
+"""How often to verify that the watched folder is still the one at its path."""
 _Identity = tuple[int, int]
 
 
 class FileWatch:
-    """Waits for one file, and for the log beside it if it is a database. One thread uses it; any may call `wake`."""
+    """Waits for one file, and for the log of a database. Used by one thread; any may call `wake`."""
 
     def __init__(self, path: str, *, local: bool = True, parts: Sequence[str] = ()) -> None:
-        """The file need not be there, nor need `parts`, folders all of whose files are watched too.
+        """The file need not exist, nor need `parts`, folders whose files are all watched too.
 
-        Without `local` it is on another machine: `wait` just paces who looks.
+        Without `local` the file is remote: `wait` only paces the caller.
         """
         places = (path, os.path.realpath(path)) if local else (path,)
         self._paths = frozenset(place + end for place in places for end in ("", "-wal"))
         self._folders: dict[str, _Identity | None] = {os.path.dirname(place) or os.curdir: None for place in places}
-        """The folders to watch, and which ones these were when that began; None: not watched."""
+        """Watched folders and their identities; None: not watched."""
         self._parts: dict[str, _Identity | None] = dict.fromkeys(parts if local else ())
-        """The same of the folders of parts."""
+        """The same for folders of parts."""
         self._local = local
         self._inotify: Inotify | None = None
         self._woken = threading.Event()
-        if AVAILABLE and local and not why_not([path]):
-            with contextlib.suppress(OSError):  # used up: then it polls
+        if AVAILABLE and local and not why_polling([path]):
+            with contextlib.suppress(OSError):  # out of watches: it polls
                 self._inotify = Inotify()
-                self._settle(self._inotify)
-        self._seen = self._look()
+                self._update_watches(self._inotify)
+        self._last_state = self._state()
 
     def wait(self, timeout: float) -> bool:
-        """True if something may have changed since the last call; waits at most `timeout` seconds for that.
+        """Wait up to `timeout` seconds; return True if something may have changed since the last call.
 
-        Of a file on another machine nothing is known: True after `REMOTE_SECONDS`.
+        For a remote file, return True after `REMOTE_SECONDS`.
         """
         deadline = time.monotonic() + timeout
         while not self._woken.is_set():
@@ -61,33 +61,33 @@ class FileWatch:
     def wake(self) -> None:
         """End `wait` now, or the next one, from another thread."""
         self._woken.set()
-        inotify = self._inotify  # the other thread may let go of it meanwhile
+        inotify = self._inotify  # the other thread may drop it meanwhile
         if inotify is not None:
             inotify.wake()
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all watches."""
         if self._inotify is not None:
             self._inotify.close()
 
     def _listen(self, inotify: Inotify, left: float) -> bool:
         try:
             if None in self._folders.values():
-                return self._poll(left) | self._settle(inotify)
+                return self._poll(left) | self._update_watches(inotify)
             hints = inotify.wait(min(left, CHECK_SECONDS))
             if hints is None:
                 return True
             if lost := hints.keys() & self._folders.keys():
                 self._folders.update(dict.fromkeys(lost))
-            told = not self._paths.isdisjoint(hints) or any(os.path.dirname(one) in self._parts for one in hints)
-            return (self._settle(inotify) or told) if lost or not hints or self._parts else told
+            hit = not self._paths.isdisjoint(hints) or any(os.path.dirname(one) in self._parts for one in hints)
+            return (self._update_watches(inotify) or hit) if lost or not hints or self._parts else hit
         except OSError:
             inotify.close()
             self._inotify = None
             return True
 
-    def _settle(self, inotify: Inotify) -> bool:
-        """Watch the folders that are at these paths now; True if one is another than before."""
+    def _update_watches(self, inotify: Inotify) -> bool:
+        """Watch the folders now at these paths; return True if one was replaced."""
         changed = False
         for folder, before in self._folders.items():
             now = _identity(folder)
@@ -110,11 +110,11 @@ class FileWatch:
             self._woken.wait(min(left, REMOTE_SECONDS))
             return left >= REMOTE_SECONDS and not self._woken.is_set()
         self._woken.wait(min(left, POLL_SECONDS))
-        before, self._seen = self._seen, self._look()
-        return self._seen != before
+        before, self._last_state = self._last_state, self._state()
+        return self._last_state != before
 
-    def _look(self) -> list[tuple[int, ...]]:
-        """What tells one state of the files from the next."""
+    def _state(self) -> list[tuple[int, ...]]:
+        """Return a fingerprint of the files."""
         paths = sorted(self._paths)
         for folder in self._parts:
             with contextlib.suppress(OSError, ValueError):

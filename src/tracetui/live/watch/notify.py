@@ -1,4 +1,4 @@
-"""Who tells that something happened in a folder, and where nobody does. Whatever is told is a hint, never a fact."""
+"""Change hints from the operating system: inotify on Linux, watchfiles elsewhere. Hints are never trusted."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 GATHER_SECONDS: Final = 0.01
-"""Hints that come so close together are told at once."""
+"""Hints this close together are delivered at once."""
 _STEP_MS: Final = 10
 _LONGEST_MS: Final = 40
 _MODIFIED: Final = 2
@@ -33,7 +33,7 @@ _REMOTE: Final = re.compile(
     r"nfs4?|cifs|smb3|smbfs|ncpfs|9p|afs|ceph|coda|gfs2|glusterfs|lustre|ocfs2|beegfs|davfs"
     r"|virtiofs|vboxsf|vmhgfs|prl_fs|drvfs|fuse(\..*)?"
 )
-"""File systems where others may write without our kernel knowing."""
+"""File systems where other machines may write unnoticed by our kernel."""
 AVAILABLE: Final = sys.platform == "linux"
 _MODIFY: Final = 0x2
 
@@ -46,7 +46,7 @@ _ONLY_FOLDERS, _NO_LINK, _NO_UNLINKED = 0x1000000, 0x2000000, 0x4000000
 _NAMES: Final = _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE
 _ITSELF: Final = _DELETE_SELF | _MOVE_SELF | _UNMOUNT | _IGNORED
 
-# Closing and attributes are left out: SQLite opens a log for writing (and as root gives it an owner) only to read it.
+# No close or attribute events: SQLite opens a log for writing (and as root sets its owner) only to read it.
 _WANTED: Final = _MODIFY | _NAMES | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS | _NO_LINK | _NO_UNLINKED
 _EVENT: Final = struct.Struct("iIII")
 _BUFFER: Final = 1 << 18
@@ -54,24 +54,24 @@ _LONGEST: Final = 0.05
 
 
 class Notify(Protocol):
-    """Tells what happens directly in some folders. `wake` may be called from any thread, the others from one."""
+    """Delivers changes directly in some folders. `wake` is thread-safe; the other methods belong to one thread."""
 
     def add(self, folder: str, *, follow: bool = False) -> bool:
-        """Watch `folder`, a link only with `follow`; false if it cannot be listed.
+        """Watch `folder`, a link only with `follow`; return False if it cannot be listed.
 
-        Raises `OSError` where no more can be watched.
+        Raises `OSError` if no more can be watched.
         """
         ...
 
     def remove(self, folder: str) -> None:
-        """Watch it no longer."""
+        """Stop watching it."""
         ...
 
     def wait(self, timeout: float) -> dict[str, bool] | None:
-        """The paths where something happened, at the latest after `timeout` seconds.
+        """Wait up to `timeout` seconds and return the paths that changed.
 
-        True: a name came, went or was replaced; False: a file was written to. None: hints may have been lost, so that
-        everything is to be compared.
+        True: a name was added, removed or replaced; False: a file was written to. None: hints may have been lost, so
+        everything must be compared.
         """
         ...
 
@@ -80,20 +80,20 @@ class Notify(Protocol):
         ...
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all watches."""
         ...
 
 
 def open_notify() -> Notify:
-    """What this system has. Raises `OSError` if that is used up."""
+    """Open the system's notifier. Raises `OSError` if none is available."""
     return Inotify(GATHER_SECONDS) if AVAILABLE else WatchfilesNotify()
 
 
 class Inotify:
-    """Hints of what happened in some folders; see `Notify`. Raises `OSError` if there is none."""
+    """`Notify` through inotify and the C library. Raises `OSError` if none is available."""
 
     def __init__(self, gather: float = 0.0) -> None:
-        """After the first hint, `wait` waits `gather` seconds for those that come with it."""
+        """After the first hint, `wait` waits another `gather` seconds for more."""
         self._libc = _c_library()
         self._fd = self._checked(self._libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC))
         try:
@@ -106,10 +106,10 @@ class Inotify:
         self._closed = False
         self._ids: dict[str, int] = {}
         self._folders: dict[int, set[str]] = {}
-        """Paths by which a watched folder is known; after a move, for a while, the old and the new one."""
+        """Paths of each watched folder; after a move, for a while, both the old and the new one."""
 
     def add(self, folder: str, *, follow: bool = False) -> bool:
-        """Watch `folder`, a link only with `follow`; false if it cannot be listed."""
+        """Watch `folder`, a link only with `follow`; return False if it cannot be listed."""
         if folder in self._ids:
             return True
         place = os.path.join(folder, ".") if follow else folder
@@ -122,7 +122,7 @@ class Inotify:
         return True
 
     def remove(self, folder: str) -> None:
-        """Watch it no longer."""
+        """Stop watching it."""
         watch = self._ids.pop(folder, None)
         if watch is None:
             return
@@ -130,10 +130,10 @@ class Inotify:
         paths.discard(folder)
         if not paths:
             del self._folders[watch]
-            self._libc.inotify_rm_watch(self._fd, watch)  # fails if the folder is gone, and its watch with it
+            self._libc.inotify_rm_watch(self._fd, watch)  # fails if the folder is gone along with its watch
 
     def wait(self, timeout: float) -> dict[str, bool] | None:
-        """What happened, at the latest after `timeout` seconds; None if hints were lost."""
+        """Wait up to `timeout` seconds and return the hints; None if some were lost."""
         poll = select.poll()
         poll.register(self._fd, select.POLLIN)
         poll.register(self._bell, select.POLLIN)
@@ -145,7 +145,7 @@ class Inotify:
             poll.poll(self._gather * 1000)
         hints: dict[str, bool] = {}
         with contextlib.suppress(BlockingIOError):
-            end = time.monotonic() + _LONGEST  # writers may never rest
+            end = time.monotonic() + _LONGEST  # writers may never pause
             while time.monotonic() < end:
                 for watch, mask, name in _events(os.read(self._fd, _BUFFER)):
                     if mask & _OVERFLOW:
@@ -160,7 +160,7 @@ class Inotify:
                 os.write(self._rope, b"!")
 
     def close(self) -> None:
-        """Give everything back."""
+        """Release all watches."""
         with self._guard:
             if not self._closed:
                 self._closed = True
@@ -192,7 +192,7 @@ def _c_library() -> ctypes.CDLL:
 
 
 def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
-    """Watch, mask and name of each event."""
+    """Yield watch, mask and name of each event."""
     start = 0
     while start + _EVENT.size <= len(data):
         watch, mask, _, length = _EVENT.unpack_from(data, start)
@@ -202,7 +202,7 @@ def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 class WatchfilesNotify:
-    """`Notify` on every system, by watchfiles: its set of folders is fixed, so that a new one needs a new instance."""
+    """`Notify` on every system, through watchfiles. Its set of folders is fixed: a new folder needs a new instance."""
 
     def __init__(self) -> None:
         self._rust: RustNotify | None = None
@@ -238,7 +238,7 @@ class WatchfilesNotify:
             return {}
         hints: dict[str, bool] = {}
         for kind, path in found:
-            place = self._place(path)
+            place = self._given_path(path)
             hints[place] = hints.get(place, False) or kind != _MODIFIED
         return hints
 
@@ -250,8 +250,8 @@ class WatchfilesNotify:
             self._rust.close()
             self._rust = None
 
-    def _place(self, path: str) -> str:
-        """The path as its folder was given; the system may tell the real one."""
+    def _given_path(self, path: str) -> str:
+        """Return the path under its folder as given; the system may report the real one."""
         if path in self._folders:
             return self._folders[path]
         head, name = os.path.split(path)
@@ -265,14 +265,14 @@ class WatchfilesNotify:
         folders = [path for path in set(self._folders.values()) if os.path.isdir(path)]
         try:
             self._rust = RustNotify(folders, False, False, 0, False, True) if folders else None
-        except FileNotFoundError:  # gone meanwhile: whoever lists it will find out, too
+        except FileNotFoundError:  # gone meanwhile, as listing it will show
             self._changed = True
         except (OSError, RuntimeError) as error:
             raise OSError(errno.ENOSPC, str(error)) from error
 
 
-def why_not(paths: Iterable[str]) -> str:
-    """Why hints don't tell everything about these files and folders; empty if they do."""
+def why_polling(paths: Iterable[str]) -> str:
+    """Return why hints are incomplete for these files and folders; empty if they are complete."""
     try:
         mounts = Path(_MOUNTS).read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
@@ -281,7 +281,7 @@ def why_not(paths: Iterable[str]) -> str:
 
 
 def remote(paths: Iterable[str], mounts: str) -> str:
-    """The type of the file system of another machine that one of `paths` is on, or that lies below; empty if none.
+    """Return the type of a network file system at or below one of `paths`; empty if none.
 
     `mounts` is the text of ``/proc/mounts``.
     """
@@ -289,20 +289,20 @@ def remote(paths: Iterable[str], mounts: str) -> str:
     kinds = {re.sub(r"\\(\d{3})", lambda code: chr(int(code[1], 8)), fields[1]): fields[2] for fields in table}
     for path in paths:
         real = os.path.realpath(path)
-        holding = max((at for at in kinds if _holds(at, real)), key=len, default="")
-        for at in (holding, *(at for at in kinds if _holds(real, at))):
+        holding = max((at for at in kinds if _contains(at, real)), key=len, default="")
+        for at in (holding, *(at for at in kinds if _contains(real, at))):
             kind = kinds.get(at, "")
             if _REMOTE.fullmatch(kind):
                 return kind
     return ""
 
 
-def _holds(folder: str, path: str) -> bool:
+def _contains(folder: str, path: str) -> bool:
     return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
-def reason(error: OSError) -> str:
-    """Why hints cannot be had (any more)."""
+def explain_error(error: OSError) -> str:
+    """Return why hints are unavailable."""
     if error.errno == errno.ENOSPC:
         return "no watches left (ENOSPC)"
     if error.errno in (errno.EMFILE, errno.ENFILE):

@@ -1,7 +1,7 @@
-"""Which files changed: hints of the system say where to look at once; looking everywhere now and then finds the rest.
+"""Find changed files: hints show where to look at once, and periodic sweeps find the rest.
 
-A hint is never believed: its folder is listed again and compared. Where there are no hints, or not for everything
-(another machine, a network file system, no watches left), looking everywhere is all there is, and is done more often.
+A hint is never trusted: its folder is listed again and compared. Without hints, or without complete ones (remote
+machines, network file systems, no watches left), sweeps run more often.
 """
 
 from __future__ import annotations
@@ -12,34 +12,34 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from tracetui.live.watch.notify import Notify, open_notify, reason, why_not
+from tracetui.live.watch.notify import Notify, explain_error, open_notify, why_polling
 from tracetui.live.watch.tree import Change, Tree
 from tracetui.sources.base import LinkLost, Source, Stat
 
 __all__ = ["Change", "Watch"]
 
 GLANCE_SECONDS: Final = 0.75
-"""How often names, and files that changed lately, are looked at, at most."""
+"""Shortest interval between checks of names and recently changed files."""
 SWEEP_SECONDS: Final = 3.5
-"""How often everything is compared, at most."""
-LATELY_SECONDS: Final = 600.0
-_LATELY_FILES: Final = 200
+"""Shortest interval between sweeps."""
+RECENT_SECONDS: Final = 600.0
+_MAX_RECENT: Final = 200
 _REMOTE_FILES_A_SECOND: Final = 400
-"""Another machine is asked for all names more often if they are few: some 50 KB a second in any case."""
-_AT_ONCE: Final = 32
-"""Folders of another machine that are asked for at once."""
+"""A small remote tree is swept more often: about 50 KB a second in any case."""
+_PREFETCH: Final = 32
+"""Remote folders requested at once."""
 _SLICE_SECONDS: Final = 0.02
-"""How long one part of comparing everything may take before hints are heard again."""
+"""Longest slice of a sweep before hints are handled again."""
 _REST_HINTED: Final = 250
-"""After looking everywhere for one second follow so many seconds of rest, if hints tell what is urgent …"""
+"""Rest after a sweep, as a multiple of its duration, with hints …"""
 _REST_POLLING: Final = 20
-"""… if they don't …"""
+"""… without hints …"""
 _REST_REMOTE: Final = 2
-"""… and if most of that second was waiting."""
+"""… and for a remote tree, where most of the duration is waiting."""
 
 
 class Watch:
-    """The changes below some roots. One thread calls `changes` and `sweep`; the rest may be used by any."""
+    """Changes below some roots. One thread calls `changes` and `sweep`; the rest is thread-safe."""
 
     def __init__(
         self,
@@ -50,12 +50,12 @@ class Watch:
         events: bool = True,
         notify: Callable[[], Notify] = open_notify,
     ) -> None:
-        """Nothing is looked at yet. `known` is what the caller has seen; `notify` opens what gives hints."""
+        """Reads nothing yet. `known` is the state the caller has seen; `notify` opens the notifier."""
         self._lost: dict[str, str] = {}
-        """Roots that cannot be reached, and why; what is known is kept meanwhile."""
-        self.how = "polling"
+        """Unreachable roots, and why; their last known state stays."""
+        self.mode = "polling"
         """``events`` or ``polling``."""
-        self.why = ""
+        self.reason = ""
         """Why it polls."""
         self._source = source
         self._tree = Tree(source, roots, known)
@@ -64,41 +64,41 @@ class Watch:
         self._stop = threading.Event()
         self._busy = threading.Lock()
         self._todo: list[str] = []
-        """Folders of the sweep that goes on, those to come first last."""
+        """Folders left in the sweep, the next one last."""
         self._hinted: dict[str, bool] = {}
-        """Folders to list because of hints; True: they may be others under the same name."""
-        self._late: dict[str, float] = {}
-        """Files and when (monotonic) they changed last, oldest first."""
+        """Folders to list because of hints; True: the folder may have been replaced."""
+        self._recent: dict[str, float] = {}
+        """Recently changed files and when (monotonic), oldest first."""
         self._sweeping = False
-        self._again = False
-        """Hints were lost while it went on: it is to be done again."""
+        self._sweep_again = False
+        """Hints were lost during the sweep, so it must run again."""
         self._swept = 0.0
-        """Seconds that it took so far."""
+        """Seconds spent on the sweep so far."""
         self._sweep_at = 0.0
         self._glance_at = 0.0
         self._begin(events, notify)
 
     @property
     def lost(self) -> str:
-        """Why a root cannot be reached, be it one of several; empty while all can."""
+        """Why roots are unreachable; empty if all are reachable."""
         return "; ".join(dict.fromkeys(self._lost.values()))
 
     @property
     def folders(self) -> int:
-        """How many folders are known."""
+        """Number of known folders."""
         return self._tree.folders
 
     @property
     def files(self) -> int:
-        """How many files to read are known."""
+        """Number of known files to read."""
         return self._tree.files
 
     def changes(self, timeout: float) -> list[Change]:
-        """Every file that changed since it was last reported (or since `known`), once; waits at most `timeout` seconds
-        for one (0: does not wait).
+        """Return files that changed since they were last reported (or since `known`), each once; wait up to `timeout`
+        seconds for one (0: do not wait).
 
-        A root or folder that cannot be listed is an entry that says why, as in walking. A file may be reported without
-        having changed. Empty after the time, and as soon as `stop` is called.
+        An unlistable root or folder is an entry with the reason, as in walking. A file may be reported without having
+        changed. Empty after the timeout, and once `stop` is called.
         """
         with self._busy:
             self._wait(time.monotonic() + timeout)
@@ -107,17 +107,17 @@ class Watch:
         return changes
 
     def sweep(self) -> list[Change]:
-        """Compare everything now; what changed, as in `changes`."""
+        """Compare everything now; return the changes as `changes` does."""
         with self._busy:
             self._begin_sweep()
             while self._sweeping and not self._stop.is_set():
-                self._guard(lambda: self._go_on(float("inf")))
+                self._guard(lambda: self._sweep_slice(float("inf")))
             changes = self._take()
         self._release()
         return changes
 
     def stop(self) -> None:
-        """End `changes` now and from now on. Everything is given back once it has ended."""
+        """End `changes` now and in the future, and release all watches."""
         self._stop.set()
         notify = self._notify
         if notify is not None:
@@ -125,23 +125,23 @@ class Watch:
         self._release()
 
     def _begin(self, events: bool, notify: Callable[[], Notify]) -> None:
-        self.why = (
+        self.reason = (
             "another machine"
             if not self._local
             else "switched off"
             if not events
-            else why_not(path for root in self._tree.roots if (path := self._tree.local_path(root)) is not None)
+            else why_polling(path for root in self._tree.roots if (path := self._tree.local_path(root)) is not None)
         )
-        if self.why:
+        if self.reason:
             return
         try:
             self._notify = self._tree.notify = notify()
-            self.how = "events"
+            self.mode = "events"
         except OSError as error:
             self._poll(error)
 
     def _release(self) -> None:
-        """Give everything back after `stop`, whoever notices first."""
+        """Release all watches after `stop`, in whichever thread notices first."""
         if self._stop.is_set() and self._busy.acquire(blocking=False):
             try:
                 if self._notify is not None:
@@ -150,18 +150,18 @@ class Watch:
                 self._busy.release()
 
     def _poll(self, error: OSError) -> None:
-        """No hints from now on."""
+        """Fall back to polling."""
         if self._notify is not None:
             self._notify.close()
         self._notify = self._tree.notify = None
-        self.how, self.why = "polling", reason(error)
+        self.mode, self.reason = "polling", explain_error(error)
 
     # ---- waiting
 
     def _wait(self, deadline: float) -> None:
         seconds = 0.0
         while not self._stop.is_set():
-            self._hear(seconds)
+            self._wait_for_hints(seconds)
             self._guard(self._work)
             now = time.monotonic()
             if self._tree.found or now >= deadline:
@@ -169,11 +169,11 @@ class Watch:
             seconds = 0.0 if self._todo else min(deadline, self._due()) - now
 
     def _due(self) -> float:
-        """When there is something to do without a hint."""
-        hinted = min((self._tree.rested(folder) for folder in self._hinted), default=self._sweep_at)
+        """Return when the next work is due without a hint."""
+        hinted = min((self._tree.listable_at(folder) for folder in self._hinted), default=self._sweep_at)
         return min(self._glance_at, self._sweep_at, hinted)
 
-    def _hear(self, seconds: float) -> None:
+    def _wait_for_hints(self, seconds: float) -> None:
         """Wait for hints."""
         if self._notify is None:
             self._stop.wait(max(0.0, seconds))
@@ -184,13 +184,13 @@ class Watch:
             self._poll(error)
             return
         if hints is None:
-            self._sweep_at, self._again = 0.0, self._sweeping
+            self._sweep_at, self._sweep_again = 0.0, self._sweeping
         for path, named in (hints or {}).items():
             self._hint(path, named)
 
     def _hint(self, path: str, named: bool) -> None:
         folder, itself = self._tree.owner_of(path)
-        if folder is None or (not named and self._tree.skips(path)) or self._tree.look(path):
+        if folder is None or (not named and self._tree.skips(path)) or self._tree.check_file(path):
             return
         self._hinted[folder] = self._hinted.get(folder, False) or (named and itself)
 
@@ -199,12 +199,12 @@ class Watch:
     def _guard(self, work: Callable[[], None]) -> None:
         try:
             work()
-        except OSError as error:  # no watch for one more folder; every other failure is an entry
+        except OSError as error:  # no watch left for a new folder; every other failure is an entry
             self._poll(error)
             self._begin_sweep()
 
     def _work(self) -> None:
-        """What is due: hinted folders first, then names and late files, then a part of comparing everything."""
+        """Do the work that is due: hinted folders first, then names and recent files, then a slice of the sweep."""
         self._list_hinted()
         began = time.monotonic()
         if began >= self._glance_at:
@@ -213,7 +213,7 @@ class Watch:
             self._glance_at = now + max(GLANCE_SECONDS, self._rest * (now - began))
         if began >= self._sweep_at and not self._sweeping:
             self._begin_sweep()
-        self._go_on(time.monotonic() + _SLICE_SECONDS)
+        self._sweep_slice(time.monotonic() + _SLICE_SECONDS)
 
     @property
     def _rest(self) -> int:
@@ -221,7 +221,7 @@ class Watch:
 
     def _list_hinted(self) -> None:
         now = time.monotonic()
-        for folder in [folder for folder in self._hinted if self._tree.rested(folder) <= now]:
+        for folder in [folder for folder in self._hinted if self._tree.listable_at(folder) <= now]:
             other = self._hinted.pop(folder)
             if other and self._notify is not None:
                 for below in self._tree.below(folder):
@@ -234,9 +234,9 @@ class Watch:
             pending.extend(self._list(pending.pop(), deep=deep))
 
     def _list(self, folder: str, *, deep: bool) -> list[str]:
-        """Compare a folder; those below it that are to be compared as well.
+        """Compare a folder; return the folders below it to compare as well.
 
-        Of a machine that cannot be reached nothing changes. Comparing everything once it is back makes up for that.
+        For an unreachable machine nothing changes; the sweep after reconnecting makes up for that.
         """
         root = self._tree.root_of(folder) or folder
         try:
@@ -245,28 +245,28 @@ class Watch:
             self._lost[root] = str(error) or "the connection is lost"
             return []
         if self._lost.pop(root, None) is not None:
-            self._sweep_at, self._again = 0.0, self._sweeping
+            self._sweep_at, self._sweep_again = 0.0, self._sweeping
         return below[::-1]
 
     def _glance(self) -> None:
-        """What is cheap to see: names that came or went, files that changed lately."""
+        """Do the cheap checks: names and recently changed files."""
         for folder in self._tree.paths() if self._local else self._tree.roots:
             stale = self._tree.stale(folder)
             if stale is not None:
                 self._hinted[folder] = stale
-        for path in self._late:
+        for path in self._recent:
             self._hint(path, named=False)
         self._list_hinted()
 
     def _begin_sweep(self) -> None:
-        self._todo, self._sweeping, self._again, self._swept = [*self._tree.roots][::-1], True, False, 0.0
+        self._todo, self._sweeping, self._sweep_again, self._swept = [*self._tree.roots][::-1], True, False, 0.0
 
-    def _go_on(self, until: float) -> None:
-        """A part of the sweep, as far as the time goes."""
+    def _sweep_slice(self, until: float) -> None:
+        """Do a slice of the sweep until that time."""
         began = time.monotonic()
         while self._todo and not self._stop.is_set() and time.monotonic() < until:
-            with suppress(LinkLost):  # listing them finds out for each
-                self._source.expect(self._todo[: -_AT_ONCE - 1 : -1])
+            with suppress(LinkLost):  # listing reports it for each
+                self._source.prefetch(self._todo[: -_PREFETCH - 1 : -1])
             self._todo.extend(self._list(self._todo.pop(), deep=True))
         if not self._sweeping:
             return
@@ -276,7 +276,7 @@ class Watch:
             self._sweeping = False
             if not self._lost:
                 self._tree.forget_known()
-            self._sweep_at = 0.0 if self._again else now + max(self._sweep_seconds, self._rest * self._swept)
+            self._sweep_at = 0.0 if self._sweep_again else now + max(self._sweep_seconds, self._rest * self._swept)
 
     @property
     def _sweep_seconds(self) -> float:
@@ -288,10 +288,10 @@ class Watch:
         found, self._tree.found = self._tree.found, {}
         now = time.monotonic()
         for path in found:
-            self._late.pop(path, None)
-            self._late[path] = now
-        for path in list(self._late):
-            if len(self._late) <= _LATELY_FILES and now - self._late[path] < LATELY_SECONDS:
+            self._recent.pop(path, None)
+            self._recent[path] = now
+        for path in list(self._recent):
+            if len(self._recent) <= _MAX_RECENT and now - self._recent[path] < RECENT_SECONDS:
                 break
-            del self._late[path]
+            del self._recent[path]
         return list(found.values())

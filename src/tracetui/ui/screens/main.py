@@ -420,7 +420,7 @@ class MainScreen(RunsScreen):
         ref = self.state.ref
         if self.state.level and ref is not None:
             self.app.store.forget(ref)
-            self.app.engine.open(ref, anew=True)
+            self.app.engine.open(ref, reload=True)
             self.say("reading the run again")
         else:
             self.app.rescan()

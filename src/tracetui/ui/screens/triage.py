@@ -95,7 +95,7 @@ class TriageScreen(RunsScreen):
             self.show_failure()
         elif self.queue.run in mail.assessments:
             self._fold_loops()
-        if mail.survey is not None:
+        if mail.progress is not None:
             self.show_cause()
 
     def regroup(self) -> None:
