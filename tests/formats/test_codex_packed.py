@@ -113,9 +113,9 @@ def test_words_in_a_packed_rollout_are_found(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"(\xb5/\xfdnot a frame at all", "broken: cannot be unpacked"),
-        (b'{"type": "session_meta"}', "broken: it is not packed as its name says"),
-        (zstandard.compress(encoded([meta()]) + b" " * (64 << 20)), "not read: it becomes more than"),
+        (b"(\xb5/\xfdnot a frame at all", "broken: cannot be decompressed"),
+        (b'{"type": "session_meta"}', "broken: not a Zstandard file despite its name"),
+        (zstandard.compress(encoded([meta()]) + b" " * (64 << 20)), "not read: decompresses to more than"),
     ],
     ids=["broken", "plain", "bomb"],
 )

@@ -37,7 +37,7 @@ from tracetui.formats.opencode import Opencode
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
-from tracetui.sources.base import KEPT
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile, normal
@@ -620,7 +620,7 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
 
     def again() -> dict[str, Any]:
         with LocalFile(str(path)) as file:
-            file.memo[KEPT] = kept
+            file.memo[CACHE] = kept
             found = [one for one in FORMAT.summarize(file, deep=True) if isinstance(one, RunSummary)]
         right = {ident: normal.plain(one) for ident, one in listed(path).items()}
         assert {one.id: normal.plain(one) for one in found} == right

@@ -18,7 +18,7 @@ from tracetui.formats.otlp import files as counting
 from tracetui.formats.otlp.files import Places, places_of
 from tracetui.live.load import Reader, read_run
 from tracetui.model import RunRef
-from tracetui.sources.base import KEPT
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalSource
 
 Record = dict[str, Any]
@@ -42,7 +42,7 @@ def spans() -> list[Record]:
 def found(path: Path, kept: dict[str, Any] | None) -> Any:
     with LocalSource().open(str(path)) as file:
         if kept is not None:
-            file.memo[KEPT] = kept
+            file.memo[CACHE] = kept
         try:
             return list(FORMAT.summarize(file, deep=True))
         except FormatError as error:
@@ -140,7 +140,7 @@ def test_a_large_trace_is_read_a_little_at_a_time(tmp_path: Path, monkeypatch: p
     path = tmp_path / "x.jsonl"
     path.write_bytes(b"".join(json.dumps(request(one)).encode() + b"\n" for one in spans()))
     with LocalSource().open(str(path)) as file:
-        file.memo[KEPT] = {}
+        file.memo[CACHE] = {}
         assert places_of(file, f"{1:032x}") is not None
         monkeypatch.setattr("tracetui.formats.otlp.files.LINES_AT_ONCE", 10)
         assert places_of(file, f"{1:032x}") is None

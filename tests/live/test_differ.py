@@ -89,7 +89,7 @@ def test_the_first_answer_has_the_first_difference_and_its_words(working: Workin
     assert any(section.differs for section in look.sections)
 
 
-def test_what_may_be_compared_next_is_read_ahead(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+def test_a_likely_next_run_is_read_ahead(working: Working, pair: tuple[RunRef, RunRef]) -> None:
     working.differ.read_ahead(pair[0])
 
     run = working.until(lambda mail: pair[0] in mail.runs).runs[pair[0]]
@@ -98,7 +98,7 @@ def test_what_may_be_compared_next_is_read_ahead(working: Working, pair: tuple[R
     assert len(run.spans) == STEPS
 
 
-def test_what_is_very_large_or_gone_is_not_read_ahead(
+def test_very_large_or_missing_files_are_not_read_ahead(
     working: Working, pair: tuple[RunRef, RunRef], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(module, "MAX_PREFETCH_BYTES", 100)
@@ -114,7 +114,7 @@ def test_what_is_very_large_or_gone_is_not_read_ahead(
     assert not any(mail.runs for mail in working.mails)
 
 
-def test_a_key_holds_the_work_back_but_not_what_is_looked_at(working: Working, pair: tuple[RunRef, RunRef]) -> None:
+def test_a_key_delays_jobs_but_not_what_is_on_screen(working: Working, pair: tuple[RunRef, RunRef]) -> None:
     ask, stop = Compare(*pair), threading.Event()
 
     def type_on() -> None:

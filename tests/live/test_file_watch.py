@@ -140,9 +140,7 @@ def test_a_file_elsewhere_may_always_have_changed() -> None:
 
 
 @LINUX
-def test_it_wakes_by_what_the_system_tells_and_leaves_nothing_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_it_wakes_on_events_and_releases_everything(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(file_watch, "POLL_SECONDS", 3600.0)
     monkeypatch.setattr(file_watch, "CHECK_SECONDS", 3600.0)
     before = descriptors()

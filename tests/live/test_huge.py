@@ -32,7 +32,7 @@ def session(path: Path, turns: int) -> None:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
 
 
-def test_the_first_runs_of_a_file_are_told_while_it_is_read(tmp_path: Path) -> None:
+def test_the_first_runs_of_a_file_are_reported_while_it_is_read(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
     told: list[Found] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])
@@ -42,7 +42,7 @@ def test_the_first_runs_of_a_file_are_told_while_it_is_read(tmp_path: Path) -> N
     assert found.runs[:FIRST_RUNS] == told[0].runs
 
 
-def test_what_was_told_early_replaces_nothing(tmp_path: Path) -> None:
+def test_an_early_answer_replaces_nothing(tmp_path: Path) -> None:
     rows(tmp_path / "rows.jsonl", 60)
     told: list[Found] = []
     (entry,) = entries(SOURCE, [str(tmp_path)])

@@ -110,7 +110,7 @@ def test_a_new_job_takes_the_place_of_the_old(engine: Engine) -> None:
     assert told[-1].finished
 
 
-def test_what_nobody_took_is_not_lost_and_never_that_of_another_job(engine: Engine) -> None:
+def test_unread_progress_is_merged_per_job(engine: Engine) -> None:
     steps = Steps()
     engine.start_job(steps.job)
     seen: list[int] = []
@@ -132,7 +132,7 @@ def test_it_tells_no_oftener_than_it_says(engine: Engine) -> None:
     assert len(told) <= (time.monotonic() - began) / NEWS_SECONDS + 1
 
 
-def test_nothing_is_told_of_a_job_that_was_stopped(engine: Engine) -> None:
+def test_a_stopped_job_reports_nothing(engine: Engine) -> None:
     steps = Steps()
     engine.start_job(steps.job)
     assert steps.begun.wait(PATIENCE)
@@ -166,7 +166,7 @@ def test_it_rests_while_a_key_makes_something_else_read(
     assert second.begun.wait(PATIENCE)
 
 
-def test_a_lost_link_ends_the_job_and_is_told(engine: Engine) -> None:
+def test_a_lost_connection_ends_the_job_and_is_reported(engine: Engine) -> None:
     def work(source: Source) -> Generator[Step, None, None]:
         yield Step(("one",), done=1)
         raise LinkLost("the link to box is down")
@@ -199,7 +199,7 @@ def write_sides(folder: Path) -> tuple[list[RunRef], list[RunRef]]:
     return known[::3], [ref for i, ref in enumerate(known) if i % 3]
 
 
-def test_contrast_tells_what_was_planted(tmp_path: Path, engine: Engine) -> None:
+def test_contrast_finds_the_planted_features(tmp_path: Path, engine: Engine) -> None:
     a, b = write_sides(tmp_path)
     Path(b[0].path).unlink()
 

@@ -207,7 +207,7 @@ def test_statements_of_the_list_stage_come_from_one_budget(tmp_path: Path, monke
     assert all(run.deep for run in looked(LocalSource(), path).runs)
 
 
-def test_what_a_packed_file_becomes_counts(tmp_path: Path) -> None:
+def test_decompressed_files_count_against_the_budget(tmp_path: Path) -> None:
     source = LocalSource()
     plain = next(path for path in sorted((CASES / "codex").glob("*/input/**/*.jsonl")) if path.stat().st_size > 500)
     first, *rest = plain.read_bytes().splitlines(keepends=True)
@@ -222,7 +222,7 @@ def test_what_a_packed_file_becomes_counts(tmp_path: Path) -> None:
     assert looked(source, path).runs[0].deep
 
 
-def test_what_a_member_of_an_archive_becomes_counts(tmp_path: Path) -> None:
+def test_decompressed_archive_members_count_against_the_budget(tmp_path: Path) -> None:
     path = tmp_path / "log.eval"
     head = {"version": 2, "status": "success", "eval": {"task": "t", "created": "2026-03-01T09:00:00Z"}}
     text = b"[" + b'{"id": 1, "epoch": 1},' * (LIST_BUDGET // 8) + b'{"id": 2, "epoch": 1}]'

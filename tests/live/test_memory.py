@@ -98,7 +98,7 @@ def test_bombs_are_problems(folder: Path) -> None:
         assert any("not read: " in one for one in found[name][1]), (name, found[name])
 
 
-def test_what_does_not_fit_into_memory_is_the_problem_of_its_file(folder: Path) -> None:
+def test_a_file_larger_than_memory_is_a_problem(folder: Path) -> None:
     before = good_runs(listed(folder))
     case = next(path for path in sorted((CASES / "hypergraph").glob("*/input/*.json")) if "steps" in path.read_text())
     empty = b"{}," * (100 << 20 >> 2)  # decoded, it takes 27 times as much

@@ -105,7 +105,7 @@ def test_a_search_reads_a_log_once(log: Path) -> None:
     assert source.opened <= 4  # to scan it (its bytes, then its members), to list it, to read it
 
 
-def test_what_no_member_holds_is_passed_by(log: Path) -> None:
+def test_an_archive_without_a_match_is_passed(log: Path) -> None:
     source = CountedSource()
     assert [one for one in grep(source, [str(log)], Needle("Fastnet")) if one is not None] == [Outcome.PASSED]
     assert source.opened <= 2  # its bytes, then its members
@@ -135,7 +135,7 @@ def test_an_archive_with_a_member_that_cannot_be_read_is_searched(tmp_path: Path
     assert any(isinstance(item, Problem) and "broken" in item.reason for item in items)
 
 
-def test_messages_that_calls_share_are_told_once(tmp_path: Path) -> None:
+def test_messages_shared_by_calls_are_reported_once(tmp_path: Path) -> None:
     log = build.Told("k")
     for count in (1, 2, 3):
         log.add("model", model=build.MODEL, input=[], input_refs=[[0, count]], output=build.answer("yes"))

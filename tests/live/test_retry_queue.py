@@ -32,7 +32,7 @@ def test_an_empty_file_is_given_longer_than_one_that_is_half_written() -> None:
     assert settle_seconds(Stat(0, 0, 0, 0)) == MOVING_SECONDS
 
 
-def test_a_run_whose_file_comes_from_the_future_is_looked_at_seldom() -> None:
+def test_a_run_with_a_future_modification_time_is_checked_rarely() -> None:
     assert running_seconds(0.0) == MOVING_SECONDS
     assert running_seconds(MOVING_SECONDS - 0.1) == STILL_SECONDS
     assert running_seconds(MOVING_SECONDS) == running_seconds(3600.0) == MOVING_SECONDS

@@ -71,7 +71,7 @@ def spans_of(run: Run) -> Any:
 
 
 @pytest.mark.parametrize("name", [name for name in GROWING if name in registry.BUILT_IN])
-def test_the_list_and_the_open_run_end_as_what_is_on_the_disk(tmp_path: Path, name: str) -> None:
+def test_the_list_and_the_open_run_end_equal_to_the_disk(tmp_path: Path, name: str) -> None:
     place, pattern = GROWING[name]
     root, random = tmp_path / "traces", Random(name)
     shutil.copytree(sample(*place.split("/")), root, copy_function=shutil.copyfile)

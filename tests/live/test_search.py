@@ -110,7 +110,7 @@ def found(folder: Path, pattern: str, options: Options = EVERYTHING, **how: bool
 
 @settings(max_examples=20)
 @given(which=st.integers(0, 100_000), at=st.integers(0, 100_000), size=st.integers(1, 12))
-def test_a_search_of_the_samples_finds_what_the_values_hold(
+def test_a_search_of_the_samples_finds_the_texts_of_the_values(
     samples: Path, texts: Texts, which: int, at: int, size: int
 ) -> None:
     known = sorted({text for values in texts.values() for text in values if text})
@@ -124,7 +124,7 @@ def test_a_search_of_the_samples_finds_what_the_values_hold(
     assert all(needle.startswith(hit.match) or hit.match == needle for hit in hits)
 
 
-def test_it_finds_nothing_that_no_value_holds(samples: Path, texts: Texts) -> None:
+def test_it_finds_nothing_outside_values(samples: Path, texts: Texts) -> None:
     for needle in ("refund", "timed out", "東京"):
         wanted = {place for place, values in texts.items() if any(needle in value for value in values)}
         assert {(hit.ref.address, hit.span) for hit in found(samples, needle)} == wanted
@@ -207,7 +207,7 @@ def test_case_is_ignored_in_every_alphabet(pattern: str, text: str) -> None:
     assert [match.group() for match in needle.matches(text)] == [text]
 
 
-def test_a_regular_expression_is_scanned_for_what_it_needs() -> None:
+def test_a_regular_expression_is_prefiltered_by_its_required_text() -> None:
     needle = Needle(r"timed out after \d+s", regex=True)
     assert not needle.may_match(b'"timed in after 3s"')
     assert needle.may_match(b'"timed out after 3s"')
@@ -217,7 +217,7 @@ def test_a_regular_expression_is_scanned_for_what_it_needs() -> None:
 
 
 @pytest.mark.parametrize(("pattern", "regex"), [("", False), ("(", True), ("a{99999999999999}", True)])
-def test_what_cannot_be_searched_for_is_wrong_usage(pattern: str, regex: bool) -> None:
+def test_an_invalid_pattern_is_a_usage_error(pattern: str, regex: bool) -> None:
     with pytest.raises(UsageError):
         Needle(pattern, regex=regex)
 
@@ -248,7 +248,7 @@ def test_lines_of_a_value_are_hits_of_their_own_and_bounded(tmp_path: Path) -> N
     assert (hits[1].before, hits[1].after) == ("the ", "")
 
 
-def test_what_a_model_is_given_again_is_told_once(samples: Path) -> None:
+def test_repeated_model_inputs_are_reported_once(samples: Path) -> None:
     once, again = (found(samples, "refund", options) for options in (Options(), EVERYTHING))
 
     assert 0 < len(once) < len(again)
@@ -300,7 +300,7 @@ def test_a_file_that_went_is_a_problem_and_the_rest_is_searched(tmp_path: Path) 
     assert [item for item in items if isinstance(item, Outcome)] == [Outcome.FAILED, Outcome.SEARCHED]
 
 
-def test_the_known_runs_of_a_file_are_searched_and_no_others(samples: Path, runs: list[Run]) -> None:
+def test_only_the_given_runs_of_a_file_are_searched(samples: Path, runs: list[Run]) -> None:
     refs = [run.summary.ref for run in runs]
     some = refs[::2]
     needle = Needle("refund")
@@ -347,9 +347,9 @@ def test_a_secret_that_names_its_own_field_is_not_shown(tmp_path: Path) -> None:
 
 
 def test_an_expression_that_takes_for_ever_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module_of_needles, "MOST_SECONDS", 0.1)
+    monkeypatch.setattr(module_of_needles, "MAX_SECONDS", 0.1)
     needle = Needle(r"(a|aa)+b", regex=True)
-    with pytest.raises(UsageError, match="takes more than"):
+    with pytest.raises(UsageError, match="took more than"):
         list(needle.matches("a" * 200 + "c"))
     assert [match.group() for match in needle.matches("aaab")] == ["aaab"]
 

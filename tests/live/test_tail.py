@@ -229,7 +229,7 @@ def _trace(number: int, *, ended: bool) -> str:
     return json.dumps({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]}) + "\n"
 
 
-def test_a_run_that_ends_again_is_told_again(tmp_path: Path, begin: Begin) -> None:
+def test_a_run_that_ends_again_is_reported_again(tmp_path: Path, begin: Begin) -> None:
     tail, replay = begin(from_start=True), Replay()
     for status in ("success", "error"):
         paprika(tmp_path / "r-1.json", "r-1", status=status)
@@ -238,7 +238,7 @@ def test_a_run_that_ends_again_is_told_again(tmp_path: Path, begin: Begin) -> No
     assert [event["status"] for event in replay.seen if event["event"] == "end"] == ["ok", "error"]
 
 
-def test_what_is_there_at_the_start_is_not_told(tmp_path: Path, begin: Begin) -> None:
+def test_existing_runs_are_not_reported(tmp_path: Path, begin: Begin) -> None:
     old = Session(tmp_path / "old.ccpa-trace.jsonl", "old")
     quiet = Session(tmp_path / "quiet.ccpa-trace.jsonl", "quiet")
     for session in (old, quiet):
@@ -262,7 +262,7 @@ def test_a_run_is_followed_from_where_it_was_also_if_it_was_not_read_at_the_star
     tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tracetui.live.tail.tail.READ_AHEAD", -1)
-    test_what_is_there_at_the_start_is_not_told(tmp_path, begin)
+    test_existing_runs_are_not_reported(tmp_path, begin)
 
 
 def test_more_runs_than_there_are_readers(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -287,7 +287,7 @@ def test_a_file_that_goes_takes_its_runs_along(tmp_path: Path, begin: Begin) -> 
     assert replay.seen[-1] == {"event": "reset", "run": str(session.path)}
 
 
-def test_only_wanted_runs_are_told(tmp_path: Path, begin: Begin) -> None:
+def test_only_wanted_runs_are_reported(tmp_path: Path, begin: Begin) -> None:
     wanted = Session(tmp_path / "b.ccpa-trace.jsonl", "b")
     Session(tmp_path / "a.ccpa-trace.jsonl", "a").step()
     tail, replay = begin(from_start=True, wanted=lambda ref: ref == RunRef("ccpa", str(wanted.path))), Replay()
@@ -297,7 +297,7 @@ def test_only_wanted_runs_are_told(tmp_path: Path, begin: Begin) -> None:
     assert list(replay.runs) == [str(wanted.path)]
 
 
-def test_which_run_is_replayed_is_told_when_it_is_known(tmp_path: Path, begin: Begin, samples: Path) -> None:
+def test_the_replayed_run_is_reported_once_known(tmp_path: Path, begin: Begin, samples: Path) -> None:
     tail, replay = begin(from_start=True), Replay()
     for name in ("student.ccpa-trace.jsonl", "teacher.ccpa-trace.jsonl"):
         shutil.copy(samples / "ccpa" / "0025-rename" / name, tmp_path)
@@ -310,7 +310,7 @@ def test_which_run_is_replayed_is_told_when_it_is_known(tmp_path: Path, begin: B
 # ---- problems
 
 
-def test_a_half_written_file_is_told_when_it_has_been_still(tmp_path: Path, begin: Begin) -> None:
+def test_a_half_written_file_is_reported_once_unchanged(tmp_path: Path, begin: Begin) -> None:
     path = tmp_path / "r-1.json"
     whole = paprika(path, "r-1", steps=3)
     path.write_bytes(whole[: len(whole) // 2])
@@ -330,7 +330,7 @@ def test_a_half_written_file_is_told_when_it_has_been_still(tmp_path: Path, begi
     assert replay.kinds()[:3] == ["problem", "reset", "run"]
 
 
-def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, begin: Begin) -> None:
+def test_a_run_in_a_broken_file_stays_and_the_problem_is_reported(tmp_path: Path, begin: Begin) -> None:
     path = tmp_path / "r-1.json"
     whole = paprika(path, "r-1", steps=3)
     tail, replay = begin(from_start=True), Replay()
@@ -345,7 +345,7 @@ def test_a_run_whose_file_breaks_is_kept_and_the_problem_told(tmp_path: Path, be
     until_equal(tail, replay, str(tmp_path))
 
 
-def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_old_broken_file_is_reported_at_once(tmp_path: Path, begin: Begin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tracetui.live.tail.tail._changed_at", lambda entry: -1e9)
     monkeypatch.setattr("tracetui.live.retry_queue.STILL_SECONDS", 3600.0)
     path = tmp_path / "r-1.json"
@@ -357,7 +357,7 @@ def test_an_old_broken_file_is_told_at_once(tmp_path: Path, begin: Begin, monkey
     until(tail, replay, lambda: not replay.problems)
 
 
-def test_bad_lines_are_told_as_they_are_met_each_once(tmp_path: Path, begin: Begin) -> None:
+def test_bad_lines_are_reported_once_each(tmp_path: Path, begin: Begin) -> None:
     session = Session(tmp_path / "s.ccpa-trace.jsonl")
     tail, replay = begin(from_start=True), Replay()
     session.write_bytes(b"{bad\n")

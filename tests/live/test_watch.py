@@ -202,7 +202,7 @@ def test_a_root_may_be_a_link_or_end_in_a_slash(tmp_path: Path, begin: Begin) ->
     assert collect(watch, bool).keys() == {str(link / "a.json")}
 
 
-def test_what_is_known_is_not_reported(tmp_path: Path, begin: Begin) -> None:
+def test_known_files_are_not_reported(tmp_path: Path, begin: Begin) -> None:
     same, changed, gone, new = (tmp_path / f"{name}.json" for name in ("same", "changed", "gone", "new"))
     for path in (same, changed, gone):
         path.write_bytes(b"{}")

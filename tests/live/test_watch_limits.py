@@ -197,7 +197,7 @@ def test_a_lost_link_loses_nothing(tmp_path: Path) -> None:
     file.parent.mkdir()
     file.write_bytes(b"{}")
     watch = settled(Watch(source, [str(tmp_path)]))
-    assert (watch.mode, watch.reason, watch.lost) == ("polling", "another machine", "")
+    assert (watch.mode, watch.reason, watch.lost) == ("polling", "remote machine", "")
 
     source.down = True
     file.write_bytes(b"[1]")
@@ -224,7 +224,7 @@ def test_a_folder_that_cannot_be_read_is_an_entry_that_says_so(tmp_path: Path) -
     assert {change.path: change.entry for change in watch.sweep()} == {said.path: None} | walked(tmp_path)
 
 
-def test_file_systems_of_other_machines_are_known() -> None:
+def test_network_file_systems_are_recognized() -> None:
     mounts = "dev / ext4 rw 0 0\nhost:/x /mnt/far\\040away nfs4 rw 0 0\nb /mnt/far\\040away/near ext4 rw 0 0\n"
     mounts += "me@there:/ /home/me/there fuse.sshfs rw 0 0\n"
 

@@ -89,7 +89,7 @@ def test_many_folders_cost_the_round_trips_of_few(there: Sshd, folders: Path) ->
         line.close()
 
 
-def test_folders_that_are_expected_are_told_as_they_are(there: Sshd, folders: Path) -> None:
+def test_prefetched_folders_are_listed_correctly(there: Sshd, folders: Path) -> None:
     (folders / "run 3" / "below").mkdir()
     place = f"there:{folders}"
     paths = [f"{place}/run {i}" for i in range(20)] + [f"{place}/none"]
@@ -124,7 +124,7 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
         watch.stop()
 
 
-def test_what_was_asked_for_earlier_does_not_replace_what_is_known() -> None:
+def test_an_earlier_answer_does_not_replace_a_later_one() -> None:
     cache = RemoteCache()
     cache.observe("log", 10, 1_700_000_000)
     early = time.monotonic()
@@ -133,7 +133,7 @@ def test_what_was_asked_for_earlier_does_not_replace_what_is_known() -> None:
     assert cache.observe("log", 10, 1_700_000_000, asked=early) == grown
 
 
-def test_errors_without_end_keep_nobody_from_giving_up() -> None:
+def test_endless_errors_do_not_block_closing() -> None:
     with answers(b"") as channel, subprocess.Popen(["cat", "/dev/zero"], stdout=subprocess.PIPE) as flood:
         assert flood.stdout is not None
         os.set_blocking(flood.stdout.fileno(), False)
@@ -157,7 +157,7 @@ class Elsewhere(LocalSource):
         return super().open(path, stat)
 
 
-def test_what_could_not_be_read_while_the_link_was_down_is_told_later(tmp_path: Path) -> None:
+def test_changes_while_the_connection_was_down_are_reported_later(tmp_path: Path) -> None:
     source = Elsewhere()
     session = Session(tmp_path / "teacher.ccpa-trace.jsonl")
     tail = Tail(source, [str(tmp_path)])
@@ -203,7 +203,7 @@ def test_the_original_of_a_run_in_the_home_folder_there(
             assert replay_address(source, run, None) == f"{place}plan-7.json"
 
 
-def test_a_database_is_looked_at_once_while_it_is_open(there: Sshd, tmp_path: Path) -> None:
+def test_a_database_is_checked_once_while_it_is_open(there: Sshd, tmp_path: Path) -> None:
     path = tmp_path / "a.db"
     with closing(sqlite3.connect(path)) as writer:
         writer.execute("CREATE TABLE t (a)")
@@ -215,7 +215,7 @@ def test_a_database_is_looked_at_once_while_it_is_open(there: Sshd, tmp_path: Pa
         assert source.received == received
 
 
-def test_of_a_log_only_what_is_new_is_copied(there: Sshd, tmp_path: Path) -> None:
+def test_only_new_frames_of_a_log_are_copied(there: Sshd, tmp_path: Path) -> None:
     path = tmp_path / "live.db"
     with closing(sqlite3.connect(path, isolation_level=None)) as writer, source_for([f"there:{tmp_path}"]) as source:
         writer.execute("PRAGMA journal_mode = WAL")

@@ -70,7 +70,7 @@ def test_a_path_here(word: str) -> None:
         "ssh://b\u00f6x/t",
     ],
 )
-def test_what_is_no_host_is_refused(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_host_is_refused(word: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     called = tmp_path / "called"
     (tmp_path / "ssh").write_text(f"#!/bin/sh\ntouch {called}\n")
     (tmp_path / "ssh").chmod(0o700)
@@ -118,7 +118,7 @@ def test_a_name_in_a_folder(folder: str, name: str, path: str) -> None:
     assert there.path == (here.path.rstrip("/") or "/")
 
 
-def test_what_exists_here_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_paths_take_precedence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "box:traces").mkdir()
     (tmp_path / "box:traces" / "a.json").write_text("{}")
@@ -146,7 +146,7 @@ def test_a_path_in_a_trace_leads_to_no_other_machine() -> None:
     [
         (
             "@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\nHost key verification failed.\n",
-            "another host key",
+            "host key of",
         ),
         (
             "No ED25519 host key is known for box and you have requested strict checking.\nHost key …\n",
@@ -166,5 +166,5 @@ def test_why_there_is_no_connection(words: str, told: str) -> None:
     assert "ssh -p 22 me@box" in said or "sshd_config" in said
 
 
-def test_what_the_other_side_writes_passes_the_gate() -> None:
+def test_output_of_ssh_passes_the_text_gate() -> None:
     assert "\x1b" not in explain_failure(Host("box"), "x", "\x1b]0;title\x07 no\n")

@@ -41,7 +41,7 @@ def read(cache: RemoteCache, data: bytes, mtime: int, offset: int, size: int) ->
     ),
     some.sampled_from([1_000, 100_000, 1 << 22]),
 )
-def test_what_is_kept_is_what_is_there(changes: list[Change], limit: int) -> None:
+def test_cached_bytes_equal_the_file(changes: list[Change], limit: int) -> None:
     cache = RemoteCache(limit)
     data, mtime = bytes(100_000), LONG_AGO
     for number, (how, first, last) in enumerate(changes, 1):
@@ -60,7 +60,7 @@ def test_what_is_kept_is_what_is_there(changes: list[Change], limit: int) -> Non
 
 
 @given(some.integers(1, 300_000), some.integers(1, 5_000))
-def test_a_log_costs_what_is_new(size: int, more: int) -> None:
+def test_a_log_costs_only_its_new_frames(size: int, more: int) -> None:
     cache = RemoteCache()
     data = bytes(range(256)) * (size // 256 + 1)
     read(cache, data, LONG_AGO, 0, len(data))
@@ -90,7 +90,7 @@ def test_memory_is_bounded() -> None:
     assert 10 <= kept <= 20
 
 
-def test_what_was_used_least_lately_goes_first() -> None:
+def test_the_least_recently_used_goes_first() -> None:
     cache = RemoteCache(4_000)
     stats = {name: cache.observe(name, 1_000, LONG_AGO) for name in "abcde"}
     for name in "abcd":

@@ -88,7 +88,7 @@ def test_a_log_without_its_lock_page_is_read_and_none_is_made(
     assert snapshot(crashed) == before
 
 
-def test_a_connection_keeps_its_state_while_the_writer_goes_on(live: tuple[Path, sqlite3.Connection]) -> None:
+def test_a_connection_keeps_its_state_while_the_writer_continues(live: tuple[Path, sqlite3.Connection]) -> None:
     path, writer = live
     before = snapshot(path.parent)
     with sqlite.connect(str(path)) as connection:
@@ -118,7 +118,7 @@ def test_the_copy_is_private_and_goes_away(
     assert list(room.iterdir()) == []
 
 
-def test_a_copy_that_was_tidied_away_is_taken_anew(live: tuple[Path, sqlite3.Connection]) -> None:
+def test_a_deleted_copy_is_made_again(live: tuple[Path, sqlite3.Connection]) -> None:
     path, _ = live
     count(path)
     with sqlite.connect(str(path)) as connection:
@@ -314,11 +314,11 @@ def test_a_file_that_ends_within_a_page_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "cut.db"
     make(path, 2000)
     os.truncate(path, path.stat().st_size - 100)
-    with pytest.raises(OSError, match="cut off"):
+    with pytest.raises(OSError, match="truncated"):
         count(path)
 
 
-def test_what_is_no_database_has_no_tables(tmp_path: Path) -> None:
+def test_other_files_have_no_tables(tmp_path: Path) -> None:
     path = tmp_path / "no.db"
     path.write_bytes((b"SQLite format 3\0" + b"garbage" * 600)[:4096])
     assert sqlite.tables(str(path)) == frozenset()

@@ -219,7 +219,7 @@ def test_readers_of_one_state_share_a_copy(path: Path, writer: sqlite3.Connectio
 
 
 @pytest.mark.parametrize("page_size", [512, 4096, 65_536])
-def test_a_copy_is_what_the_writer_sees_whatever_it_does(path: Path, page_size: int) -> None:
+def test_a_copy_equals_what_the_writer_sees(path: Path, page_size: int) -> None:
     chance = random.Random(page_size)
     copies = CopyCache()
 
@@ -263,7 +263,7 @@ def test_a_copy_that_finds_no_room_says_so(
     insert(writer, *range(50))
     with monkeypatch.context() as full:
         full.setattr(shutil, "disk_usage", lambda folder: shutil._ntuple_diskusage(1, 1, 0))
-        with pytest.raises(OSError, match=r"no room in .* TMPDIR"), sqlite.connect(str(path)):
+        with pytest.raises(OSError, match=r"not enough space in .* TMPDIR"), sqlite.connect(str(path)):
             pass
 
     def full_disk(descriptor: int, data: bytes, offset: int) -> int:
@@ -271,15 +271,13 @@ def test_a_copy_that_finds_no_room_says_so(
 
     with monkeypatch.context() as full:
         full.setattr(os, "pwrite", full_disk)
-        with pytest.raises(OSError, match=r"no room in .* TMPDIR"), sqlite.connect(str(path)):
+        with pytest.raises(OSError, match=r"not enough space in .* TMPDIR"), sqlite.connect(str(path)):
             pass
     with sqlite.connect(str(path)) as connection:
         assert rows_of(connection) == rows_of(writer)
 
 
-def test_a_database_that_vanishes_before_it_is_opened_is_not_made_anew(
-    path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_database_that_vanishes_before_opening_is_not_created(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with closing(sqlite3.connect(path)) as connection:
         connection.execute("CREATE TABLE t (n)")
     state_of = sqlite.DatabaseState.of

@@ -50,10 +50,10 @@ class LiveReaders:
 
     def look(self, path: str) -> Found | None:
         """Read on and return the result; None if the file needs a full read. Raises `LinkLost`."""
-        known = self._readers.get(path)
-        if known is None:
+        cached = self._readers.get(path)
+        if cached is None:
             return None
-        reader = known if isinstance(known, Reader) else Reader(self._source, known)
+        reader = cached if isinstance(cached, Reader) else Reader(self._source, cached)
         self._readers[path] = reader
         self._readers.move_to_end(path)
         reader.catch_up()

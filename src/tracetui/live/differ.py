@@ -224,12 +224,12 @@ class Differ:
         runs = yield from self._read(ask, {})
         if runs is None:
             return
-        known: Diff | None = None
+        last: Diff | None = None
         for diff in Comparison(*runs, relation=ask.relation, breathe=self._yield).steps():
-            known = diff
+            last = diff
             yield
-        if known is not None:
-            self._answer(ask, divergence_of(known))
+        if last is not None:
+            self._answer(ask, divergence_of(last))
 
     # ---- one pair of steps
 
@@ -282,10 +282,10 @@ def look_at(comparison: Comparison, ask: LookAt) -> Look:
         look = _contexts(_Side(main.run, before), main)
     elif tab == STATE and main.span is not None and main.span.step is not None:
         state = comparison.state(main.span.step)
-        told = f"accumulated state after superstep {main.span.step}"
+        about = f"accumulated state after superstep {main.span.step}"
         over = [letter for letter, side in (("A", a), ("B", b)) if over_by_then(side.run, main.span.step)]
-        told += "".join(f", {letter} at its end" for letter in over)
-        look = Look(STATE, (), tuple(state_sections(state)), about=told)
+        about += "".join(f", {letter} at its end" for letter in over)
+        look = Look(STATE, (), tuple(state_sections(state)), about=about)
     else:
         row = Row(Kind.ONLY_A if ask.b is None else Kind.ONLY_B if ask.a is None else Kind.SAME, ask.a, ask.b)
         look = Look(CHANGES, (), tuple(step_sections(a.body, b.body, comparison.changes(row))))

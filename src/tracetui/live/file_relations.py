@@ -78,8 +78,8 @@ class FileRelations:
 
     def remove(self, path: str) -> list[str]:
         """Forget a file that is gone; return the parts of its run."""
-        for known in (self._alone, self._recent, self._mains, self._forks, self._ids):
-            known.pop(path, None)
+        for table in (self._alone, self._recent, self._mains, self._forks, self._ids):
+            table.pop(path, None)
         return [part for part, main in self._mains.items() if main == path]
 
     def identify(self, path: str, ids: Collection[str | None]) -> list[str]:

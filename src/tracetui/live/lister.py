@@ -200,7 +200,7 @@ class Lister:
             mail.stage, mail.seen, mail.total = stage, seen, total
             mail.listed |= listed and not self._rescan.is_set()
 
-    # ---- watch_state
+    # ---- watching
 
     def _watch_changes(self) -> None:
         posted = WatchState()

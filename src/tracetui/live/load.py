@@ -14,7 +14,7 @@ from tracetui.model import Body, Problem, Run, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder
 from tracetui.model.masked import masked_bodies, masked_run_body
 from tracetui.redact import Redactor
-from tracetui.sources.base import KEPT, SHARED, LinkLost, Source
+from tracetui.sources.base import CACHE, SHARED, LinkLost, Source
 
 GROWTH: Final = 1.5
 """A long run is rebuilt each time it has grown by this factor: all builds together cost a few full ones."""
@@ -73,7 +73,7 @@ class Reader:
             with self._source.open(self.ref.path) as file:
                 file.memo[SHARED] = self._cache.setdefault(SHARED, {})
                 if self._is_shared_cache:
-                    file.memo[KEPT] = self._cache
+                    file.memo[CACHE] = self._cache
                 try:
                     if self._reader is None:
                         self._reader = guard.open_reader(self._format, file, self.ref)
@@ -137,7 +137,7 @@ class Reader:
         """Load the body of one span; on failure, an empty body with the reason."""
         try:
             with self._source.open(self.ref.path) as file:
-                file.memo[KEPT] = self._cache
+                file.memo[CACHE] = self._cache
                 return guard.body(self._format, file, self.ref, span)
         except (OSError, FormatError) as error:  # as in read()
             return Body(attributes={"problem": problem_of(self.ref.path, error).reason})

@@ -107,8 +107,8 @@ class Opener:
 
     def _reader(self, ref: RunRef, reload: bool) -> Reader:
         """Return the cached reader of that run, or a new one."""
-        known = self._readers.pop(ref, None)
-        reader = Reader(self._source, ref, redactor=self._redactor) if known is None or reload else known
+        cached = self._readers.pop(ref, None)
+        reader = Reader(self._source, ref, redactor=self._redactor) if cached is None or reload else cached
         self._readers[ref] = reader
         while len(self._readers) > OPEN_RUNS:
             self._readers.popitem(last=False)

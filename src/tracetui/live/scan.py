@@ -16,7 +16,7 @@ from tracetui.live import unclaimed
 from tracetui.model import Header, Ledger, Problem, RunRef, RunSummary
 from tracetui.model.build import summary_of
 from tracetui.model.ledger import total
-from tracetui.sources.base import KEPT, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
+from tracetui.sources.base import CACHE, SHARED, BudgetSpent, Entry, File, LinkLost, Source, Stat
 from tracetui.sources.budget import Budget, BudgetedFile, is_spent
 
 _MAIN_FILES: Final = "main files"
@@ -96,7 +96,7 @@ def entries(source: Source, roots: Iterable[str]) -> Iterator[Entry]:
             if identity not in before:
                 yield entry
             elif before[identity] != entry.path:
-                yield Entry(entry.path, skipped="the same file as one before it")
+                yield Entry(entry.path, skipped="duplicate of an earlier file")
         before |= here
 
 
@@ -130,7 +130,7 @@ def look(
         opened = source.open(entry.path, None if deep else entry.stat)  # a deep read may come long after the walk
         with opened if budget is None else BudgetedFile(opened, budget) as file:
             if cache is not None:
-                file.memo[KEPT] = cache
+                file.memo[CACHE] = cache
             if shared is not None:
                 file.memo[SHARED] = shared
             try:

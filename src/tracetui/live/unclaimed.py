@@ -32,18 +32,16 @@ def explain(file: File) -> str:
 
 def _document(file: File) -> None:
     if file.stat.size > PROBE_LIMIT:
-        raise FormatError("no format claims it, and it is too large to tell why")
+        raise FormatError("no format claims it; too large to check why")
     value, note = decode(file.read_all())
     if note is not None:
-        raise FormatError(f"no format claims it, and it is odd: {note}")
+        raise FormatError(f"no format claims it; {note}")
     if not isinstance(value, dict | list):
-        raise FormatError(f"holds no object, but {_kind(value)}")
+        raise FormatError(f"expected an object or list, found {_kind(value)}")
     if not value:
-        raise FormatError(
-            "holds nothing: an empty object" if isinstance(value, dict) else "holds nothing: an empty list"
-        )
+        raise FormatError("empty object" if isinstance(value, dict) else "empty list")
     if isinstance(value, dict) and "__proto__" in value:
-        raise FormatError("holds the name __proto__, which attacks careless readers and is in no trace")
+        raise FormatError("contains the key __proto__, which no trace uses (prototype pollution)")
 
 
 def _kind(value: Any) -> str:
@@ -56,7 +54,7 @@ def _lines(file: File) -> None:
     if len(file.head) < HEAD_SIZE:
         whole.append(last)
     elif not whole:
-        raise FormatError("no format claims it, and its first line is too long to tell why", "line 1")
+        raise FormatError("no format claims it; first line too long to check why", "line 1")
     failure = FormatError("nothing but white space")
     for number, line in enumerate(whole[:PROBE_LINES], 1):
         if not line.strip():

@@ -71,7 +71,7 @@ class Archive:
             found = list(_salvaged(file))
             if not found:
                 raise
-            self.damage = f"{fault.reason}: read from the members themselves"
+            self.damage = f"{fault.reason}: recovered from the members"
         self.members = {member.name: member for member in found}
         """By name; the last of several members with the same name counts."""
         self._overlapping = _overlapping(self.members.values())
@@ -84,13 +84,13 @@ class Archive:
         """Return the contents of a member. Raises `FormatError` if it does not exist or cannot be read."""
         member = self.members.get(name)
         if member is None:
-            raise FormatError("there is no such member in the archive", name)
+            raise FormatError("no such member in the archive", name)
         if member.size > MAX_MEMBER:
             raise FormatError(f"not read: {member.size} bytes, more than {MAX_MEMBER >> 20} MiB", name)
         if member.size > max(_PIECE, MAX_RATIO * member.packed):
-            raise FormatError(f"not read: more than {MAX_RATIO} times as large as it is packed", name)
+            raise FormatError(f"not read: compression ratio above {MAX_RATIO}", name)
         if member.offset in self._overlapping:
-            raise FormatError("not read: other members are in the same place", name)
+            raise FormatError("not read: overlaps with other members", name)
         spend(self._file.memo, member.size)
         return _unpacked(member, _packed(self._file, member))
 
@@ -99,12 +99,12 @@ def _directory(file: File) -> Iterator[Member]:
     """Yield the members of the central directory. Raises `FormatError`."""
     count, size, offset = _end(file)
     if size > MAX_DIRECTORY or count > MAX_MEMBERS:
-        raise FormatError(f"an archive of {count} members, more than can be read")
+        raise FormatError(f"too many members in the archive: {count}")
     data = file.read(offset, size)
     place = 0
     for _ in range(count):
         if data[place : place + 4] != b"PK\1\2" or place + _ENTRY.size > len(data):
-            raise FormatError("the list of members is broken", f"byte {offset + place}")
+            raise FormatError("broken central directory", f"byte {offset + place}")
         (_, _, _, flags, method, _, _, check, packed, unpacked, named, extra, comment, *_, at) = _ENTRY.unpack_from(
             data, place
         )
@@ -123,12 +123,12 @@ def _end(file: File) -> tuple[int, int, int]:
     tail = file.read(begin, whole - begin)
     at = tail.rfind(b"PK\5\6")
     if at < 0 or len(tail) < at + _END.size:
-        raise FormatError("cut off: the archive has no list of its members")
+        raise FormatError("truncated: the archive has no central directory")
     _, _, _, _, count, size, offset, _ = _END.unpack_from(tail, at)
     if _LARGE in (size, offset) or count == 0xFFFF:
         count, size, offset = _end_64(file, tail, at) or (count, size, offset)
     if offset + size > begin + at:
-        raise FormatError("the list of members is not where it should be")
+        raise FormatError("the central directory is not where it should be")
     return count, size, offset
 
 
@@ -138,7 +138,7 @@ def _end_64(file: File, tail: bytes, at: int) -> tuple[int, int, int] | None:
     where = _LOCATOR.unpack_from(tail, at - _LOCATOR.size)[2]
     data = file.read(where, _END_64.size) if where < file.stat.size else b""
     if len(data) < _END_64.size or data[:4] != b"PK\6\6":
-        raise FormatError("the list of members is not where it should be")
+        raise FormatError("the central directory is not where it should be")
     *_, count, size, offset = _END_64.unpack(data)
     return count, size, offset
 
@@ -187,10 +187,10 @@ def _overlapping(members: Iterable[Member]) -> frozenset[int]:
 def _packed(file: File, member: Member) -> bytes:
     """Return the compressed bytes of a member, without its local header."""
     if member.offset + member.packed > file.stat.size:
-        raise FormatError("cut off: the archive ends before it does", member.name)
+        raise FormatError("truncated: the archive ends first", member.name)
     data = file.read(member.offset, _LOCAL.size + member.packed + _ALLOWANCE)
     if data[:4] != MAGIC or len(data) < _LOCAL.size:
-        raise FormatError("it is not where the archive says", member.name)
+        raise FormatError("not at its offset in the archive", member.name)
     named, extra = _LOCAL.unpack_from(data)[-2:]
     begin = _LOCAL.size + named + extra
     if begin + member.packed > len(data):  # name and extra field of many kB
@@ -200,13 +200,13 @@ def _packed(file: File, member: Member) -> bytes:
 
 def _unpacked(member: Member, packed: bytes) -> bytes:
     if member.flags & _ENCRYPTED:
-        raise FormatError("not read: it is encrypted", member.name)
+        raise FormatError("not read: encrypted", member.name)
     unpack = _METHODS.get(member.method)
     if unpack is None:
-        raise FormatError(f"not read: packed in a way that is not known here ({member.method})", member.name)
+        raise FormatError(f"not read: unsupported compression method ({member.method})", member.name)
     data = unpack(packed, member)
     if len(data) != member.size or zlib.crc32(data) != member.check:
-        raise FormatError("broken: its bytes are not those that were written", member.name)
+        raise FormatError("broken: checksum mismatch", member.name)
     return data
 
 
@@ -218,7 +218,7 @@ def _deflated(packed: bytes, member: Member) -> bytes:
     try:
         return zlib.decompressobj(-zlib.MAX_WBITS).decompress(packed, member.size + 1)  # no more than it claims
     except zlib.error as fault:
-        raise FormatError(f"broken: cannot be unpacked ({fault})", member.name) from fault
+        raise FormatError(f"broken: cannot be decompressed ({fault})", member.name) from fault
 
 
 def _zstandard(packed: bytes, member: Member) -> bytes:

@@ -28,7 +28,7 @@ SQLITE_MAGIC: Final = b"SQLite format 3\0"
 """First bytes of a SQLite file."""
 BUDGET: Final = "budget"
 """Key in the `memo` of a file that is read with a budget (`tracetui.sources.budget`)."""
-KEPT: Final = "kept"
+CACHE: Final = "cache"
 """Key in the `memo` of a file. When bodies are loaded: a dict shared by all bodies of the run, across threads. When a
 file is tailed and counted again, or many of its runs are read: the same dict each time, used by one thread.
 """
@@ -141,7 +141,7 @@ def check_path(path: str) -> None:
     except ValueError:
         possible = False
     if not possible:
-        raise OSError(errno.EINVAL, "a name that no file can have")
+        raise OSError(errno.EINVAL, "invalid file name")
 
 
 def file_name(path: str) -> str:

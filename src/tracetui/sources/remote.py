@@ -80,7 +80,7 @@ class SshSource:
         found = self.client().look(remote_path(path))()
         if not found.is_file:
             raise OSError(f"not a regular file: {path}")
-        return self._saw(path, found)
+        return self._observe(path, found)
 
     def is_folder(self, path: str) -> bool:
         """True if there is a folder at `path`, or a link to one. Raises `LinkLost`."""
@@ -126,7 +126,7 @@ class SshSource:
             found = asked()
             if found.is_folder:
                 raise
-            self._saw(path, found, watched=True)
+            self._observe(path, found, watched=True)
             return Folder([self._named(path, found)], [])
         asked()
         return folder
@@ -163,24 +163,25 @@ class SshSource:
                 entries.extend(folder.entries)
                 below.extend(sorted(folder.folders))
             for batch in _batches(entries, size):
-                yield from self._ready(batch)
+                yield from self._prefetch_edges(batch)
                 size = BATCH
             folders.extend(reversed(below))
 
-    def _saw(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
+    def _observe(self, path: str, found: Attributes, *, watched: bool = False) -> Stat:
         return self.cache.observe(path, found.size, found.mtime, watched=watched)
 
     def _named(self, path: str, found: Attributes) -> Entry:
-        return Entry(path, self._saw(path, found)) if found.is_file else Entry(path, skipped="not a regular file")
+        return Entry(path, self._observe(path, found)) if found.is_file else Entry(path, skipped="not a regular file")
 
-    def _ready(self, entries: Sequence[Entry]) -> Iterator[Entry]:
+    def _prefetch_edges(self, entries: Sequence[Entry]) -> Iterator[Entry]:
         """Prefetch head and end of these files in two round trips, and yield their entries.
 
         Errors are left to whoever reads the file.
         """
         client = self.client()
+        missing = [i for i, one in enumerate(entries) if self._is_uncached(one)]
         asked = []
-        for i, opened in [(i, client.open(remote_path(one.path))) for i, one in enumerate(entries) if self._lacks(one)]:
+        for i, opened in [(i, client.open(remote_path(entries[i].path))) for i in missing]:
             handle = answer(opened)
             if handle is not None:
                 edges = [(offset, client.read(handle, offset, size)) for offset, size in _edges(entries[i])]
@@ -192,14 +193,14 @@ class SshSource:
             found, path = answer(look), entries[i].path
             if found is None or not found.is_file:
                 continue
-            stat = self._saw(path, found)
+            stat = self._observe(path, found)
             for offset, read in edges:
                 self.cache.store(path, stat, offset, answer(read) or b"")
             ready[i] = Entry(path, stat)
             self._fresh[path] = stat, time.monotonic()
         yield from ready.values()
 
-    def _lacks(self, entry: Entry) -> bool:
+    def _is_uncached(self, entry: Entry) -> bool:
         """Whether a file to read has no cached bytes."""
         if entry.skipped is not None or entry.stat is None or not entry.stat.size:
             return False
@@ -247,7 +248,7 @@ class Folders:
             return
         now = time.monotonic()
         for path in [path for path, one in self._prefetched.items() if now - one.when > FRESH_SECONDS]:
-            _take_rest(self._prefetched.pop(path))
+            _drain(self._prefetched.pop(path))
         missing = [path for path in paths[:PREFETCH] if path not in self._prefetched]
         for path, opened in [(path, client.folder(remote_path(path))) for path in missing]:
             self._prefetched[path] = _Prefetched(client, now, _names(client, remote_path(path), opened))
@@ -257,7 +258,7 @@ class Folders:
         now = time.monotonic()
         ahead = self._prefetched.pop(path, None)
         if ahead is not None and (ahead.client is not client or now - ahead.when > FRESH_SECONDS):
-            _take_rest(ahead)
+            _drain(ahead)
             ahead = None
         if ahead is None:
             ahead = _Prefetched(client, now, _names(client, remote_path(path), client.folder(remote_path(path))))
@@ -276,7 +277,7 @@ class Folders:
         for name, found in names:
             below = join(path, name)
             if "/" in name or "\0" in name:
-                entries.append(Entry(below, skipped="a name that cannot be", failed=True))
+                entries.append(Entry(below, skipped="invalid file name", failed=True))
             elif name.startswith("."):
                 entries.append(Entry(below, skipped=HIDDEN_FOLDER if found.is_folder else HIDDEN))
             elif found.is_folder:
@@ -311,7 +312,7 @@ def _names(client: Client, there: str, opened: Callable[[], bytes]) -> _Names | 
         return error
 
 
-def _take_rest(one: _Prefetched) -> None:
+def _drain(one: _Prefetched) -> None:
     """Consume answers that are no longer needed."""
     if not isinstance(one.names, OSError):
         with suppress(OSError):

@@ -65,19 +65,19 @@ class DatabaseMirror:
     def take(self, client: Client, path: str) -> MirroredDatabase:
         """Return a copy of the database at `path` as it is now. Raises `OSError`."""
         with self._lock:
-            known = self._copies.pop(path, None)
+            copy = self._copies.pop(path, None)
             state = self._state(client, path)
             for _ in range(ATTEMPTS):
-                if known is None or known.state != state:
-                    known = _copied(client, path, state, known)
+                if copy is None or copy.state != state:
+                    copy = _copy_state(client, path, state, copy)
                     later = self._state(client, path)
                     if not _allows(state, later):
-                        known, state = None, later
+                        copy, state = None, later
                         continue
-                self._copies[path] = known
+                self._copies[path] = copy
                 while len(self._copies) > MAX_COPIES:
                     self._copies.pop(next(iter(self._copies)))
-                return known
+                return copy
         raise DatabaseChanging("the database keeps changing while it is copied")
 
     def close(self) -> None:
@@ -114,7 +114,7 @@ def _allows(before: _State, after: _State) -> bool:
     return first.header == last.header and first.stat.size <= last.stat.size
 
 
-def _copied(client: Client, path: str, state: _State, before: MirroredDatabase | None) -> MirroredDatabase:
+def _copy_state(client: Client, path: str, state: _State, before: MirroredDatabase | None) -> MirroredDatabase:
     """Copy a state, linking unchanged files from the previous copy."""
     copy = MirroredDatabase(state)
     for part, now in ((part, state[part]) for part in PARTS if part in state):
@@ -130,7 +130,7 @@ def _copied(client: Client, path: str, state: _State, before: MirroredDatabase |
 def _fetch(client: Client, path: str, target: str, size: int) -> None:
     free = shutil.disk_usage(os.path.dirname(target)).free
     if size > free:
-        raise OSError(f"no room here for a copy of the database: {size} bytes, {free} are free")
+        raise OSError(f"not enough disk space to copy the database: {size} bytes needed, {free} free")
     handle = client.open(path)()
     try:
         with open(target, "wb") as copy:  # noqa: PTH123
@@ -153,16 +153,16 @@ def _page_size(header: bytes) -> int:
 def _fetch_log(client: Client, path: str, target: str, log: _Part, before: MirroredDatabase | None) -> None:
     """Copy a log to its current end."""
     frame, salts = _FRAME + _page_size(log.header), log.header[16:24]
-    known = before.state.get("-wal") if before is not None else None
+    log_before = before.state.get("-wal") if before is not None else None
     handle = client.open(path)()
     try:
         with open(target, "wb") as copy:  # noqa: PTH123
             copy.write(log.header)
-            if before is not None and known is not None and known.header == log.header:
-                copy.write(_committed(before.file + "-wal", frame))
+            if before is not None and log_before is not None and log_before.header == log.header:
+                copy.write(_read_committed(before.file + "-wal", frame))
             frames = max(1, READ_SIZE // frame)
             while data := client.read(handle, copy.tell(), frames * frame)():
-                whole = _of_this_round(data, frame, salts)
+                whole = _current_frames_size(data, frame, salts)
                 copy.write(data[:whole])
                 if whole < frames * frame:
                     return
@@ -172,7 +172,7 @@ def _fetch_log(client: Client, path: str, target: str, log: _Part, before: Mirro
             client.close(handle)
 
 
-def _of_this_round(data: bytes, frame: int, salts: bytes) -> int:
+def _current_frames_size(data: bytes, frame: int, salts: bytes) -> int:
     """Return the length of the leading whole frames with these salts; the rest is of an earlier round."""
     for start in range(0, len(data), frame):
         if data[start + 8 : start + 16] != salts or start + frame > len(data):
@@ -180,7 +180,7 @@ def _of_this_round(data: bytes, frame: int, salts: bytes) -> int:
     return len(data)
 
 
-def _committed(path: str, frame: int) -> bytes:
+def _read_committed(path: str, frame: int) -> bytes:
     """Return the frames of a copied log up to the last commit that is followed by another frame."""
     with open(path, "rb") as copy:  # noqa: PTH123
         frames = copy.read()[_HEADERS["-wal"] :]

@@ -85,14 +85,14 @@ class RemoteFile(Closable):
         size = min(size, stat.size - offset)
         if size <= 0:
             return b""
-        self._check()
-        known = cache.cached(self.path, stat, offset, size)
-        if not known:
-            return self._fetched([(offset, size)])[0]
-        gaps = list(_gaps(known, offset, size))
-        new = self._fetched(gaps) if gaps else []
-        parts = sorted([*known, *((start, data) for (start, _), data in zip(gaps, new, strict=True))])
-        return b"".join(_unbroken(parts, offset))
+        self._verify_cache()
+        pieces = cache.cached(self.path, stat, offset, size)
+        if not pieces:
+            return self._fetch([(offset, size)])[0]
+        gaps = list(_gaps(pieces, offset, size))
+        new = self._fetch(gaps) if gaps else []
+        parts = sorted([*pieces, *((start, data) for (start, _), data in zip(gaps, new, strict=True))])
+        return b"".join(_contiguous(parts, offset))
 
     def read_all(self) -> bytes:
         check_document_size(self.stat.size)
@@ -134,17 +134,17 @@ class RemoteFile(Closable):
             is_database = self.head.startswith(SQLITE_MAGIC)
             self._tables = frozenset()
             if is_database:
-                self._tables = sqlite.tables(*self._copied())
+                self._tables = sqlite.tables(*self._copy_arguments())
         return self._tables
 
     @contextmanager
     def database(self) -> Iterator[Connection]:
         from tracetui.sources import sqlite
 
-        with sqlite.connect(*self._copied()) as connection:
+        with sqlite.connect(*self._copy_arguments()) as connection:
             yield connection
 
-    def _copied(self) -> tuple[str, CopyCache, str]:
+    def _copy_arguments(self) -> tuple[str, CopyCache, str]:
         """Return a copy of the database as arguments of `sqlite.connect`."""
         if self._copy is None:
             self._copy = self._source.copy(self.path)
@@ -157,7 +157,7 @@ class RemoteFile(Closable):
             with suppress(LinkLost):
                 client.close(handle)
 
-    def _fetched(self, spans: list[tuple[int, int]]) -> list[bytes]:
+    def _fetch(self, spans: list[tuple[int, int]]) -> list[bytes]:
         """Read several ranges at once, and cache them."""
         client, handle = self._opened()
         asked = [client.read(handle, *span) for span in spans]
@@ -173,7 +173,7 @@ class RemoteFile(Closable):
             self._handle = client, client.open(remote_path(self.path))()
         return self._handle
 
-    def _check(self) -> None:
+    def _verify_cache(self) -> None:
         """If the file grew, verify its cached bytes; new data comes in the same round trip."""
         cache, stat = self._source.cache, self.stat
         doubt = cache.probe(self.path, stat)
@@ -188,10 +188,10 @@ class RemoteFile(Closable):
         cache.store(self.path, stat, start + size, tail[size:])
 
 
-def _gaps(known: list[tuple[int, bytes]], offset: int, size: int) -> Iterator[tuple[int, int]]:
+def _gaps(pieces: list[tuple[int, bytes]], offset: int, size: int) -> Iterator[tuple[int, int]]:
     """Yield the parts of a range that the pieces don't cover."""
     at = offset
-    for start, data in known:
+    for start, data in pieces:
         if start > at:
             yield at, start - at
         at = start + len(data)
@@ -199,7 +199,7 @@ def _gaps(known: list[tuple[int, bytes]], offset: int, size: int) -> Iterator[tu
         yield at, offset + size - at
 
 
-def _unbroken(parts: list[tuple[int, bytes]], offset: int) -> Iterator[bytes]:
+def _contiguous(parts: list[tuple[int, bytes]], offset: int) -> Iterator[bytes]:
     """Yield the pieces up to the first gap: the file was truncated there."""
     for start, data in parts:
         if start != offset:

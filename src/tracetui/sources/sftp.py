@@ -174,7 +174,7 @@ class Client:
         fields = self._reply(number, _DATA, "", end=True)
         data = fields.string() if fields.left else b""
         if len(data) > size:
-            raise self.channel.fail("it does not speak SFTP: it sent more than it was asked for")
+            raise self.channel.fail("it does not speak SFTP: more data than requested")
         return data
 
     def _names(self, number: int, path: str) -> list[tuple[str, Attributes]]:
@@ -251,10 +251,10 @@ def _bytes(path: str) -> bytes:
 
 def _error(code: int, message: str, path: str) -> OSError:
     if code == _NO_SUCH_FILE:
-        return FileNotFoundError(2, "no such file on the other side", path)
+        return FileNotFoundError(2, "no such file on the server", path)
     if code == _PERMISSION_DENIED:
-        return PermissionError(13, "permission denied on the other side", path)
-    return OSError(f"the other side refuses: {message[:200] or f'error {code}'}")
+        return PermissionError(13, "permission denied on the server", path)
+    return OSError(f"the server refuses: {message[:200] or f'error {code}'}")
 
 
 class ProtocolError(Exception):
@@ -299,7 +299,7 @@ class Channel:
         return self._lost()
 
     def _lost(self) -> LinkLost:
-        return LinkLost(f"the link to {self._who} is down: {self.broken}")
+        return LinkLost(f"the connection to {self._who} is lost: {self.broken}")
 
     def is_up(self) -> bool:
         """True unless the process is known to have closed its end."""
@@ -359,7 +359,7 @@ class Channel:
                 except BlockingIOError as error:
                     rest = deadline - time.monotonic()
                     if rest <= 0 or not _ready(self._pipes.requests, select.POLLOUT, rest):
-                        raise self.fail("nothing more can be sent") from error
+                        raise self.fail("cannot send") from error
                 except OSError as error:
                     raise self.fail("the connection was closed") from error
 
@@ -417,18 +417,18 @@ class Channel:
         self.received += len(data)
         self._buffer += data
         try:
-            self._sort()
+            self._dispatch()
         except ProtocolError as error:
             self.fail(f"it does not speak SFTP: {error}")
 
-    def _sort(self) -> None:
+    def _dispatch(self) -> None:
         """Dispatch complete packets."""
         buffer, start = self._buffer, 0
         with self._turn:
             while len(buffer) - start >= 9:
                 (length,) = _U32.unpack_from(buffer, start)
                 if not 5 <= length <= MAX_PACKET:
-                    raise ProtocolError("does the login print something there?")
+                    raise ProtocolError("the login may print something")
                 if len(buffer) - start < 4 + length:
                     break
                 kind = buffer[start + 4]
@@ -440,7 +440,7 @@ class Channel:
                 elif number in self._replies and self._replies[number] is None:
                     self._replies[number] = (kind, body)
                 else:
-                    raise ProtocolError("an answer to no question")
+                    raise ProtocolError("unexpected answer")
         del buffer[:start]
 
     def _take_errors(self) -> bool:

@@ -302,7 +302,7 @@ def _refuse_cut(connection: sqlite3.Connection, size: int) -> None:
     """Raise `OSError` for a file that ends within a page: SQLite would silently read zeros there."""
     (page_size,) = connection.execute("PRAGMA page_size").fetchone()
     if size % page_size:
-        raise OSError(f"cut off: the database ends within a page, at byte {size}")
+        raise OSError(f"truncated: the database ends within a page, at byte {size}")
 
 
 def private_folder(owner: object) -> str:
@@ -380,7 +380,7 @@ def _check_room(source: str, target: str) -> None:
 
 def _no_room(target: str) -> OSError:
     folder = os.path.dirname(os.path.dirname(target))
-    return OSError(f"no room in {folder} for a private copy of a database that is being written; TMPDIR names another")
+    return OSError(f"not enough space in {folder} for a copy of a live database; set TMPDIR to another folder")
 
 
 def _refuse_super_journal(path: str) -> None:

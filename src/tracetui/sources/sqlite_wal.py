@@ -97,7 +97,7 @@ def _frames_from(wal: int, position: WalPosition) -> Frames | None:
     data = memoryview(os.pread(wal, committed - position.offset, position.offset))
     word_type = "little" if position.header[3] == 0x82 else "big"
     pages: dict[int, bytes] = {}
-    kept: dict[int, bytes] = {}
+    committed_pages: dict[int, bytes] = {}
     count, end, checksum = 0, position, position.checksum
     for at in range(0, len(data) - size + 1, size):
         header, page = bytes(data[at : at + _FRAME_HEADER]), bytes(data[at + _FRAME_HEADER : at + size])
@@ -107,10 +107,10 @@ def _frames_from(wal: int, position: WalPosition) -> Frames | None:
             break  # still being written
         pages[number] = page
         if after:
-            kept |= pages
+            committed_pages |= pages
             pages = {}
             count, end = after, WalPosition(position.header, position.offset + at + size, checksum)
-    return Frames(kept, count, end)
+    return Frames(committed_pages, count, end)
 
 
 def _checksum(data: bytes, before: bytes, byte_order: str) -> bytes:

@@ -59,11 +59,9 @@ class Host(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         for what, word in (("host", self.name), ("user", self.user)):
             if word is not None and not _NAME.match(word) and not (what == "host" and _V6.match(word)):
-                raise UsageError(
-                    f"{word!r} is not the name of a {what}; write ssh://[user@]host[:port]/dir or host:dir"
-                )
+                raise UsageError(f"{word!r} is not a valid {what} name; write ssh://[user@]host[:port]/dir or host:dir")
         if self.port is not None and not 0 < self.port < 65_536:
-            raise UsageError(f"{self.port} is not a port; write ssh://[user@]host[:port]/dir")
+            raise UsageError(f"{self.port} is not a valid port; write ssh://[user@]host[:port]/dir")
 
     def __str__(self) -> str:
         return f"{self.user}@{self.name}" if self.user else self.name
@@ -106,7 +104,7 @@ def remote_path(word: str) -> str:
     """Return the path of a remote word on its host."""
     place = parse_remote_path(word)
     if place is None:
-        raise UsageError(f"{word} is not on another machine")
+        raise UsageError(f"{word} is not a remote path")
     return place.path
 
 
@@ -138,7 +136,7 @@ def _host(login: str, *, with_port: bool) -> Host:
     if name.startswith("["):
         name, _, rest = name[1:].partition("]")
         if not _V6.match(name) or (rest and not (with_port and rest.startswith(":"))):
-            raise UsageError(f"{login!r} is not the name of a host; write [address]:dir or ssh://[address]:port/dir")
+            raise UsageError(f"{login!r} is not a valid host name; write [address]:dir or ssh://[address]:port/dir")
         number = rest[1:]
     elif with_port:
         name, _, number = name.partition(":")
@@ -154,7 +152,7 @@ def _from_home(path: str, first: str) -> str:
     if first != "~":
         return path or "."
     if path and not path.startswith("/"):
-        raise UsageError(f"~{path} is the home of somebody else; write that path in full")
+        raise UsageError(f"~{path} is another user's home folder; write the full path")
     return path.lstrip("/") or "."
 
 
@@ -207,16 +205,16 @@ class Link:
             if client.channel.is_up():
                 return client
             was_in_use = bool(client.channel.broken)  # else it broke while idle: retry at once
-            self._reason = self._why(client.channel.broken)
+            self._reason = self._explain(client.channel.broken)
             self._drop()
             if was_in_use:
                 self._back_off()
         if self._closed or time.monotonic() < self._next:
-            raise LinkLost(self._reason or f"the link to {self.host} is closed")
+            raise LinkLost(self._reason or f"the connection to {self.host} is closed")
         try:
             self._client = self._connect()
         except LinkLost as error:
-            self._reason = self._why(self._channel.broken if self._channel is not None else str(error))
+            self._reason = self._explain(self._channel.broken if self._channel is not None else str(error))
             self._drop()
             self._back_off()
             raise LinkLost(self._reason) from error
@@ -234,7 +232,7 @@ class Link:
                 start_new_session=True,  # Ctrl-C is meant for us, and there is no terminal for prompts
             )
         except OSError as error:
-            raise LinkLost("`ssh` cannot be run; install the client of OpenSSH") from error
+            raise LinkLost("cannot run `ssh`; install the OpenSSH client") from error
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
@@ -243,14 +241,14 @@ class Link:
             os.set_blocking(descriptor, False)
         self._process, self._channel = process, Channel(pipes, str(self.host))
         if self._closed:  # `close` may have come before there was a process to end
-            raise LinkLost(f"the link to {self.host} is closed")
+            raise LinkLost(f"the connection to {self.host} is closed")
         return Client(self._channel)
 
     def _back_off(self) -> None:
         self._next = time.monotonic() + BACKOFF[min(self._failures, len(BACKOFF) - 1)]
         self._failures += 1
 
-    def _why(self, reason: str) -> str:
+    def _explain(self, reason: str) -> str:
         """Explain in one sentence why there is no connection, with the next step."""
         if self._process is None or self._channel is None:
             return reason
@@ -292,13 +290,11 @@ def explain_failure(host: Host, reason: str, words: str) -> str:
     said: Clean = one_line(lines[-1] if lines else reason, _REASON_CELLS)
     hand = host.manual_command()
     if "IDENTIFICATION HAS CHANGED" in words:
-        return f"{host} shows another host key than the known one; run `{hand}` by hand and see why before you trust it"
+        return f"the host key of {host} has changed; run `{hand}` and see why before you trust it"
     if "host key is known for" in words:
-        return f"{host} is not a known host; run `{hand}` once by hand and check its key"
+        return f"{host} is not a known host; run `{hand}` once and check its key"
     if "Permission denied" in words:
-        return (
-            f"cannot log in to {host} without a question ({said}); run `{hand}` by hand, or load your key with ssh-add"
-        )
+        return f"cannot log in to {host} without a prompt ({said}); run `{hand}`, or load your key with ssh-add"
     if "subsystem request failed" in words:
         return f"{host} does not offer SFTP; its sshd_config needs a line `Subsystem sftp internal-sftp`"
-    return f"cannot read from {host}: {said}; run `{hand}` by hand to see more"
+    return f"cannot read from {host}: {said}; run `{hand}` to see more"

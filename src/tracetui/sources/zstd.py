@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from tracetui.errors import FormatError
-from tracetui.sources.base import HEAD_SIZE, KEPT, File, FileView, Stat
+from tracetui.sources.base import CACHE, HEAD_SIZE, File, FileView, Stat
 
 if TYPE_CHECKING:
     from sqlite3 import Connection
@@ -81,7 +81,7 @@ class UnpackedFile(FileView):
         return frozenset()
 
     def database(self) -> AbstractContextManager[Connection]:
-        raise OSError("a packed file is no database")
+        raise OSError("a compressed file is not a database")
 
     def close(self) -> None:
         self._data = self._head = None
@@ -89,10 +89,10 @@ class UnpackedFile(FileView):
 
     def _all(self) -> bytes:
         if self._data is None:
-            shared, stat = self.memo.get(KEPT, {}), self._file.stat
-            known = shared.get(_CACHE_KEY)
-            if known is not None and known[:2] == (self.path, stat):
-                self._data = known[2]
+            shared, stat = self.memo.get(CACHE, {}), self._file.stat
+            cached = shared.get(_CACHE_KEY)
+            if cached is not None and cached[:2] == (self.path, stat):
+                self._data = cached[2]
             else:
                 self._data = _unpack(self._file)
                 if len(self._data) <= _MAX_CACHED:
@@ -112,13 +112,13 @@ def _unpack(file: File) -> bytes:
     data = _unpacked(file.read(0, size), affordable + 1)
     spend(file.memo, len(data))
     if len(data) > most:
-        raise OSError(f"not read: it becomes more than {most >> 20} MiB, too much for a file of {size} bytes")
+        raise OSError(f"not read: decompresses to more than {most >> 20} MiB, too much for a file of {size} bytes")
     return data
 
 
 def _unpacked(packed: bytes, most: int) -> bytes:
     if packed and not packed.startswith(_MAGIC):
-        raise OSError("broken: it is not packed as its name says")
+        raise OSError("broken: not a Zstandard file despite its name")
     try:
         return unpack_zstandard(packed, most)
     except FormatError as fault:
@@ -133,7 +133,7 @@ def unpack_zstandard(packed: bytes, most: int) -> bytes:
         with ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed, read_across_frames=True) as stream:
             return b"".join(_pieces(stream.read, most))
     except ZstdError as fault:
-        raise FormatError(f"broken: cannot be unpacked ({fault})") from fault
+        raise FormatError(f"broken: cannot be decompressed ({fault})") from fault
 
 
 def _pieces(read: Callable[[int], bytes], most: int) -> Iterator[bytes]:

@@ -18,7 +18,7 @@ from tracetui.store.statistics import By, Row, Statistics
 
 _HOW: Final = {"only_a": "left out", "only_b": "new"}
 """How a replay differs, without A and B."""
-MOST_RUNS: Final = 200
+MAX_RUNS: Final = 200
 """Runs of each side that a contrast reads."""
 GROWTH: Final = 1.5
 """Results are recomputed each time this factor more was read."""
@@ -37,7 +37,7 @@ class Counted(NamedTuple):
 def statistics_job(refs: Sequence[RunRef]) -> Job:
     """Count these runs; `JobProgress.result` is a `Counted`, `new` each `Problem`."""
     listed = {*refs}
-    kept = {by: Statistics(by, listed) for by in By}
+    counters = {by: Statistics(by, listed) for by in By}
     made, ended = Counted(0, {}), False
 
     def work(source: Source) -> Generator[Step, None, None]:
@@ -46,16 +46,16 @@ def statistics_job(refs: Sequence[RunRef]) -> Job:
         for ref in by_file(refs):
             run = yield from _read(source, ref, shared.for_run(ref))
             if run is not None:
-                for one in kept.values():
+                for one in counters.values():
                     one.add(run)
             yield Step(done=1)
         ended = True
 
     def result() -> Counted:
         nonlocal made
-        runs = kept[By.TOOL].runs
+        runs = counters[By.TOOL].runs
         if (ended and runs != made.runs) or runs >= max(1, made.runs * GROWTH):
-            made = Counted(runs, {by: one.rows() for by, one in kept.items()})
+            made = Counted(runs, {by: one.rows() for by, one in counters.items()})
         return made
 
     return Job("statistics", len(refs), work, result)
@@ -68,16 +68,16 @@ Original = Callable[[RunRef], RunRef | None]
 """Maps a run to the one it replays or repeats, None if there is none."""
 
 
-def nobody(ref: RunRef) -> None:
+def no_original(ref: RunRef) -> None:
     """Return no original."""
 
 
 def contrast_job(
-    a: Sequence[RunRef], b: Sequence[RunRef], *, original: Original = nobody, most: int = MOST_RUNS
+    a: Sequence[RunRef], b: Sequence[RunRef], *, original: Original = no_original, most: int = MAX_RUNS
 ) -> Job:
     """Contrast A with B; `JobProgress.result` is a `Contrast`, `new` each `Problem`. Reads both sides in turn.
 
-    The first difference of a replay from its original is one of the features.
+    The first difference of a replay from found original is one of the features.
     """
     sides = _Sides(a, b, most, original=original)
     return Job("contrast", sides.total, sides.work, sides.result)
@@ -86,20 +86,20 @@ def contrast_job(
 class Contrasts:
     """Contrasts one group of runs after the other for a command, without reading a run twice."""
 
-    def __init__(self, source: Source, *, original: Original = nobody, most: int = MOST_RUNS) -> None:
+    def __init__(self, source: Source, *, original: Original = no_original, most: int = MAX_RUNS) -> None:
         self._source, self._original, self._most = source, original, most
-        self._known: dict[RunRef, _Known] = {}
+        self._cache: dict[RunRef, _RunFeatures] = {}
 
     def of(self, a: Sequence[RunRef], b: Sequence[RunRef]) -> Contrast:
         """Return the features of A that B doesn't have. Unreadable runs count on neither side. Raises `LinkLost`."""
-        sides = _Sides(a, b, self._most, self._known, original=self._original)
+        sides = _Sides(a, b, self._most, self._cache, original=self._original)
         for _ in sides.work(self._source):
             pass
         return sides.result()
 
 
-class _Known(NamedTuple):
-    """Features of a run. They depend on which of its nested runs are compared as well."""
+class _RunFeatures(NamedTuple):
+    """Features of a run. They depend on which of found nested runs are compared as well."""
 
     nested: frozenset[RunRef]
     features: dict[frozenset[RunRef], Features]
@@ -117,17 +117,17 @@ class _Sides:
         a: Sequence[RunRef],
         b: Sequence[RunRef],
         most: int,
-        known: dict[RunRef, _Known] | None = None,
+        cache: dict[RunRef, _RunFeatures] | None = None,
         *,
-        original: Original = nobody,
+        original: Original = no_original,
     ) -> None:
         self._original = original
         self._refs = _spread(a, most), _spread(b, most)
         self._listed = {*self._refs[0], *self._refs[1]}
         self._notes = [_note(len(chosen), len(all_)) for chosen, all_ in zip(self._refs, (a, b), strict=True)]
         self._read: tuple[list[tuple[RunRef, Features]], list[tuple[RunRef, Features]]] = ([], [])
-        self._known = {} if known is None else known
-        self._kept: tuple[RunRef, Run | None] | None = None
+        self._cache = {} if cache is None else cache
+        self._original_run: tuple[RunRef, Run | None] | None = None
         """The original read last: repetitions of a task share one."""
         self._ended = False
         self._made = 0, Contrast()
@@ -140,27 +140,27 @@ class _Sides:
             for ref, read, shared in zip(pair, self._read, sides, strict=True):
                 if ref is None:
                     continue
-                its = self._known[ref].of(self._listed) if ref in self._known else None
-                if its is None:
+                found = self._cache[ref].of(self._listed) if ref in self._cache else None
+                if found is None:
                     run = yield from _read(source, ref, shared.for_run(ref))
                     if run is not None:
                         first = yield from self._divergence(source, run)
-                        its = {**features(run, run.load, self._listed), **first}
-                        known = self._known.setdefault(ref, _Known(nested_runs(run), {}))
-                        known.features[known.nested & self._listed] = its
-                if its is not None:
-                    read.append((ref, its))
+                        found = {**features(run, run.load, self._listed), **first}
+                        cached = self._cache.setdefault(ref, _RunFeatures(nested_runs(run), {}))
+                        cached.features[cached.nested & self._listed] = found
+                if found is not None:
+                    read.append((ref, found))
                 yield Step(done=1)
-        self._ended, self._kept = True, None
+        self._ended, self._original_run = True, None
 
     def _divergence(self, source: Source, run: Run) -> Generator[Step, None, Features]:
-        """Return the first difference of a replay from its original, if any."""
+        """Return the first difference of a replay from found original, if any."""
         original = self._original(run.summary.ref)
         if original is None:
             return {}
-        if self._kept is None or self._kept[0] != original:
-            self._kept = original, (yield from _read(source, original))
-        other = self._kept[1]
+        if self._original_run is None or self._original_run[0] != original:
+            self._original_run = original, (yield from _read(source, original))
+        other = self._original_run[1]
         if other is None:
             return {}
         found = None
@@ -181,9 +181,9 @@ class _Sides:
     def result(self) -> Contrast:
         """Return the contrast so far; empty until both sides have runs, unless all were read."""
         a, b = self._read
-        known, made = self._made
+        last, made = self._made
         grown = len(a) + len(b)
-        if (self._ended and grown != known) or (a and b and grown >= known * GROWTH):
+        if (self._ended and grown != last) or (a and b and grown >= last * GROWTH):
             made = Contrast(tuple(contrast(a, b)), "; ".join(filter(None, self._notes)))
             self._made = grown, made
         return made

@@ -20,8 +20,8 @@ _FOLDED: Final = {"i": "\u0130\u0131", "k": "\u212a", "s": "\u017f"}
 """Non-ASCII letters equal to an ASCII letter when case is ignored."""
 _ESCAPED_ROOM: Final = 64
 """Longest encoding of a character in bytes: a surrogate pair after the backslashes of JSON in JSON in JSON."""
-LONG_ENOUGH: Final = 3
-MOST_SECONDS: Final = 2.0
+MIN_ANCHOR: Final = 3
+MAX_SECONDS: Final = 2.0
 """Time limit of a regular expression on one text."""
 _ASCII: Final = re.compile("[\x20-\x7f]+")
 
@@ -32,13 +32,13 @@ class Needle:
     def __init__(self, pattern: str, *, regex: bool = False, ignore_case: bool = False) -> None:
         """`regex`: in the syntax of Python's `re` and more, ``^`` and ``$`` at every line. Raises `UsageError`."""
         if not pattern:
-            raise UsageError("there is nothing to search for: the pattern is empty")
+            raise UsageError("empty search pattern")
         flags = re.MULTILINE | (re.IGNORECASE if ignore_case else 0)
         self._find = (_expression if regex else _literal)(pattern, flags)
         self._plain = pattern if not regex and not ignore_case else None
-        known = _required(pattern, flags) if regex else pattern
-        self._scan = _Scan(known, fold=ignore_case)
-        self.overlap: Final = _ESCAPED_ROOM * (len(known) + 1)
+        required = _required(pattern, flags) if regex else pattern
+        self._scan = _Scan(required, fold=ignore_case)
+        self.overlap: Final = _ESCAPED_ROOM * (len(required) + 1)
         """Bytes by which consecutive pieces of a file must overlap to miss no match."""
 
     def may_match(self, data: bytes) -> bool:
@@ -48,7 +48,7 @@ class Needle:
     def matches(self, text: str) -> Iterator[Match]:
         """Yield the non-empty matches in decoded text.
 
-        Raises `UsageError` for an expression that exceeds `MOST_SECONDS`.
+        Raises `UsageError` for an expression that exceeds `MAX_SECONDS`.
         """
         if self._plain is not None and self._plain not in text:
             return
@@ -58,8 +58,8 @@ class Needle:
                     yield match
         except TimeoutError as error:
             raise UsageError(
-                f"this expression takes more than {MOST_SECONDS:g} s for one text of {len(text)} characters; "
-                "leave out repeats within repeats"
+                f"the expression took more than {MAX_SECONDS:g} s on a text of {len(text)} characters; "
+                "avoid nested repeats"
             ) from error
 
 
@@ -82,8 +82,8 @@ def _expression(pattern: str, flags: int) -> Callable[[str], Iterator[Match]]:
     try:
         found = regex.compile(pattern, flags)
     except (regex.error, RecursionError, OverflowError) as error:
-        raise UsageError(f"not a regular expression: {error}; without -e the pattern is plain text") from error
-    return partial(found.finditer, timeout=MOST_SECONDS, concurrent=True)
+        raise UsageError(f"invalid regular expression: {error}; without -e the pattern is plain text") from error
+    return partial(found.finditer, timeout=MAX_SECONDS, concurrent=True)
 
 
 class _Scan:
@@ -98,14 +98,14 @@ class _Scan:
         if fold:
             unusual = {*anchor.lower(), *anchor.upper(), *"".join(_FOLDED.get(c, "") for c in anchor.lower())}
         else:
-            unusual = {*anchor, *(c for c in text if c.isascii() and not _varies(c))}
+            unusual = {*anchor, *(c for c in text if c.isascii() and not _is_variable(c))}
         self._escapes = re.compile(rb"\\u(?:" + b"|".join(sorted(_hex(c)[0] for c in unusual)) + rb")")
         """Escapes that are optional, or part of the anchor: without any, the anchor occurs literally or not at all."""
 
     @cached_property
     def _near(self) -> re.Pattern[bytes]:
         """All usual encodings of the text."""
-        return re.compile(b"".join(_forms(c, plain=not _varies(c)) for c in self._text), re.DOTALL)
+        return re.compile(b"".join(_forms(c, plain=not _is_variable(c)) for c in self._text), re.DOTALL)
 
     @cached_property
     def _far(self) -> re.Pattern[bytes]:
@@ -127,7 +127,7 @@ class _Scan:
         return self._fold or self._far.search(data) is not None
 
 
-def _varies(c: str) -> bool:
+def _is_variable(c: str) -> bool:
     """Whether a character is usually escaped, or encoded in varying bytes."""
     return c in _SIMPLE or c < " " or c == "\ufffd" or "\ud800" <= c <= "\udfff"
 
@@ -138,14 +138,14 @@ def _anchor(text: str, *, fold: bool) -> str:
     """
     runs = [*_runs(text, fold=fold)]
     plain = max((part for run in runs for part in _ASCII.findall(run)), key=len, default="")
-    return plain if len(plain) >= LONG_ENOUGH else max(runs, key=len)
+    return plain if len(plain) >= MIN_ANCHOR else max(runs, key=len)
 
 
 def _runs(text: str, *, fold: bool) -> Iterator[str]:
     """Yield the parts of the text that are usually literal."""
     begin = 0
     for i, c in enumerate(text):
-        if _varies(c) or (fold and c > "\x7f" and (c.lower() != c or c.upper() != c or c.casefold() != c)):
+        if _is_variable(c) or (fold and c > "\x7f" and (c.lower() != c or c.upper() != c or c.casefold() != c)):
             yield text[begin:i]
             begin = i + 1
     yield text[begin:]

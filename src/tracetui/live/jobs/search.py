@@ -43,11 +43,11 @@ AFTER: Final = 160
 """Characters shown after a match, and of the match itself."""
 DEPTH: Final = 3
 """Levels of subfolders searched for other files of a run."""
-MOST_HITS: Final = 50_000
+MAX_HITS: Final = 50_000
 TICK: Final = 32
 """Spans without a hit after which a search yields."""
 _JSON: Final = re.compile(rb'\xef\xbb\xbf|[\s{\["0-9tfn-]')
-_UNSAID: Final = frozenset({"role", "id", "finish_reason"})
+_METADATA_FIELDS: Final = frozenset({"role", "id", "finish_reason"})
 """Fields of our own structs that are not content."""
 
 
@@ -138,9 +138,9 @@ def grep(
                 yield Problem(entry.path, "", entry.skipped)
                 yield Outcome.FAILED
             continue
-        holds = yield from _scan(source, entry.path, entry.stat, needle)
-        if not holds:
-            yield Outcome.PASSED if holds is False else Outcome.FAILED
+        may_match = yield from _scan(source, entry.path, entry.stat, needle)
+        if not may_match:
+            yield Outcome.PASSED if may_match is False else Outcome.FAILED
             continue
         found, last = look(source, entry, deep=False, last=last, only=only, shared=shared)
         yield from found.problems
@@ -153,7 +153,7 @@ def grep(
         whole, cache = bool(found.runs) or not found.problems, {SHARED: shared}
         listed = {run.ref: None for run in found.runs if options.wanted is None or options.wanted(run)}
         for ref in listed:
-            whole &= yield from grep_run(source, ref, needle, options, listed, told=found.problems, cache=cache)
+            whole &= yield from grep_run(source, ref, needle, options, listed, reported=found.problems, cache=cache)
         yield (Outcome.SEARCHED if found.runs else Outcome.FOREIGN) if whole else Outcome.FAILED
 
 
@@ -162,12 +162,12 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
     mains: dict[str, str] = {}
     listed = dict.fromkeys(refs)
     for path, group in groupby(listed, key=lambda ref: ref.path):
-        holds = yield from _scan(source, path, None, needle)
+        may_match = yield from _scan(source, path, None, needle)
         runs = list(group)
-        if holds is False:
-            holds = yield from _part_holds(source, runs[0], needle, mains)
-        if not holds:
-            yield Outcome.PASSED if holds is False else Outcome.FAILED
+        if may_match is False:
+            may_match = yield from _part_may_match(source, runs[0], needle, mains)
+        if not may_match:
+            yield Outcome.PASSED if may_match is False else Outcome.FAILED
             continue
         whole, cache = True, dict[str, Any]()
         for ref in runs:
@@ -175,7 +175,7 @@ def grep_runs(source: Source, refs: Iterable[RunRef], needle: Needle, options: O
         yield Outcome.SEARCHED if whole else Outcome.FAILED
 
 
-def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MOST_HITS) -> Job:
+def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: int = MAX_HITS) -> Job:
     """Return a job that searches these runs in this order, grouped by file.
 
     `JobProgress.new` contains each `Hit` and `Problem`; `done` counts files.
@@ -198,7 +198,7 @@ def grep_job(refs: Sequence[RunRef], needle: Needle, options: Options, *, most: 
     return Job("grep", len({ref.path for ref in refs}), work)
 
 
-def _part_holds(
+def _part_may_match(
     source: Source, ref: RunRef, needle: Needle, mains: dict[str, str]
 ) -> Generator[Problem | None, None, bool]:
     """Whether another file of a run may match. Adds the main file of each match to `mains`."""
@@ -235,7 +235,7 @@ def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Gener
                 return (yield from _scan_members(file, needle))
             if not _JSON.match(data) or needle.may_match(data):
                 return bool(data)
-            return (yield from _scan_on(file, needle)) if len(data) == PIECE else False
+            return (yield from _scan_rest(file, needle)) if len(data) == PIECE else False
     except LinkLost:
         raise
     except OSError as error:
@@ -243,7 +243,7 @@ def _scan(source: Source, path: str, stat: Stat | None, needle: Needle) -> Gener
         return None
 
 
-def _scan_on(file: File, needle: Needle) -> Generator[None, None, bool]:
+def _scan_rest(file: File, needle: Needle) -> Generator[None, None, bool]:
     """Scan the rest after the first piece; consecutive pieces overlap by the needle's longest encoding."""
     offset = PIECE
     while True:
@@ -276,6 +276,8 @@ def _scan_members(file: File, needle: Needle) -> Generator[None, None, bool]:
 
 
 # ---- one run
+
+
 def grep_run(
     source: Source,
     ref: RunRef,
@@ -283,10 +285,10 @@ def grep_run(
     options: Options = PLAIN,
     listed: Container[RunRef] = (),
     *,
-    told: Iterable[Problem] = (),
+    reported: Iterable[Problem] = (),
     cache: dict[str, Any] | None = None,
 ) -> Generator[Item, None, bool]:
-    """Search one run and yield its problems, except for those `told`. Return False if a part of it was unreadable.
+    """Search one run and yield its problems, except for those `reported`. Return False if a part of it was unreadable.
 
     Spans of other runs in `listed` are searched there. `cache`: see `Reader`. Raises `LinkLost`.
     """
@@ -297,9 +299,9 @@ def grep_run(
             raise LinkLost(reader.lost)
         yield None
     run, redactor = reader.build(), options.redactor
-    yield from (problem for problem in run.problems if problem not in told)
+    yield from (problem for problem in run.problems if problem not in reported)
     whole = reader.failure is None
-    seen = _Seen()
+    seen = _SearchedTexts()
     for number, (span, owner) in enumerate(zip(run.spans, ownership(run, listed), strict=True)):
         if owner is Ownership.LISTED:
             continue
@@ -341,7 +343,7 @@ def _hits(
     fields: Iterable[Field],
     needle: Needle,
     options: Options,
-    seen: _Seen,
+    seen: _SearchedTexts,
     shown: Callable[[], dict[Keys, str]] | None,
 ) -> Iterator[Hit]:
     """Yield the hits in one span, or (None) in the run's own fields; `seen` tracks the texts searched in the run so
@@ -384,7 +386,7 @@ def _hits(
     seen.texts |= here
 
 
-class _Seen:
+class _SearchedTexts:
     """Texts searched in a run."""
 
     def __init__(self) -> None:
@@ -473,7 +475,7 @@ def leaves(value: Any, keys: Keys, *, names: bool = False) -> Iterator[tuple[Key
         elif isinstance(item, list | tuple):
             todo.extend(((*at, i), item[i]) for i in range(len(item) - 1, -1, -1))
         elif isinstance(item, msgspec.Struct):
-            fields = [name for name in item.__struct_fields__ if name not in _UNSAID]
+            fields = [name for name in item.__struct_fields__ if name not in _METADATA_FIELDS]
             todo.extend(((*at, name), getattr(item, name)) for name in reversed(fields))
         elif isinstance(item, int | float) and not isinstance(item, bool):
             yield at, _digits(item)

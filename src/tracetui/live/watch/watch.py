@@ -126,9 +126,9 @@ class Watch:
 
     def _begin(self, events: bool, notify: Callable[[], Notify]) -> None:
         self.reason = (
-            "another machine"
+            "remote machine"
             if not self._local
-            else "switched off"
+            else "events are off"
             if not events
             else why_polling(path for root in self._tree.roots if (path := self._tree.local_path(root)) is not None)
         )
