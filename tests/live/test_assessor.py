@@ -1,4 +1,4 @@
-"""How a run went is found out after it was read, of the run that is looked at, by its exact values."""
+"""The open run is assessed after it was read, by its exact values."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def engine() -> Iterator[Engine]:
 
 
 def told(engine: Engine, run: Run) -> dict[RunRef, Assessment]:
-    """All that is told until that state of a run was assessed."""
+    """All mail until that state of a run is assessed."""
     found: dict[RunRef, Assessment] = {}
     end = time.monotonic() + PATIENCE
     while (known := found.get(run.summary.ref)) is None or known.run is not run:

@@ -1,4 +1,4 @@
-"""What a comparison tells first, what comes with it, and what is read before somebody asks."""
+"""The order of a comparison's answers, and the runs read ahead."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tracetui.views.diff_look import Look
 
 STEPS = 40
 FIRST = 20
-"""Where the replay differs: what came out, which headers do not tell."""
+"""A replay with another output, which headers do not show."""
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def _written(path: Path, record: dict[str, Any]) -> RunRef:
 
 
 class Working:
-    """A differ at work, and what it left in the box, mail by mail."""
+    """A running differ and its mails."""
 
     def __init__(self) -> None:
         self.mailbox, self.throttle = Mailbox(), Throttle()
@@ -54,7 +54,7 @@ class Working:
         self.thread.start()
 
     def until(self, holds: Callable[[Mail], bool]) -> Mail:
-        """The first mail of which that holds."""
+        """The first mail with that property."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
             if self.mailbox.wait(0.05):

@@ -1,4 +1,4 @@
-"""Whoever follows a file is woken as soon as it changes, whatever happens to it and to its folder."""
+"""A file watch wakes at once on any change of a file and its folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LINUX = pytest.mark.skipif(sys.platform != "linux", reason="inotify and /proc ar
 
 @pytest.fixture(params=["events", "polling"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """With inotify, and as where there is none."""
+    """With inotify, and without."""
     if request.param == "polling":
         monkeypatch.setattr(file_watch, "AVAILABLE", False)
     return str(request.param)

@@ -1,4 +1,4 @@
-"""The list of runs while the originals of forks come and go: what a fork copied counts where it is first."""
+"""The list of runs while the originals of forks come and go: copied records count where they occur first."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A log of Inspect that is written sample by sample: what is told of it comes to what reading it afresh gives."""
+"""An Inspect log written sample by sample: events equal a fresh read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One job at a time over many runs: it tells as it goes, ends when another begins, and rests when a key is pressed."""
+"""One job at a time over many runs: it reports progress, ends when another starts, and pauses after a key press."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from tracetui.store.statistics import By
 
 @pytest.fixture
 def engine(tmp_path: Path) -> Iterator[Engine]:
-    """An engine that nobody started: only what is asked of many runs is done."""
+    """An engine that only runs jobs."""
     engine = Engine(LocalSource(), [str(tmp_path)])
     yield engine
     engine.stop()
@@ -39,7 +39,7 @@ def refs(folder: Path) -> list[RunRef]:
 
 
 def mail(engine: Engine, until: Callable[[JobProgress], bool] = lambda told: told.finished) -> list[JobProgress]:
-    """What is told, up to what is waited for."""
+    """All progress up to that condition."""
     told: list[JobProgress] = []
     end = time.monotonic() + PATIENCE
     while not told or not until(told[-1]):
@@ -79,7 +79,7 @@ def test_no_more_is_found_than_anybody_wants(tmp_path: Path, engine: Engine) -> 
 
 
 class Steps:
-    """A job that goes on until it is told to end, and says how it ended."""
+    """A job that runs until it is told to end, and records how it ended."""
 
     def __init__(self) -> None:
         self.begun, self.ended = threading.Event(), threading.Event()
@@ -156,7 +156,7 @@ def test_it_rests_while_a_key_makes_something_else_read(
 
     engine.open(ref)
     before = first.count
-    for _ in range(50):  # what takes a while
+    for _ in range(50):  # slow work
         refs(tmp_path)
     rested = first.count
     engine.start_job(second.job)

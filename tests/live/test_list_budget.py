@@ -72,7 +72,7 @@ def looked(source: LocalSource, path: Path, *, budget: Budget | None = None) -> 
 
 
 def sparse(tmp_path: Path, case: str, name: str) -> Path:
-    """A copy of a case, in which one file goes on for a terabyte that nobody wrote."""
+    """A copy of a case with one file extended to a sparse terabyte."""
     shutil.copytree(CASES / case / "input", tmp_path, dirs_exist_ok=True)
     path = next(path for path in sorted(tmp_path.rglob(name)) if path.is_file())
     os.truncate(path, TERABYTE)

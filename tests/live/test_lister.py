@@ -1,4 +1,4 @@
-"""The list of runs is true whatever the app and the disk do meanwhile, and what it costs the rest of the app ends."""
+"""The list of runs is right whatever the app and the disk do, and its cost to the app is bounded."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tracetui.sources.local import LocalSource
 
 
 class Gated(LocalSource):
-    """Local files; walking waits at a gate, the first listing after a walk is told, and opening may be cut off."""
+    """Local files; walks wait at a gate, the first listing after a walk is signaled, and opening may fail."""
 
     def __init__(self) -> None:
         self.cut_off = False
@@ -84,7 +84,7 @@ def test_the_end_of_the_walk_before_does_not_end_a_new_one(tmp_path: Path) -> No
     (tmp_path / "broken.json").write_text("{")
     source = Gated()
     with listing(tmp_path, source) as (lister, mailbox):
-        assert source.watched.wait(PATIENCE)  # so the walk has ended, and told so
+        assert source.watched.wait(PATIENCE)  # so the walk has ended and was delivered
         source.gate.clear()
         lister.rescan()
         assert not mailbox.collect().listed

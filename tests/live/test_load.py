@@ -1,4 +1,4 @@
-"""A reader reads on for ever: what grows, what is rewritten, what is half there, what is gone and comes back."""
+"""A reader keeps reading: files that grow, are rewritten, half written, deleted and restored."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def why(reader: Reader) -> str:
 
 
 def same(reader: Reader) -> None:
-    """The reader knows what one that begins now finds."""
+    """The reader's state equals that of a new one."""
     run, expected = reader.build(), read_run(SOURCE, reader.ref)
     assert repr(reader.summary()) == repr(run.summary)
     assert (repr(run.summary), run.body, run.problems) == (repr(expected.summary), expected.body, expected.problems)

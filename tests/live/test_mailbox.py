@@ -1,4 +1,4 @@
-"""However long nobody collects the mail, it holds no more than what would be kept of it."""
+"""Uncollected mail is bounded."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that would become too large in memory are problems, and the runs beside them stay listed."""
+"""Files too large for memory are problems, and the runs beside them stay listed."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def sparse(path: Path, head: bytes) -> None:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """Good runs, of which some test says more."""
+    """Valid runs for other tests."""
     good = next((CASES / "paprika").glob("*/input"))
     shutil.copytree(good, tmp_path / "good")
     return tmp_path

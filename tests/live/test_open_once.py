@@ -1,4 +1,4 @@
-"""A file of many runs is opened once for all of them, and unpacked once, by whatever reads them one after the other."""
+"""A file of many runs is opened and decompressed once when its runs are read in a row."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SAMPLES = 40
 
 
 class CountedFile(LocalFile):
-    """A file that tells when somebody reads to its end: the list of an archive's members, or all of a document."""
+    """A file that counts reads to its end: an archive's directory, or a whole document."""
 
     def __init__(self, path: str, stat: Stat | None, told: Callable[[], None]) -> None:
         super().__init__(path, stat)

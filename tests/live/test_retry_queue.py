@@ -1,4 +1,4 @@
-"""What is planned falls due once, at the moment that counts."""
+"""Scheduled paths fall due once, at their latest time."""
 
 from __future__ import annotations
 

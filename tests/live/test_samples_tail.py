@@ -1,8 +1,4 @@
-"""Real files of formats that append, written anew over time: what is told of them comes to what reading them gives.
-
-The files of a folder grow at once, torn and in bursts; the rest is there from the start. Sessions that are in several
-files have tests of their own, which know what their writers write first.
-"""
+"""Real files of append-only formats, replayed over time: events equal a full read."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every file ends in exactly one class, with a reason; broken files are told from those that are no traces."""
+"""Every file has exactly one class and a reason; broken traces are told apart from other files."""
 
 from __future__ import annotations
 
@@ -128,7 +128,7 @@ def test_any_bytes_are_a_problem_or_another_kind_of_file(
 
 
 def test_a_part_with_a_main_file_of_another_format_is_listed_itself(tmp_path: Path) -> None:
-    """Else nothing would tell of it."""
+    """Otherwise it would go unnoticed."""
     source = Path(__file__).parent.parent / "formats" / "atif" / "continued" / "input"
     root = Path(shutil.copytree(source, tmp_path / "traces"))
     main = root / "ferry" / "trajectory.json"

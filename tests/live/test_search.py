@@ -1,4 +1,4 @@
-"""Full-text search finds what a search of the decoded values finds, and tells what it could not read."""
+"""Full-text search finds the same as a search of decoded values, and reports what it could not read."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ EVERYTHING = Options(repeats=True)
 OWN_WORDS = re.compile(
     r"stopped: |session ended: |exit \d+$|ended after \d|goal not met$|(States|Says) .*: (Turns|No turn)"
 )
-"""Errors and findings that no record holds: a format made them of several values."""
+"""Errors and findings that a format composed of several values: no record contains them."""
 
 
 class Texts(dict[Place, list[str]]):
@@ -62,7 +62,7 @@ def runs(samples: Path) -> list[Run]:
 
 @pytest.fixture(scope="module")
 def texts(runs: list[Run]) -> Texts:
-    """The texts of every run and span, as ``show --json`` has them, but for what formats say in their own words."""
+    """The texts of every run and span in ``show --json``, except for words added by formats."""
     return Texts(
         {
             place: sorted(text for text in set(leaves(value)) if not OWN_WORDS.match(text))

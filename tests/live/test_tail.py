@@ -1,4 +1,4 @@
-"""What is reported of runs while they change comes to what reading them from scratch gives."""
+"""Events of changing runs equal a fresh read."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def _beginnings(data: bytes) -> list[bytes]:
 
 
 def _shorter(data: bytes) -> list[bytes]:
-    """A document, and the same with half of what its longest list holds."""
+    """A document, and the same with half of its longest list."""
     document = json.loads(data)
     lists = [name for name, value in document.items() if isinstance(value, list)]
     if not lists:
@@ -102,7 +102,7 @@ def test_a_file_is_followed_whatever_is_done_to_it(samples: Path, pattern: str, 
 
 
 def _write(path: Path, content: bytes, way: str) -> Iterator[None]:
-    """Bring a file to hold `content`, in steps between which it may be looked at."""
+    """Write `content` to a file in steps, with reads in between."""
     before = path.read_bytes() if path.exists() else b""
     if way == "appended" and content.startswith(before):
         for cut in range(len(before), len(content), 1 + len(content) // 5):

@@ -217,7 +217,7 @@ def test_known_files_are_not_reported(tmp_path: Path, begin: Begin) -> None:
 
 
 def test_stop_ends_waiting_at_once(tmp_path: Path, begin: Begin) -> None:
-    watch = settled(begin(tmp_path))  # what follows would take ten minutes
+    watch = settled(begin(tmp_path))  # the rest would take ten minutes
     ended: list[float] = []
 
     def wait() -> None:

@@ -1,4 +1,4 @@
-"""What watching costs, and what it does where hints are missing, used up, or of no use."""
+"""The cost of watching, and its behavior without hints, with too few, or with useless ones."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_without_descriptors_left_it_polls(tmp_path: Path) -> None:
 
 
 class Elsewhere(LocalSource):
-    """Another machine, behind a link that may be down; a folder may be forbidden."""
+    """Another machine whose connection may be down; a folder may be forbidden."""
 
     down = False
     forbidden = ""

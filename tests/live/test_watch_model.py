@@ -1,4 +1,4 @@
-"""Whatever happens in a directory, after each look what is known equals what walking and reading from scratch give."""
+"""Whatever happens in a directory, each update equals a fresh walk and read."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class Directory(RuleBasedStateMachine):
     @precondition(lambda self: bool(self.there()))
     @rule(data=st.data(), name=st.sampled_from(FILES))
     def rename(self, data: st.DataObject, name: str) -> None:
-        """Rotates, if another begins under the name; replaces, if there is one."""
+        """Rotate, with or without a new file under the name."""
         target = self.file(name)
         data.draw(st.sampled_from(self.there())).replace(target)
 
@@ -178,7 +178,7 @@ class Directory(RuleBasedStateMachine):
 
 
 def told(run: Run) -> dict[str, Any]:
-    """Everything that is said of a run."""
+    """All values of a run."""
     spans = {span.id: (span, run.load(span)) for span in run.spans}
     return {"spans": spans, "problems": run.problems}
 

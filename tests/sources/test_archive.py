@@ -1,4 +1,4 @@
-"""Zip archives: members by every method, what claims too much or is not what it says, archives without their list."""
+"""Zip archives: members by every method, false claims, contradictions, archives without a central directory."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def test_whatever_the_bytes_are_only_format_errors_are_raised(data: st.DataObjec
 
 
 class Held(LocalFile):
-    """A file whose bytes are in memory."""
+    """A file in memory."""
 
     def __init__(self, data: bytes) -> None:
         super().__init__("held.zip")

@@ -115,7 +115,7 @@ def test_one_machine_that_is_down_hides_nothing_of_the_others(there: Sshd, tmp_p
         until(lambda: watch.changes(0.05) == [] and watch.lost, "it is not noticed that it is down")
         for i in range(3):
             Session(near / "run" / f"{i}.ccpa-trace.jsonl").step()
-            until(lambda: [one.entry for one in watch.changes(0.05)], "what is new resolve_relative it is not noticed")
+            until(lambda: [one.entry for one in watch.changes(0.05)], "the new file next to it is not noticed")
             assert watch.lost
         Session(far / "run" / "student.ccpa-trace.jsonl").step()
         there.start()
@@ -167,7 +167,7 @@ def test_changes_while_the_connection_was_down_are_reported_later(tmp_path: Path
     session.call("Meanwhile")
     Session(tmp_path / "new" / "teacher.ccpa-trace.jsonl", ident="s-new").call("New")
     end = time.monotonic() + 3
-    while time.monotonic() < end:  # longer than a change is looked at again for
+    while time.monotonic() < end:  # longer than a change is checked again
         assert list(tail.events(0.1)) == []
     source.down = False
 
@@ -177,7 +177,7 @@ def test_changes_while_the_connection_was_down_are_reported_later(tmp_path: Path
 
 
 def names_told(tail: Tail, count: int, but: str = "") -> set[str]:
-    """The tools that are told of, once there are so many."""
+    """The reported tools, once there are so many."""
     names: set[str] = set()
 
     def enough() -> bool:
@@ -229,7 +229,7 @@ def test_only_new_frames_of_a_log_are_copied(there: Sshd, tmp_path: Path) -> Non
                 return int(count)
 
         wanted = 0
-        for _ in range(2):  # the second time the log starts over, in a file that stays as long as it is
+        for _ in range(2):  # the log restarts a second time, in a file of unchanged size
             for _ in range(150):
                 writer.execute("INSERT INTO t VALUES (?, ?)", (wanted, "x" * 3000))
                 wanted += 1

@@ -1,4 +1,4 @@
-"""What a word on the command line means."""
+"""Command-line paths: local ones and remote ones."""
 
 from __future__ import annotations
 

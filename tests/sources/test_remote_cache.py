@@ -1,4 +1,4 @@
-"""What is kept of files elsewhere never differs from what is there: a model of a file that is changed in every way."""
+"""Cached bytes of remote files never differ from the file: a model of a file that changes in every way."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Change = tuple[str, int, int]
 
 
 def read(cache: RemoteCache, data: bytes, mtime: int, offset: int, size: int) -> bytes:
-    """Read as `RemoteFile` does, of a file that holds `data`."""
+    """Read as `RemoteFile` does, from a file with these bytes."""
     stat = cache.observe("f", len(data), mtime)
     doubt = cache.probe("f", stat)
     if doubt is not None:
@@ -50,7 +50,7 @@ def test_cached_bytes_equal_the_file(changes: list[Change], limit: int) -> None:
             data += fresh
         elif how == "truncate":
             data = data[: first % (len(data) + 1)]
-        elif how == "replace":  # a document written anew is longer, shorter or as long, and ends otherwise
+        elif how == "replace":  # a rewritten document is longer, shorter or as long, and ends differently
             data = fresh + b"}" * 600
         elif how == "patch" and data:
             at = first % len(data)

@@ -1,4 +1,4 @@
-"""The SFTP client: resolve_relative OpenSSH's own server, and resolve_relative bytes that are no SFTP."""
+"""The SFTP client, against OpenSSH's own server and against bytes that are not SFTP."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SQLite files are read completely, consistently, and without a trace resolve_relative them."""
+"""SQLite files are read completely, consistently, and without leaving files next to them."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def count(path: Path) -> int:
 
 @pytest.fixture
 def live(tmp_path: Path) -> Iterator[tuple[Path, sqlite3.Connection]]:
-    """A database whose writer is still there: two of its three rows are only in the log."""
+    """A database with a live writer: two of its three rows are only in the log."""
     path = tmp_path / "live.db"
     writer = sqlite3.connect(path, isolation_level=None)
     writer.execute("PRAGMA journal_mode = WAL")
@@ -210,7 +210,7 @@ def test_a_file_that_changes_while_it_is_read_in_place_is_an_error(tmp_path: Pat
 
 
 def hot_journal(tmp_path: Path) -> Path:
-    """A database whose writer died in the middle of a transaction that had reached the file."""
+    """A database whose writer died in a transaction that had reached the file."""
     path = tmp_path / "hot.db"
     make(path, 2000)
     writer = sqlite3.connect(path, isolation_level=None)

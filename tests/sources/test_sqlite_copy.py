@@ -1,4 +1,4 @@
-"""Private copies of live databases follow their writers exactly, and read only what changed."""
+"""Private copies of live databases follow their writers exactly, and read only the changes."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def writer(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 class Reader:
-    """Reads all rows again and again, and says of what a whole copy was made meanwhile."""
+    """Reads all rows again and again, and records which files were copied."""
 
     def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self._path, self._copies = str(path), CopyCache()

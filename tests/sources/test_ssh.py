@@ -131,7 +131,7 @@ def test_a_lost_link_comes_back(there: Sshd, traces: Path) -> None:
 
 
 def cut_and_list(there: Sshd, source: MultiHostSource, place: str) -> None:
-    for _ in range(50):  # one that finds that it ended while nobody looked connects at once
+    for _ in range(50):  # a connection that ended while idle is reopened at once
         there.cut()
         source.list(place)
 

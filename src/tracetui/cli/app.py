@@ -17,7 +17,7 @@ from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
 from tracetui.sources.base import Source
-from tracetui.sources.stdin import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.store import address
 
 HELP = "Open a folder of AI-agent traces in the terminal: see which runs failed and why, read any of them."

@@ -17,7 +17,7 @@ from tracetui.live.load import read_run
 from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.stdin import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.text import size
 
 HELP = "write a run, a comparison or a triage as a document, without its secrets"

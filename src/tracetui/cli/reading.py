@@ -22,9 +22,8 @@ from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Entry, Source
-from tracetui.sources.local import LocalSource
+from tracetui.sources.local import STDIN, LocalSource, StdinSource
 from tracetui.sources.locations import MultiHostSource, parent, source_for
-from tracetui.sources.stdin import STDIN, StdinSource
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
 from tracetui.views.naming import telling

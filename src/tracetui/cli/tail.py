@@ -20,7 +20,7 @@ from tracetui.model import RunRef
 from tracetui.model.event import Event
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.stdin import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.views import masking
 
 HELP = "follow runs as they happen"

@@ -46,8 +46,8 @@ MAX_PREFETCH_BYTES: Final = 16_000_000
 """Largest file to read ahead."""
 MAX_COMPARISONS: Final = 2
 """Comparisons to keep: the usual one, and the strict one."""
-_NO_MATCH: Final = "the stored {} of {} is not that of its contents"
-_PREFIX: Final = "B is how A begins: the whole of it can be reused"
+_NO_MATCH: Final = "the stored {} of {} doesn't match its contents"
+_PREFIX: Final = "B is a prefix of A: all of it can be reused"
 
 
 class Differ:

@@ -1,4 +1,4 @@
-"""Files of this machine."""
+"""Files of this machine, and standard input."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import stat as modes
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Final
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Final, Self
 
 from tracetui.sources.base import (
     HEAD_SIZE,
@@ -36,6 +37,7 @@ _FLAGS: Final = (
     os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
 )  # a FIFO must not block, and a link must not be followed
 _CHUNK: Final = 1 << 20
+STDIN: Final = "-"
 
 
 class LocalFile(Closable):
@@ -228,6 +230,48 @@ class LocalSource:
             except OSError as error:
                 yield Entry(folder, skipped=reason_of(error), failed=True)
             folders.extend(sorted(below, reverse=True))
+
+
+class StdinSource(LocalSource):
+    """Local files, plus the contents of `stream` at the path ``-``. A context manager: its end deletes the copy."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        import shutil
+        import tempfile  # both are slow to import
+
+        self._folder = tempfile.mkdtemp(prefix="tracetui-")
+        self._copy = os.path.join(self._folder, "stdin")
+        with os.fdopen(os.open(self._copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as copy:
+            shutil.copyfileobj(stream, copy, _CHUNK)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        import shutil
+
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def open(self, path: str, stat: Stat | None = None) -> File:
+        return LocalFile(path, stat, self._copy) if path == STDIN else super().open(path, stat)
+
+    def is_file(self, path: str) -> bool:
+        return path == STDIN or super().is_file(path)
+
+    def local_path(self, path: str) -> str | None:
+        return None if path == STDIN else super().local_path(path)
+
+    def list(self, path: str) -> Folder:
+        return super().list(path) if path != STDIN else Folder([*self.walk(STDIN)], [])
+
+    def walk(self, root: str) -> Iterator[Entry]:
+        if root != STDIN:
+            yield from super().walk(root)
+            return
+        with self.open(STDIN) as file:
+            yield Entry(STDIN, file.stat)
 
 
 def _look(item: os.DirEntry[str]) -> tuple[Entry | None, bool]:

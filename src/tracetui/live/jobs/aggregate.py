@@ -77,7 +77,7 @@ def contrast_job(
 ) -> Job:
     """Contrast A with B; `JobProgress.result` is a `Contrast`, `new` each `Problem`. Reads both sides in turn.
 
-    The first difference of a replay from found original is one of the features.
+    The first difference of a replay from its original is one of the features.
     """
     sides = _Sides(a, b, most, original=original)
     return Job("contrast", sides.total, sides.work, sides.result)
@@ -99,7 +99,7 @@ class Contrasts:
 
 
 class _RunFeatures(NamedTuple):
-    """Features of a run. They depend on which of found nested runs are compared as well."""
+    """Features of a run. They depend on which of its nested runs are compared as well."""
 
     nested: frozenset[RunRef]
     features: dict[frozenset[RunRef], Features]
@@ -154,7 +154,7 @@ class _Sides:
         self._ended, self._original_run = True, None
 
     def _divergence(self, source: Source, run: Run) -> Generator[Step, None, Features]:
-        """Return the first difference of a replay from found original, if any."""
+        """Return the first difference of a replay from its original, if any."""
         original = self._original(run.summary.ref)
         if original is None:
             return {}

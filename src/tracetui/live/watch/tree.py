@@ -167,7 +167,9 @@ class Tree:
         if entries != old.entries:
             self._compare(old.entries, entries)
         now = time.monotonic()
-        self._hold(path, _FolderState(root, entries, folders, stamp, now + _REST * (now - began), path not in entries))
+        self._set_state(
+            path, _FolderState(root, entries, folders, stamp, now + _REST * (now - began), path not in entries)
+        )
         return sorted(folders if deep else (folder for folder in folders if folder not in self._states))
 
     def drop(self, path: str) -> None:
@@ -198,7 +200,7 @@ class Tree:
             self.found[path] = Change(path, None)
         self._known = {}
 
-    def _hold(self, path: str, state: _FolderState) -> None:
+    def _set_state(self, path: str, state: _FolderState) -> None:
         old = self._states.get(path)
         self.folders += state.is_folder - (old.is_folder if old is not None else 0)
         self.files += state.files - (old.files if old is not None else 0)
