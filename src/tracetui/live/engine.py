@@ -97,18 +97,18 @@ class Engine:
         """Run `work` in its own thread once the screen is idle."""
         self._begin(lambda: None if self._throttle.wait_for_stop(REST_SECONDS) else work())
 
-    def run_apart(self, work: Callable[[], Callable[[], None]]) -> None:
+    def run_in_background(self, work: Callable[[], Callable[[], None]]) -> None:
         """Run `work` in its own thread, and call its result in the UI loop."""
 
         def done() -> None:
-            then = work()
+            callback = work()
             with self._mailbox.open(asked=True) as mail:
-                mail.then.append(then)
+                mail.callbacks.append(callback)
 
         self._begin(done)
 
     def read(self, ref: RunRef) -> Run:
-        """Read a whole run with exact, unmasked values. Blocks; use inside `run_apart`.
+        """Read a whole run with exact, unmasked values. Blocks; use inside `run_in_background`.
 
         Raises `LinkLost`.
         """

@@ -116,8 +116,8 @@ class Mail(msgspec.Struct):
     """Newest answer to each diff request."""
     assessments: dict[RunRef, Assessment] = {}
     """Assessments of runs that were read."""
-    then: list[Callable[[], None]] = []
-    """Callbacks for the UI loop, from `Engine.run_apart`."""
+    callbacks: list[Callable[[], None]] = []
+    """Callbacks for the UI loop, from `Engine.run_in_background`."""
     progress: JobProgress | None = None
     """Progress of the current job."""
     watching: WatchState | None = None

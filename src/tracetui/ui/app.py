@@ -219,8 +219,8 @@ class TraceApp(HostApp):
             self.listed = True
             self.engine.run_when_idle(self._preload)
         self.surveys.take(mail)
-        for then in mail.then:
-            then()
+        for callback in mail.callbacks:
+            callback()
         if self.comparisons.take(mail):
             self.main.runs.now()
         if self.assessments.take(mail, self.main.run_view.run):

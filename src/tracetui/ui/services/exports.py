@@ -123,7 +123,7 @@ class Exporter:
                 return lambda: dialog.say(words, "status.error")
             return lambda: then(made)
 
-        self._engine.run_apart(work)
+        self._engine.run_in_background(work)
 
 
 class _Form(NamedTuple):
