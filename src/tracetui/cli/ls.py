@@ -12,7 +12,7 @@ from tracetui.cli.parser import add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, listing_at, only, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing, part_notes
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary
 from tracetui.redact import Redactor
@@ -107,12 +107,12 @@ def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef,
     """What only runs that are read tell: the problems inside of them, which their summaries count, and what several
     models cost. Of others nothing is read."""
     told, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
-    shared = Shared()
+    shared = FileCaches()
     for summary in found.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = read_run(source, summary.ref, shared.of(summary.ref))
+        run = read_run(source, summary.ref, shared.for_run(summary.ref))
         problems += [problem for problem in run.problems if problem not in told]
         if priced:
             from tracetui.store.statistics import estimate_of

@@ -22,9 +22,8 @@ from tracetui.formats.base import Format
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.sources.base import Entry, Source
-from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, parent, source_for
-from tracetui.sources.spool import STDIN, Spool
+from tracetui.sources.local import STDIN, LocalSource, StdinSource
+from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
 from tracetui.views.naming import telling
@@ -49,22 +48,22 @@ class Aim(msgspec.Struct):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[Places]:
+def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
     """What these paths or addresses are read from: this machine, others, standard input for ``-``.
 
     Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
     """
     with ExitStack() as stack:
-        local = stack.enter_context(Spool(sys.stdin.buffer)) if STDIN in paths else LocalSource()
+        local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
         yield stack.enter_context(source_for(paths, local))
 
 
-def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Places]:
+def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """What the address `text` is read from, or the places in which a run of that id is looked for."""
     return sources_at([text], args)
 
 
-def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[Places]:
+def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """What several addresses are read from."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
     return source_of([*places, *args.trace_dir])

@@ -15,7 +15,7 @@ from tracetui.cli.reading import Listing, listing_of, only, run_at, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, Run, RunRef
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
@@ -63,9 +63,9 @@ def run(args: argparse.Namespace) -> int:
     problems: list[Problem] = []
     with sources_at(places, args) as source:
         found = _runs(source, places, args, wanted, problems)
-        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}), Shared()
+        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}), FileCaches()
         for one in found:
-            whole = read_run(source, one.ref, shared.of(one.ref))
+            whole = read_run(source, one.ref, shared.for_run(one.ref))
             statistics.add(_part(whole, one.parts, one.place) if one.parts else whole)
     if not statistics.runs and wanted is None:
         raise nothing(places, problems)
