@@ -243,7 +243,7 @@ async def settle(app: TraceApp, pilot: Pilot[int], tab: str = "") -> None:
     """Wait until everything is known and shown, in a comparison also its tab."""
 
     def settled() -> bool:
-        if app.stage or not app.main.settled or not app.liveness.watching.how:
+        if app.stage or not app.main.settled or not app.liveness.watching.mode:
             return False
         screen = app.screen
         if isinstance(screen, DiffScreen):

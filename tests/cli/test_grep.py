@@ -73,7 +73,7 @@ def test_status_is_that_of_grep(cli: Cli) -> None:
     assert cli("grep", "no such words", "traces").status == 1
     assert cli("grep", "limit", "traces").status == 0
     for words, said in (
-        (["-e", "(", "traces"], "not a regular expression"),
+        (["-e", "(", "traces"], "invalid regular expression"),
         (["", "traces"], "empty"),
         (["limit", "nowhere"], "No such file"),
     ):

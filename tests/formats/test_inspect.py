@@ -40,8 +40,8 @@ from tests.shared import sample as shared
 from tracetui.diff.comparison import compare
 from tracetui.errors import FormatError
 from tracetui.formats.inspect_ai import Inspect
-from tracetui.live.surveying.grep import Hit, grep
-from tracetui.live.surveying.needle import Needle
+from tracetui.live.jobs.needle import Needle
+from tracetui.live.jobs.search import Hit, grep
 from tracetui.model import (
     Error,
     Message,
@@ -706,7 +706,7 @@ def test_of_a_sample_that_cannot_be_read_and_has_no_summary_nothing_is_known(tmp
 def test_a_log_without_its_list_of_members_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
     path = written(tmp_path, archive(members(head("e"), [sample("dover"), sample("brest")]), listed=False)[:-3000])
     assert "dover_epoch_1" in listed(path)
-    assert problems(path) == ["cut off: the archive has no list of its members: read from the members themselves"]
+    assert problems(path) == ["truncated: the archive has no central directory: recovered from the members"]
 
 
 @pytest.mark.parametrize("data", [b"{}", b'{"eval": {"task": "x"}}', b"PK\3\4", b"PK\3\4" + b"x" * 99, b"[]", b""])

@@ -37,7 +37,7 @@ from tracetui.formats.opencode import Opencode
 from tracetui.live.load import Reader
 from tracetui.live.scan import Found, look, scan
 from tracetui.model import Operation, Problem, Run, RunRef, RunSummary, Span, Status, StatusSource, Usage
-from tracetui.sources.base import KEPT
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalFile, LocalSource
 from tracetui.store.relations import Relations
 from tracetui.testing import hostile, reading
@@ -620,7 +620,7 @@ def test_only_sessions_to_which_something_came_are_counted_again(written: tuple[
 
     def again() -> dict[str, Any]:
         with LocalFile(str(path)) as file:
-            file.memo[KEPT] = kept
+            file.memo[CACHE] = kept
             found = [one for one in FORMAT.summarize(file, deep=True) if isinstance(one, RunSummary)]
         right = {ident: reading.plain(one) for ident, one in listed(path).items()}
         assert {one.id: reading.plain(one) for one in found} == right
@@ -640,11 +640,11 @@ def test_who_follows_a_directory_keeps_what_was_counted(tmp_path: Path) -> None:
         Writer(db).session("ses_new", 90_000, "A day later")
     entry = next(iter(LocalSource().walk(str(path))))
     kept: dict[str, Any] = {}
-    first, _ = look(LocalSource(), entry, deep=True, kept=kept)
+    first, _ = look(LocalSource(), entry, deep=True, cache=kept)
     assert len(kept) == len(first.runs) - 1
     for ident, one in kept.items():
         kept[ident] = replace(one, summary=replace(one.summary, result="kept"))
-    again, _ = look(LocalSource(), entry, deep=True, kept=kept)
+    again, _ = look(LocalSource(), entry, deep=True, cache=kept)
     assert [run.result for run in again.runs] == ["kept"] * len(kept) + [""]
 
 

@@ -15,7 +15,7 @@ from tests.formats.test_otlp_logs import log, logs, value
 from tracetui.formats.otlp.evaluations import scores_of_span
 from tracetui.formats.otlp.records import Event
 from tracetui.model import Run, RunRef, RunSummary, Score
-from tracetui.sources.base import KEPT
+from tracetui.sources.base import CACHE
 from tracetui.sources.local import LocalSource
 from tracetui.testing import Growing, read_run
 
@@ -190,7 +190,7 @@ def test_an_evaluation_that_comes_long_after_its_trace_is_seen(tmp_path: Path) -
 
     def summaries() -> dict[str | None, RunSummary]:
         with LocalSource().open(str(path)) as file:
-            file.memo[KEPT] = memo
+            file.memo[CACHE] = memo
             return {one.ref.key: one for one in FORMAT.summarize(file, deep=False) if isinstance(one, RunSummary)}
 
     for ident in (2, 3):

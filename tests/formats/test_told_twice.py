@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from tests.formats import inspect_build, opencode_build
+from tracetui.live.jobs.aggregate import statistics_job
 from tracetui.live.scan import scan
-from tracetui.live.surveying.jobs import statistics_job
 from tracetui.model import RunSummary
 from tracetui.sources.local import LocalSource
 from tracetui.store.pairs import pairs_of

@@ -122,7 +122,7 @@ async def settle(pilot: Pilot[int]) -> None:
 
 def watched(app: TraceApp) -> bool:
     """Whether the directory is watched, and the header says so."""
-    return bool(app.liveness.watching.how)
+    return bool(app.liveness.watching.mode)
 
 
 async def press(pilot: Pilot[int], *keys: str) -> None:

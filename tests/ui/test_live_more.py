@@ -18,7 +18,7 @@ from tests.live.sessions import Session, paprika
 from tests.ui.conftest import NOW, Opener, press, settle, text_of, until
 from tests.ui.test_live import lacks, real_time, shows
 from tests.views.build import make_run, make_span
-from tracetui.live.mail import Watching
+from tracetui.live.mailbox import WatchState
 from tracetui.model import Operation, Run, Status
 from tracetui.store import address
 from tracetui.store.store import Store
@@ -231,14 +231,14 @@ async def test_reading_the_detail_stops_following(opened: Opener, tmp_path: Path
 
 
 def test_the_header_says_how_it_watches_and_what() -> None:
-    def right(watching: Watching, width: int) -> str:
+    def right(watching: WatchState, width: int) -> str:
         vitals = Vitals(watching, Counter(), State.ENDED)
         return "".join(piece.text for piece in header(["/d"], Store(), UNICODE, vitals, None, width)[1])
 
-    assert right(Watching("events", "", 3, 40), 120).endswith("● live 3 folders")
-    assert right(Watching("polling", "no watches left (ENOSPC)", 3, 40), 120).endswith("● live 3 folders polling")
-    assert right(Watching("polling", "a network", 1, 40), 200).endswith("● live 1 folder polling (a network)")
-    assert right(Watching("polling", "a network", 1, 40), 80).endswith("● live")
+    assert right(WatchState("events", "", 3, 40), 120).endswith("● live 3 folders")
+    assert right(WatchState("polling", "no watches left (ENOSPC)", 3, 40), 120).endswith("● live 3 folders polling")
+    assert right(WatchState("polling", "a network", 1, 40), 200).endswith("● live 1 folder polling (a network)")
+    assert right(WatchState("polling", "a network", 1, 40), 80).endswith("● live")
 
 
 # ---- the list
@@ -406,7 +406,7 @@ async def test_no_silence_is_told_of_a_run_that_cannot_be_reached(opened: Opener
     async with opened(tmp_path) as (app, pilot):
         await press(pilot, "enter")
         await shows(app, pilot, "silent")
-        app.liveness.watching = Watching(how="polling", lost="box does not answer")
+        app.liveness.watching = WatchState(mode="polling", lost="box does not answer")
         app.main.tick()
         await lacks(app, pilot, "silent")
         await shows(app, pilot, "connection lost  box does not answer")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from tracetui.live.comparing.compared import Calls, Compare
+from tracetui.live.mailbox import Calls, Compare
 from tracetui.model import RunRef
 from tracetui.ui import diff_state
 from tracetui.ui.commands import CHANGE, SIDES

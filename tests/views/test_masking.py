@@ -15,7 +15,7 @@ import pytest
 from tests.canaries import CANARY, NAMED, SHAPED
 from tracetui.live.engine import Engine
 from tracetui.live.load import Reader, read_run
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import Body, FirstError, Message, Run, RunRef, RunSummary, Span, Text, ToolCall, ToolResult
 from tracetui.model.masked import masked_body, masked_span, masked_summary, unmasked
 from tracetui.redact import MASK, Redactor

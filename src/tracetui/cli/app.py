@@ -27,7 +27,7 @@ from tracetui.cli.reading import in_folder, run_at, source_of
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.model import quote_key
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.store import address
 
 HELP = "Open a directory of AI-agent traces in the terminal: see which runs failed and why, and read every step."

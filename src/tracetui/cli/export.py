@@ -16,7 +16,7 @@ from tracetui.live.load import read_run
 from tracetui.model import Run
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.text import size
 
 HELP = "export a run, diff or triage as Markdown, HTML or JSON, secrets redacted"

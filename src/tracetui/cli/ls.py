@@ -13,7 +13,7 @@ from tracetui.cli.parser import add_pass, add_paths_and_runs, add_redact, roots
 from tracetui.cli.reading import Listing, aim_of, check_rule, listing_at, only, rule_of, screen_for, sources_at
 from tracetui.errors import UsageError
 from tracetui.export.listing import listing, outcomes_of, part_notes
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import Problem, RunRef, RunSummary
 from tracetui.model.masked import masked_problem, masked_summary, masked_task
 from tracetui.redact import Redactor
@@ -117,12 +117,12 @@ def asked(text: str) -> Callable[[Listing], Listing]:
 def _inside(source: Source, found: Listing) -> tuple[list[Problem], dict[RunRef, float | None]]:
     """Return problems inside of runs and costs of runs with several models; reads only runs that have them."""
     listed, problems, estimates = set(found.problems), list[Problem](), dict[RunRef, float | None]()
-    shared = Shared()
+    shared = FileCaches()
     for summary in found.runs:
         priced = prices.takes_reading(summary)
         if not summary.problems and not priced:
             continue
-        run = read_run(source, summary.ref, shared.of(summary.ref))
+        run = read_run(source, summary.ref, shared.for_run(summary.ref))
         problems += [problem for problem in run.problems if problem not in listed]
         if priced:
             from tracetui.store.statistics import estimate_of

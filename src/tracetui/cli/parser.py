@@ -14,7 +14,7 @@ from tracetui.cli.output import complain
 from tracetui.errors import UsageError, nearest
 from tracetui.model import PassRule
 from tracetui.sources.local import LocalSource
-from tracetui.sources.places import host_of
+from tracetui.sources.locations import host_of
 
 if TYPE_CHECKING:
     from tracetui.formats.homes import Home

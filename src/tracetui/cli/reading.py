@@ -24,9 +24,8 @@ from tracetui.live.scan import Found, look, scan
 from tracetui.model import PassRule, Problem, RunRef, RunSummary
 from tracetui.redact import Redactor
 from tracetui.sources.base import Entry, Source
-from tracetui.sources.local import LocalSource
-from tracetui.sources.places import Places, parent, source_for
-from tracetui.sources.spool import STDIN, Spool
+from tracetui.sources.local import STDIN, LocalSource, StdinSource
+from tracetui.sources.locations import MultiHostSource, parent, source_for
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
 from tracetui.store.settings import load_pass_rule
@@ -52,22 +51,22 @@ class Aim(msgspec.Struct):
 
 
 @contextmanager
-def source_of(paths: Sequence[str]) -> Iterator[Places]:
+def source_of(paths: Sequence[str]) -> Iterator[MultiHostSource]:
     """Open the sources of paths or addresses: this machine, others, standard input for ``-``.
 
     Raises `UsageError` or `NothingReadable` for a machine that cannot be reached.
     """
     with ExitStack() as stack:
-        local = stack.enter_context(Spool(sys.stdin.buffer)) if STDIN in paths else LocalSource()
+        local = stack.enter_context(StdinSource(sys.stdin.buffer)) if STDIN in paths else LocalSource()
         yield stack.enter_context(source_for(paths, local))
 
 
-def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[Places]:
+def source_at(text: str, args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """Open the source of the address `text`, or the places to search for a run with that id."""
     return sources_at([text], args)
 
 
-def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[Places]:
+def sources_at(texts: Sequence[str], args: argparse.Namespace) -> AbstractContextManager[MultiHostSource]:
     """Open the sources of several addresses."""
     places = [re.split("[/#]", text)[0] if text.startswith(STDIN) else text for text in texts]
     return source_of([*places, *args.trace_dir])

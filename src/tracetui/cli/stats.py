@@ -15,7 +15,7 @@ from tracetui.cli.reading import Listing, check_rule, listing_of, only, rule_of,
 from tracetui.errors import UsageError
 from tracetui.export.json import encode, problem_value
 from tracetui.export.table import Column, Table
-from tracetui.live.load import Shared, read_run
+from tracetui.live.load import FileCaches, read_run
 from tracetui.model import PassRule, Problem, Run, RunRef, RunSummary
 from tracetui.model.part import is_part, part_of
 from tracetui.redact import Redactor
@@ -72,9 +72,9 @@ def run(args: argparse.Namespace) -> int:
     with sources_at(places, args) as source:
         found, summaries = _runs(source, places, args, wanted, rule, problems)
         tasks = Relations(summaries).inherited_tasks
-        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}, tasks), Shared()
+        statistics, shared = Statistics(By(args.by), {one.ref for one in found if not one.parts}, tasks), FileCaches()
         for one in found:
-            whole = read_run(source, one.ref, shared.of(one.ref)).with_rule(rule)
+            whole = read_run(source, one.ref, shared.for_run(one.ref)).with_rule(rule)
             statistics.add(_part(whole, one.parts, one.place) if one.parts else whole)
     if not statistics.runs and wanted is None:
         raise nothing(places, problems)

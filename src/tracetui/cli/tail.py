@@ -15,12 +15,12 @@ from tracetui.cli.parser import add_place, add_redact, roots
 from tracetui.cli.reading import Aim, listing_of, only, run_at, source_of
 from tracetui.errors import UsageError
 from tracetui.export.events import Lines, event_line
-from tracetui.live.following.tail import Tail
+from tracetui.live.tail.tail import Tail
 from tracetui.model import RunRef
 from tracetui.model.event import Event
 from tracetui.redact import Redactor
 from tracetui.sources.base import Source
-from tracetui.sources.spool import STDIN
+from tracetui.sources.local import STDIN
 from tracetui.views import masking
 
 HELP = "follow runs live"
@@ -124,7 +124,7 @@ def _print(source: Source, aim: Aim, args: argparse.Namespace) -> None:
     tail = Tail(source, places, only=forced, from_start=args.from_start, events=not args.polling, wanted=wants)
     redactor = Redactor()
     write = _write_json(redactor if args.redact else None) if args.json else _write_text(Lines(), redactor)
-    why = f"{tail.watch.how}: {tail.watch.why}" if tail.watch.why else tail.watch.how
+    why = f"{tail.watch.mode}: {tail.watch.reason}" if tail.watch.reason else tail.watch.mode
     complain(f"following {', '.join(places)} ({why})")
     with closing(tail):
         _follow(tail, write)

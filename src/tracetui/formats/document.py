@@ -15,8 +15,7 @@ from tracetui.formats.fields import keys_of
 from tracetui.formats.schema import Schema, Unknown, plain, raw_of
 from tracetui.model import Body, Problem, RunRef, RunSummary
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import File, Stat, settled
 
 _T = TypeVar("_T")
 

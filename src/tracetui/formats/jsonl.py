@@ -24,8 +24,7 @@ from tracetui.formats.lines import Line as RawLine
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import LAST_LINE, Body, Header, Problem, RunBody, RunRef, RunSummary, Span
 from tracetui.model.build import RunBuilder, summary_of
-from tracetui.sources.base import File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import File, Stat, settled
 
 BUDGET: Final = 0.05
 """Seconds that one `LogReader.more` may take."""

@@ -7,8 +7,8 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
-from tracetui.live.mail import Mailbox
-from tracetui.live.traffic import Traffic
+from tracetui.live.mailbox import Mailbox
+from tracetui.live.throttle import Throttle
 from tracetui.model import Body, Run, Span
 from tracetui.model.masked import unmasked
 from tracetui.store import prices
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 SHARE: Final = 9
 """It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
-
 _SHORT: Final = 500
 _FEW_CALLS, _FEW_BYTES = 40, 1 << 20
 _MODULE: Final = "tracetui.views.assessment"
@@ -37,8 +36,8 @@ def at_once(run: Run) -> Assessment | None:
 class Assessor:
     """`run` is the body of a thread; every other method may be called by the screen and returns at once."""
 
-    def __init__(self, mailbox: Mailbox, traffic: Traffic) -> None:
-        self._mailbox, self._traffic = mailbox, traffic
+    def __init__(self, mailbox: Mailbox, throttle: Throttle) -> None:
+        self._mailbox, self._throttle = mailbox, throttle
         self._bell = threading.Event()
         self._wanted: Run | None = None
 
@@ -57,8 +56,8 @@ class Assessor:
 
     def run(self) -> None:
         """Assess one run after the other, until everything is to end."""
-        self._traffic.let_it_paint()  # what it takes to assess is loaded with the first run
-        while self._bell.wait() and not self._traffic.stopped:
+        self._throttle.wait_for_paint()  # what it takes to assess is loaded with the first run
+        while self._bell.wait() and not self._throttle.stopped:
             self._bell.clear()
             run, began = self._wanted, time.monotonic()
             if run is not None and self._assess(run):
@@ -66,7 +65,7 @@ class Assessor:
 
     def _is_looked_at(self, run: Run) -> bool:
         wanted = self._wanted
-        return wanted is not None and wanted.summary.ref == run.summary.ref and not self._traffic.stopped
+        return wanted is not None and wanted.summary.ref == run.summary.ref and not self._throttle.stopped
 
     def _rest(self, run: Run, seconds: float) -> None:
         """Let newer states of the run wait for so long."""
@@ -84,7 +83,7 @@ class Assessor:
         exact = unmasked(run)  # what is masked looks alike, whatever it was
 
         def load(span: Span) -> Body:
-            self._traffic.give_way(self._bell)
+            self._throttle.wait_until_idle(self._bell)
             if not self._is_looked_at(run):
                 raise _UnwantedError
             return exact.load(span)

@@ -18,9 +18,8 @@ from textual.events import Event, InputEvent
 from textual.message import Message
 from textual.screen import Screen
 
-from tracetui.live.comparing.compared import Calls
 from tracetui.live.engine import Engine
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Calls, Mail
 from tracetui.model import PassRule, Run, RunRef, RunSummary
 from tracetui.sources.base import Source
 from tracetui.sources.local import LocalSource
@@ -219,10 +218,10 @@ class TraceApp(HostApp):
             self._ring_for(failed)
         if not self.listed and not self.stage:
             self.listed = True
-            self.engine.later(self._preload)
+            self.engine.run_when_idle(self._preload)
         self.surveys.take(mail)
-        for then in mail.then:
-            then()
+        for callback in mail.callbacks:
+            callback()
         if self.comparisons.take(mail):
             self.main.runs.now()
         if self.assessments.take(mail, self.main.run_view.run):
@@ -239,7 +238,7 @@ class TraceApp(HostApp):
 
     def _preload(self) -> None:
         """Load, in a thread, what the first comparison and the first filter take."""
-        import tracetui.live.comparing.differ
+        import tracetui.live.differ
         import tracetui.ui.screens.diff
         import tracetui.ui.widgets.query_prompt  # noqa: F401
 
@@ -351,7 +350,7 @@ class TraceApp(HostApp):
             self.push_screen(HitsScreen(self.surveys.search, self.commands))
 
     def show_statistics(self, refs: Sequence[RunRef], of: str) -> None:
-        from tracetui.live.surveying.jobs import statistics_job
+        from tracetui.live.jobs.aggregate import statistics_job
         from tracetui.ui.screens.lists import StatisticsScreen
 
         job = statistics_job(refs)

@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from tracetui.live.comparing.compared import Calls, Compare
+from tracetui.live.mailbox import Calls, Compare
 from tracetui.ui.commands import PAIRS
 from tracetui.ui.state import PanesState
 from tracetui.views.diff_look import CHANGES, CONTEXT, PREVIOUS

@@ -18,7 +18,7 @@ _LEAST_PATH: Final = 12
 
 
 class Hit(Protocol):
-    """A place that holds what was searched for (`tracetui.live.surveying.grep.Hit`)."""
+    """A place that holds what was searched for (`tracetui.live.jobs.search.Hit`)."""
 
     @property
     def ref(self) -> RunRef: ...

@@ -14,7 +14,7 @@ from tracetui.views.rows import Line, Piece, fill, fit
 
 
 class Told(Protocol):
-    """What is known of a pair (`tracetui.live.comparing.compared.Verdict`)."""
+    """What is known of a pair (`tracetui.live.mailbox.Divergence`)."""
 
     @property
     def same(self) -> bool: ...

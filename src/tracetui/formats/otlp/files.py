@@ -35,8 +35,7 @@ from tracetui.formats.otlp.records import (
 from tracetui.formats.otlp.trace import Trace
 from tracetui.formats.schema import Schema, Unknown
 from tracetui.model import Problem, RunSummary
-from tracetui.sources.base import KEPT, MAX_DOCUMENT, File, Stat
-from tracetui.sources.versions import settled
+from tracetui.sources.base import CACHE, MAX_DOCUMENT, File, Stat, settled
 
 _COUNT: Final = "otlp count"
 _PLACES: Final = "otlp places"
@@ -185,7 +184,7 @@ class Places(NamedTuple):
 
 def places_of(file: File, key: str) -> list[Finished] | None:
     """The lines of one trace, while many traces are read; None if all lines must be read."""
-    kept = file.memo.get(KEPT)
+    kept = file.memo.get(CACHE)
     if kept is None or key == NO_TRACE:
         return None
     known = kept.get(_PLACES)
@@ -339,7 +338,7 @@ class Count(Rows):
 
 def counted(file: File) -> tuple[Count, list[Problem]]:
     """Every trace of a file, and what cannot be read. Of a file that is counted repeatedly, only new lines are read."""
-    shared = file.memo.get(KEPT)
+    shared = file.memo.get(CACHE)
     reader: LogReader[Any] = (shared.pop(_COUNT, None) if shared is not None else None) or LogReader(Exports(), Count)
     unfinished: tuple[Problem, ...] = ()
     if is_document(file):

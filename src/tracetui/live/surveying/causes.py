@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from tracetui.live.surveying.jobs import Contrasts
+from tracetui.live.jobs.aggregate import Contrasts
 from tracetui.model import RunSummary
 from tracetui.sources.base import Source
 from tracetui.store.contrast import Contrast, comparable

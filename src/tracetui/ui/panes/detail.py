@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Final
 
-from tracetui.live.excerpt import Excerpt
+from tracetui.live.mailbox import Excerpt
 from tracetui.model import Body, Operation, Run, RunRef, Span, Status
 from tracetui.store.places import label_of
 from tracetui.text import Clean, one_line

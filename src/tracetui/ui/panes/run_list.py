@@ -186,7 +186,7 @@ class RunList(LineView):
                 took = time.thread_time() - began
                 return lambda: self._arrived(rows, late, took)
 
-            self.app.engine.apart(work)
+            self.app.engine.run_in_background(work)
 
     def _arrived(self, rows: runs.RunRows, late: list[RunSummary], took: float) -> None:
         """Show what a thread arranged, unless that was superseded."""

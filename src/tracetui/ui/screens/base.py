@@ -13,7 +13,7 @@ from textual.geometry import Size
 from textual.reactive import Reactive
 from textual.screen import Screen
 
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef
 from tracetui.text import Clean, size
 from tracetui.ui import layout

@@ -11,8 +11,7 @@ from textual.app import ComposeResult
 
 from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
-from tracetui.live.comparing.compared import Calls, Compare, Failed, LookAt
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Calls, Compare, LookAt, Mail, ReadFailure
 from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
@@ -226,7 +225,7 @@ class DiffScreen(ComparedScreen):
         answer = mail.diffs.get(self.ask_of)
         if isinstance(answer, Diff):
             self._take(answer, mail)
-        elif isinstance(answer, Failed):
+        elif isinstance(answer, ReadFailure):
             self._failure = answer.why
             self.refresh_frame()
         if self._asked is not None and isinstance(look := mail.diffs.get(self._asked), Look):
@@ -290,7 +289,7 @@ class DiffScreen(ComparedScreen):
 
     def action_reread(self) -> None:
         self._asked = None
-        self.app.engine.differ.compare(self.ask_of, anew=True)
+        self.app.engine.differ.compare(self.ask_of, reload=True)
         self.say("re-reading both runs")
 
     def follow_row(self, view: LineView) -> bool:

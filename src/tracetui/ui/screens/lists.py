@@ -7,10 +7,9 @@ from typing import Final
 
 from textual import on
 
-from tracetui.live.comparing.compared import Survey as PairSurvey
-from tracetui.live.mail import Mail
-from tracetui.live.surveying.jobs import Counted
-from tracetui.live.surveying.surveyed import Job, Survey
+from tracetui.live.jobs.aggregate import Counted
+from tracetui.live.jobs.runner import Job, JobProgress
+from tracetui.live.mailbox import FindDivergence, Mail
 from tracetui.model import RunRef, RunSummary
 from tracetui.store.contrast import Contrast
 from tracetui.store.query.complete import Facet
@@ -59,7 +58,7 @@ class HitsScreen(ListScreen):
         self.list.position = search.cursor or 0
 
     def receive(self, mail: Mail) -> None:
-        if mail.survey is not None and mail.survey.job is self._search.job:
+        if mail.progress is not None and mail.progress.job is self._search.job:
             self.show_rows()
 
     def show_rows(self) -> None:
@@ -131,11 +130,11 @@ class ContrastScreen(ListScreen):
         super().__init__(FINDINGS, "Shared", commands)
         self.list.position = position
         self._refs, self._of = refs, of
-        self._survey: Survey | None = None
+        self._survey: JobProgress | None = None
 
     def receive(self, mail: Mail) -> None:
-        if mail.survey is not None:
-            self._survey = mail.survey
+        if mail.progress is not None:
+            self._survey = mail.progress
             self.show_rows()
 
     @property
@@ -183,7 +182,7 @@ class StatisticsScreen(ListScreen):
     def __init__(self, job: Job, of: str, commands: Sequence[Command]) -> None:
         super().__init__(STATISTICS, "Statistics", commands)
         self._job, self._of = job, of
-        self._survey: Survey | None = None
+        self._survey: JobProgress | None = None
         self.by = By.TOOL
         self._chosen = False
         """Whether the reader chose what the rows are."""
@@ -191,8 +190,8 @@ class StatisticsScreen(ListScreen):
         """Whether the reader moved the cursor: until then it stays on the first row, whatever that becomes."""
 
     def receive(self, mail: Mail) -> None:
-        if mail.survey is not None and mail.survey.job is self._job:
-            self._survey = mail.survey
+        if mail.progress is not None and mail.progress.job is self._job:
+            self._survey = mail.progress
             self.show_rows()
 
     @property
@@ -276,10 +275,10 @@ class ReplaysScreen(ListScreen):
 
     def _compare(self, refs: Sequence[RunRef]) -> None:
         relation = self.app.store.relations.relation
-        self.app.engine.differ.survey([PairSurvey(self.original.ref, ref, relation(ref)) for ref in refs])
+        self.app.engine.differ.find_divergences([FindDivergence(self.original.ref, ref, relation(ref)) for ref in refs])
 
     def receive(self, mail: Mail) -> None:
-        if any(isinstance(ask, PairSurvey) for ask in mail.diffs):
+        if any(isinstance(ask, FindDivergence) for ask in mail.diffs):
             self.show_rows()
 
     def show_rows(self) -> None:
@@ -322,7 +321,7 @@ class ReplaysScreen(ListScreen):
         self.say("comparing all replays again")
 
     def left(self) -> None:
-        self.app.engine.differ.survey(())
+        self.app.engine.differ.find_divergences(())
 
 
 class FacetsScreen(ListScreen):

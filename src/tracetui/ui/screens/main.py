@@ -10,7 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.geometry import Size
 
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef, Status, quote_key
 from tracetui.ui import layout
 from tracetui.ui import state as states
@@ -420,7 +420,7 @@ class MainScreen(RunsScreen):
         ref = self.state.ref
         if self.state.level and ref is not None:
             self.app.store.forget(ref)
-            self.app.engine.open(ref, anew=True)
+            self.app.engine.open(ref, reload=True)
             self.say("re-reading the run")
         else:
             self.app.rescan()

@@ -10,7 +10,7 @@ from textual import events, on
 from textual.app import ComposeResult
 from textual.timer import Timer
 
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Mail
 from tracetui.model import RunRef
 from tracetui.store.judgement import Judgement
 from tracetui.store.triage import Group, groups
@@ -95,7 +95,7 @@ class TriageScreen(RunsScreen):
             self.show_failure()
         elif self.queue.run in mail.assessments:
             self._fold_loops()
-        if mail.survey is not None:
+        if mail.progress is not None:
             self.show_cause()
 
     def regroup(self) -> None:

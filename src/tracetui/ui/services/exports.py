@@ -11,8 +11,8 @@ from tracetui.model import Run, RunRef, RunSummary, Span
 from tracetui.text import size
 
 if TYPE_CHECKING:
-    from tracetui.live.comparing.compared import Compare
     from tracetui.live.engine import Engine
+    from tracetui.live.mailbox import Compare
     from tracetui.store.judgement import Judgement
     from tracetui.store.triage import Group
     from tracetui.ui.services.verdicts import Verdicts
@@ -123,7 +123,7 @@ class Exporter:
                 return lambda: dialog.say(words, "status.error")
             return lambda: then(made)
 
-        self._engine.apart(work)
+        self._engine.run_in_background(work)
 
 
 class _Form(NamedTuple):

@@ -6,8 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from tracetui.live.comparing.compared import Compare, Survey, Verdict
-from tracetui.live.mail import Mail
+from tracetui.live.mailbox import Compare, Divergence, FindDivergence, Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
 from tracetui.store.relations import COPY, has_original
 from tracetui.store.store import OPEN_RUNS, Store
@@ -21,8 +20,7 @@ from tracetui.views.runs import Tied
 if TYPE_CHECKING:
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
-    from tracetui.live.surveying.surveyed import Job
-    from tracetui.live.surveying.surveyed import Survey as Progress
+    from tracetui.live.jobs.runner import Job, JobProgress
     from tracetui.store.contrast import Contrast
     from tracetui.views.assessment import Assessment
     from tracetui.views.hits import HitRows
@@ -65,22 +63,22 @@ class Comparisons:
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self.verdicts: dict[tuple[RunRef, RunRef], Verdict] = {}
+        self.verdicts: dict[tuple[RunRef, RunRef], Divergence] = {}
         """By (original, replay)."""
 
     def take(self, mail: Mail) -> bool:
         """Take in what was found out; True if more pairs are known."""
         before = len(self.verdicts)
         for ask, answer in mail.diffs.items():
-            if isinstance(ask, Survey) and isinstance(answer, Verdict):
+            if isinstance(ask, FindDivergence) and isinstance(answer, Divergence):
                 self.verdicts[ask.a, ask.b] = answer
         return len(self.verdicts) != before
 
     def learn(self, diff: Diff) -> None:
         """Take in a comparison that is complete."""
-        from tracetui.live.comparing.looking import verdict
+        from tracetui.live.differ import divergence_of
 
-        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = verdict(diff)
+        self.verdicts[diff.a.summary.ref, diff.b.summary.ref] = divergence_of(diff)
 
     def likely_partner(self, ref: RunRef) -> RunRef | None:
         """The run that a run is most likely compared with."""
@@ -153,7 +151,7 @@ class Comparisons:
         return Tied(mark, before=(*pieces, Piece(Clean("  "))))
 
 
-def _short(verdict: Verdict, glyphs: Glyphs) -> Line:
+def _short(verdict: Divergence, glyphs: Glyphs) -> Line:
     if verdict.same:
         return (Piece(Clean(f" {glyphs.same}"), "status.ok"),)
     step = f" {one_line(verdict.step, 40)}" if verdict.step else ""
@@ -180,10 +178,10 @@ class Search:
     def __init__(self, words: str, job: Job, rows: HitRows, runs: int) -> None:
         self.words, self.job, self.rows, self.runs = words, job, rows, runs
         self.problems: list[Problem] = []
-        self.survey: Progress | None = None
+        self.survey: JobProgress | None = None
         self.cursor: int | None = None
 
-    def take(self, survey: Progress) -> None:
+    def take(self, survey: JobProgress) -> None:
         """Take in what was found since."""
         self.survey = survey
         self.problems += [one for one in survey.new if isinstance(one, Problem)]
@@ -196,7 +194,7 @@ class Surveys:
     def __init__(self, store: Store, engine: Engine) -> None:
         self._store, self._engine = store, engine
         self.search: Search | None = None
-        self.latest: Progress | None = None
+        self.latest: JobProgress | None = None
         self.contrasts: dict[Sequence[RunRef], Contrast] = {}
         """What runs share that others lack, as far as it is known, by the runs."""
         self._contrast: tuple[Sequence[RunRef], Job] | None = None
@@ -207,7 +205,7 @@ class Surveys:
 
     def take(self, mail: Mail) -> None:
         """Take in what was found out."""
-        survey = mail.survey
+        survey = mail.progress
         if survey is None:
             return
         self.latest = survey
@@ -239,7 +237,7 @@ class Surveys:
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
-        from tracetui.live.surveying.jobs import contrast_job
+        from tracetui.live.jobs.aggregate import contrast_job
         from tracetui.store.contrast import comparable
 
         runs = self._store.runs
@@ -249,9 +247,8 @@ class Surveys:
 
     def begin_search(self, text: str, refs: Sequence[RunRef], glyphs: Glyphs) -> None:
         """Search runs. Raises `UsageError` for a wrong regular expression."""
-        from tracetui.live.surveying.grep import Options
-        from tracetui.live.surveying.jobs import grep_job
-        from tracetui.live.surveying.needle import Needle
+        from tracetui.live.jobs.needle import Needle
+        from tracetui.live.jobs.search import Options, grep_job
         from tracetui.views.hits import HitRows
 
         pattern, self.search = Pattern.of(text), None
@@ -263,9 +260,9 @@ class Surveys:
     def ask(self, job: Job) -> None:
         """Do a job in place of the one before."""
         self.latest, self._job = None, job
-        self._engine.survey(job)
+        self._engine.start_job(job)
 
     def stop(self) -> None:
         """Stop the job: its screen was closed."""
         self.latest = self._job = None
-        self._engine.stop_survey()
+        self._engine.stop_job()

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
-from tracetui.live.mail import Watching
+from tracetui.live.mailbox import WatchState
 from tracetui.model import Run, RunRef, RunSummary
 from tracetui.store.store import Store
 from tracetui.text import Clean
@@ -28,7 +28,7 @@ class LivenessTracker:
 
     def __init__(self, store: Store, clock: Callable[[], float]) -> None:
         self._store, self._clock = store, clock
-        self.watching = Watching()
+        self.watching = WatchState()
         """How the directory is watched."""
         self._open: tuple[tuple[Run, int, float], Liveness] | None = None
         self._counted = (-1, 0)

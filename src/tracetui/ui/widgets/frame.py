@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from tracetui import text
-from tracetui.live.mail import Watching
+from tracetui.live.mailbox import WatchState
 from tracetui.model import Run, RunSummary, Status
 from tracetui.store.store import Store
 from tracetui.text import Clean
@@ -56,7 +56,7 @@ class Opened(Protocol):
 class Vitals(NamedTuple):
     """How things stand at this moment."""
 
-    watching: Watching
+    watching: WatchState
     standing: Counter[State]
     """How many runs of which the trace tells no end stand how."""
     state: State
@@ -76,20 +76,20 @@ def header(
     return _path(roots, glyphs, run, width, width - width_of(right) - 4), right
 
 
-def _watched(watching: Watching, glyphs: Glyphs, width: int) -> Line:
+def _watched(watching: WatchState, glyphs: Glyphs, width: int) -> Line:
     """Whether what is shown is live, and how: by events or by polling."""
     if watching.lost:
         return (Piece(Clean("   ")), Piece(Clean(f"{glyphs.note} link lost"), "status.error bold"))
-    if not watching.how:
+    if not watching.mode:
         return ()
     words = [Piece(Clean("   ")), Piece(Clean(f"{glyphs.live} live"), "status.ok")]
     if width >= NARROW_HEADER:
         number, word = (watching.folders, "folder") if watching.folders else (watching.files, "file")
         what = f" {text.grouped(number)} {word}{'s' if number != 1 else ''}"
         words.append(Piece(Clean(what), "dim"))
-        if watching.how != "events":
-            why = f" ({watching.why})" if watching.why and width >= WIDE_HEADER else ""
-            words.append(Piece(Clean(" " + one_line(watching.how + why, 80)), "dim"))
+        if watching.mode != "events":
+            why = f" ({watching.reason})" if watching.reason and width >= WIDE_HEADER else ""
+            words.append(Piece(Clean(" " + one_line(watching.mode + why, 80)), "dim"))
     return tuple(words)
 
 
