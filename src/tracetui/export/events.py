@@ -32,7 +32,12 @@ def event_value(event: Event) -> dict[str, Any]:
     """One event as a JSON value. Loads the body of a span."""
     if isinstance(event, RunChanged):
         run = event.summary
-        return {"event": "run", "run": run.ref.address, "id": run.id, "summary": run_value(run, event.replay)}
+        return {
+            "event": "run",
+            "run": run.ref.address,
+            "id": run.id,
+            "summary": run_value(run, event.replay, inherited=event.task),
+        }
     if isinstance(event, SpanChanged):
         address = event.run.summary.ref.address
         return {"event": "span", "run": address, "span": span_document(event.run, event.position)}
