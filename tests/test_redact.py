@@ -66,11 +66,21 @@ def test_what_is_no_secret_is_returned_itself(text: str) -> None:
 @pytest.mark.parametrize(
     ("name", "says"),
     [
-        *((name, NameClass.TEXT) for name in "token refreshToken APIKey basic_auth connectionString".split()),
-        *((name, NameClass.ALL) for name in "AWS_SECRET_ACCESS_KEY pwd".split()),
+        *((name, NameClass.TEXT) for name in ["token", "refreshToken", "APIKey", "basic_auth", "connectionString"]),
+        *((name, NameClass.ALL) for name in ["AWS_SECRET_ACCESS_KEY", "pwd"]),
         *(
             (name, NameClass.OPEN)
-            for name in "key input_tokens max_tokens token_count tokens secret_name author token_type monkey".split()
+            for name in [
+                "key",
+                "input_tokens",
+                "max_tokens",
+                "token_count",
+                "tokens",
+                "secret_name",
+                "author",
+                "token_type",
+                "monkey",
+            ]
         ),
     ],
 )
