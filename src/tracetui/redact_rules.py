@@ -568,7 +568,7 @@ def _without(colors: re.Pattern[bytes], data: bytes) -> bytes:
             return filled.translate(None, _FILL)
         color, place = match[0], match.end()
         if b"]" in color or (color[:1] == b"\\" and b"\\" + color in data):
-            break  # a link, which may hold others, or a sequence that is the end of another one
+            break  # a link may contain others, or a sequence may be the end of another one
         filled = filled.replace(color, _FILL * len(color))
     return colors.sub(b"", data)
 
