@@ -138,8 +138,8 @@ def _cells(row: Row) -> tuple[Clean, ...]:
     )
 
 
-def _number(number: int, what: str) -> str:
-    return f"1 {what}" if number == 1 else f"{number} {what}s"
+def _number(number: int, noun: str) -> str:
+    return f"1 {noun}" if number == 1 else f"{number} {noun}s"
 
 
 def _document(statistics: Statistics, problems: Sequence[Problem]) -> Iterator[bytes]:

@@ -35,7 +35,7 @@ MOST_ROWS: Final = 400
 """Rows shown at each end of a timeline, unless the full one is requested."""
 MOST_LINES: Final = 200
 """Lines of a failing step, likewise."""
-_STEPS: Final = ("step", "what", "argument", "status", "time", "tokens")
+_STEPS: Final = ("step", "name", "argument", "status", "time", "tokens")
 _NUMBERS: Final = frozenset({0, 4, 5})
 
 
@@ -173,9 +173,9 @@ def export_triage(
     return _page(triage_report(triage, place, shared, redactor), form, redactor, f"Triage of {place}")
 
 
-def file_name(what: RunSummary | None, form: Form) -> str:
+def file_name(run: RunSummary | None, form: Form) -> str:
     """A file name of ASCII letters, digits, ``-`` and ``_``, whatever the trace contains."""
-    words = "triage" if what is None else f"{what.agent or what.name or 'run'}-{what.id}"
+    words = "triage" if run is None else f"{run.agent or run.name or 'run'}-{run.id}"
     plain = "".join(sign if sign.isascii() and (sign.isalnum() or sign in "-_") else "-" for sign in words[:80])
     return f"{plain.strip('-') or 'run'}.{form}"
 
