@@ -14,10 +14,10 @@ import pytest
 import tracetui
 from tests.cli.run import LONG_AGO, Cli
 from tests.shared import ROOT
+from tracetui.analysis import prices
 from tracetui.errors import NothingReadable, UsageError
 from tracetui.formats import registry
 from tracetui.model import Status
-from tracetui.store import prices
 from tracetui.store.judgement import Verdict
 from tracetui.store.sidecar import Sidecar
 

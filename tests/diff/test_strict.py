@@ -12,7 +12,7 @@ from tracetui.diff.noise import Noise
 from tracetui.diff.values import changes_of
 from tracetui.model import Body, Message, Operation, Run, Text
 from tracetui.text import Clean
-from tracetui.views.diff import PairRows, sentence, summary
+from tracetui.views.diff.steps import PairRows, sentence, summary
 from tracetui.views.glyphs import UNICODE
 
 

@@ -14,6 +14,7 @@ import pytest
 
 from tests.bench import data
 from tests.shared import PATIENCE
+from tracetui.analysis.step_diff import Look
 from tracetui.diff.result import Diff
 from tracetui.live.comparing import differ as module
 from tracetui.live.comparing.compared import Compare, LookAt
@@ -22,7 +23,6 @@ from tracetui.live.mail import Mail, Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import RunRef
 from tracetui.sources.local import LocalSource
-from tracetui.views.diff_look import Look
 
 STEPS = 40
 FIRST = 20

@@ -11,6 +11,8 @@ import pytest
 
 from tests.live.sessions import paprika
 from tests.shared import PATIENCE
+from tracetui.analysis.contrast import Contrast
+from tracetui.analysis.statistics import By
 from tracetui.live.engine import Engine
 from tracetui.live.scan import scan
 from tracetui.live.surveying import survey as module
@@ -22,8 +24,6 @@ from tracetui.live.surveying.surveyed import Job, Step, Survey
 from tracetui.model import Problem, RunRef
 from tracetui.sources.base import LinkLost, Source
 from tracetui.sources.local import LocalSource
-from tracetui.store.contrast import Contrast
-from tracetui.store.statistics import By
 
 
 @pytest.fixture

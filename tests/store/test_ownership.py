@@ -13,6 +13,8 @@ import pytest
 
 from tests.formats import hypergraph_build
 from tests.views.build import make_run, make_span
+from tracetui.analysis.contrast import Kind
+from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.live.load import read_run
 from tracetui.live.scan import scan
 from tracetui.live.surveying.grep import Hit, grep
@@ -21,8 +23,6 @@ from tracetui.live.surveying.needle import Needle
 from tracetui.model import Operation, Run, RunRef, RunSummary, Span
 from tracetui.model.ownership import Ownership, own_spans, ownership
 from tracetui.sources.local import LocalSource
-from tracetui.store.contrast import Kind
-from tracetui.store.statistics import By, Row, Statistics
 
 CASES = Path(__file__).parents[1] / "formats"
 SAMPLES = Path(__file__).parents[2].parent / "shared/samples/hypergraph"

@@ -22,7 +22,7 @@ from tracetui.ui.commands import CHANGE, DIFF, PAIRS, SIDES, of_pane
 from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.screens.diff import ContextScreen, DiffScreen
 from tracetui.ui.screens.lists import ReplaysScreen
-from tracetui.views.diff import PairRows, summary
+from tracetui.views.diff.steps import PairRows, summary
 
 S = TypeVar("S", bound=FramedScreen)
 MISMATCH = "e4417b8b"

@@ -14,7 +14,7 @@ from tests.ui.test_filtering import keys, line
 from tracetui.model import Status
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.lists import HitsScreen
-from tracetui.views.hits import Hit, HitRows
+from tracetui.views.list.tables import Hit, HitRows
 
 
 def the_hits(app: TraceApp) -> HitsScreen:

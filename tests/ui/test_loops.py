@@ -13,7 +13,7 @@ from tests.live.sessions import Session
 from tests.ui.conftest import Opener, press, settle, text_of, until
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.triage import TriageScreen
-from tracetui.views.spans import END
+from tracetui.views.timeline.spans import END
 
 SUBSIDIES, POLLER = "paprika/0690e0f0*.json", "paprika/2c77f4*.json"
 FOLDED = "search ×4 (identical)"

@@ -16,7 +16,7 @@ from tracetui.model import RunRef
 from tracetui.ui.app import TraceApp
 from tracetui.ui.screens.diff import DiffScreen
 from tracetui.ui.screens.lists import ReplaysScreen
-from tracetui.views.diff import PREFIX
+from tracetui.views.diff.steps import PREFIX
 
 START = int(NOW.timestamp() - 7200) * 1_000_000_000
 

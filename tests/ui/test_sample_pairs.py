@@ -10,7 +10,7 @@ from tests.shared import needs_shared, sample, settled
 from tests.ui.conftest import Opener, press, settle, text_of
 from tests.ui.test_diff import run_like, shown, type_keys
 from tracetui.ui.screens.diff import DiffScreen
-from tracetui.views.diff import PREFIX, PairRows
+from tracetui.views.diff.steps import PREFIX, PairRows
 
 pytestmark = needs_shared
 PAIRS = {

@@ -6,9 +6,9 @@ import pytest
 
 from tests.views.build import make_run
 from tracetui.model import Ledger
+from tracetui.views.detail.run import run_rows
 from tracetui.views.glyphs import ASCII
-from tracetui.views.ledger import ledger_words, share
-from tracetui.views.runinfo import run_rows
+from tracetui.views.labels import ledger_words, share
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.views.build import make_run
-from tracetui.views.naming import called, short_id
+from tracetui.views.labels import called, short_id
 
 
 @pytest.mark.parametrize(

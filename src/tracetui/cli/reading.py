@@ -27,7 +27,7 @@ from tracetui.sources.places import Places, parent, source_for
 from tracetui.sources.spool import STDIN, Spool
 from tracetui.store import address
 from tracetui.store.relations import Relations, has_original
-from tracetui.views.naming import telling
+from tracetui.views.labels import telling
 
 
 class Listing(msgspec.Struct, frozen=True):

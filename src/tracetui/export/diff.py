@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final
 
+from tracetui.analysis.step_diff import WORDS
+from tracetui.analysis.values import lookalike_labels, lookalike_note, with_label
 from tracetui.diff.compare import Difference, Kind
 from tracetui.diff.facts import Judged
 from tracetui.diff.hunks import Line, text_diff
@@ -16,8 +18,6 @@ from tracetui.export.values import pretty
 from tracetui.model import Criterion, Metric, Run, Span, quote_key
 from tracetui.store.places import step_of, words_of
 from tracetui.text import Clean, cells, clean, cost, duration, one_line, tokens, truncate, truncate_middle
-from tracetui.views.alike import labelled, labels, note
-from tracetui.views.diff import WORDS
 
 DIFF: Final = "tracetui/diff/1"
 REPLAYS: Final = "tracetui/replays/1"
@@ -312,9 +312,9 @@ def _change_line(change: Change) -> Clean:
 
 def _distinguished(a: Any, b: Any, written: Callable[[Any], Clean]) -> tuple[Clean, Clean]:
     """Two values, labelled with how they differ where they look the same."""
-    found = labels(a, b)
+    found = lookalike_labels(a, b)
     left, right = written(a), written(b)
-    return (left, right) if found is None else (labelled(left, found[0]), labelled(right, found[1]))
+    return (left, right) if found is None else (with_label(left, found[0]), with_label(right, found[1]))
 
 
 # ---- words
@@ -326,7 +326,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
         return
     a, b = (value if isinstance(value, str) else "" if value is None else pretty(value) for value in (first.a, first.b))
     hunks = text_diff(a, b).hunks
-    alike = note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
+    alike = lookalike_note(first.a, first.b) if first.a is not None and first.b is not None else Clean("")
     for place, hunk in enumerate(hunks):
         if hunk.same:
             yield from _folded(hunk.a, first=place == 0, last=place == len(hunks) - 1)
@@ -335,7 +335,7 @@ def word_lines(first: Divergence) -> Iterator[Clean]:
             yield from (Clean(f"  - {_marked(line, '[-', '-]')}") for line in hunk.a)
         if first.b is not None:
             yield from (Clean(f"  + {_marked(line, '{+', '+}')}") for line in hunk.b)
-        if not alike and hunk.a and hunk.b and (words := note(_plain(hunk.a), _plain(hunk.b))):
+        if not alike and hunk.a and hunk.b and (words := lookalike_note(_plain(hunk.a), _plain(hunk.b))):
             yield Clean(f"    ({words})")
     if alike:
         yield Clean(f"    ({alike})")

@@ -8,13 +8,13 @@ from os.path import basename, splitext
 from typing import Any, Final
 
 from tracetui.export.json import encode, problem_value, run_value, span_document
+from tracetui.masking import clean, one_line
 from tracetui.model import Problem, Run, RunSummary, Status, quote_key
 from tracetui.model.event import Event, ProblemMet, RunChanged, RunEnded, RunReset, SpanChanged
 from tracetui.redact import Redactor
 from tracetui.text import Clean, duration, grouped, pad, truncate_middle
 from tracetui.views.glyphs import UNICODE, Glyphs, kind, status_glyph
-from tracetui.views.masking import clean, one_line
-from tracetui.views.quantities import clock
+from tracetui.views.labels import clock
 
 RUN_WIDTH: Final = 20
 NAME: Final = 60

@@ -12,10 +12,9 @@ from tracetui.export.table import Column, Table
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.store.relations import split_traces, uncounted_parts
 from tracetui.text import Clean, age, cells, clean, count, duration, one_line, pad, tokens, truncate, truncate_middle
-from tracetui.views.chart import tokens_of
-from tracetui.views.naming import called
-from tracetui.views.quantities import moment
-from tracetui.views.runs import outcome
+from tracetui.views.labels import called, moment
+from tracetui.views.list.runs import outcome
+from tracetui.views.timeline.chart import tokens_of
 
 _OUTCOME: Final = Column("OUTCOME", least=20)
 _WHOLE: Final = (
@@ -50,7 +49,7 @@ class Screen(NamedTuple):
     places: Sequence[str]
     """Where the runs are; none: where they are looked for anyway."""
     names: Mapping[RunRef, str]
-    """What every run there can be named by (`tracetui.views.naming.telling`)."""
+    """What every run there can be named by (`tracetui.views.labels.telling`)."""
 
     @property
     def usage(self) -> Clean:

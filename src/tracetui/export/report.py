@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tracetui.analysis.navigation import errors
 from tracetui.diff.result import Diff
 from tracetui.export import diff as differences
 from tracetui.export.diff import Changes
@@ -14,9 +15,8 @@ from tracetui.model import Operation, Run, Span, Status
 from tracetui.model.build import CONTAINERS
 from tracetui.store.places import label_of
 from tracetui.text import Clean, clean, duration, one_line, tokens
-from tracetui.views.chart import tokens_of
 from tracetui.views.glyphs import kind
-from tracetui.views.walk import errors
+from tracetui.views.timeline.chart import tokens_of
 
 MOST_ROWS: Final = 400
 """Rows of a timeline that is not asked for in full: the first of them, and as many at the end."""

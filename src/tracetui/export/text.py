@@ -13,19 +13,19 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from tracetui.analysis import prices
+from tracetui.analysis.assessment import assess
+from tracetui.analysis.statistics import estimate_of
 from tracetui.export.json import encode, moment
 from tracetui.export.values import messages_lines, one_of_messages, value_lines
 from tracetui.model import Body, Message, Operation, Run, Span, Status, quote_key
 from tracetui.model.masked import unmasked
-from tracetui.store import prices
 from tracetui.store.places import words_of
-from tracetui.store.statistics import estimate_of
-from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, one_line, tokens
-from tracetui.views.assessment import assess
-from tracetui.views.chart import tokens_of
-from tracetui.views.loops import cost as cost_of
-from tracetui.views.loops import title as loop_title
-from tracetui.views.quantities import measured, number
+from tracetui.text import Clean, clean, clean_lines, cost, duration, grouped, measured, one_line, tokens
+from tracetui.views.labels import number
+from tracetui.views.timeline.chart import tokens_of
+from tracetui.views.timeline.loops import loop_cost as cost_of
+from tracetui.views.timeline.loops import loop_title as loop_title
 
 SHORT: Final = 240
 """Characters of an input or output that are shown among other spans."""
@@ -55,7 +55,7 @@ def _all_lines(run: Run) -> Iterator[Clean]:
         yield from _labelled(label, lines)
     yield Clean("")
     if run.body.layout:
-        from tracetui.views import nodes
+        from tracetui.views.detail import nodes
 
         yield from nodes.table(run)
         yield from (Clean(""), nodes.summary_line(run), Clean(""))

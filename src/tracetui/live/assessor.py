@@ -7,28 +7,28 @@ import threading
 import time
 from typing import TYPE_CHECKING, Final
 
+from tracetui.analysis import prices
 from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Body, Run, Span
 from tracetui.model.masked import unmasked
-from tracetui.store import prices
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 SHARE: Final = 9
 """It rests this many times as long as it worked: a run that grows is assessed anew again and again."""
 
 _SHORT: Final = 500
 _FEW_CALLS, _FEW_BYTES = 40, 1 << 20
-_MODULE: Final = "tracetui.views.assessment"
+_MODULE: Final = "tracetui.analysis.assessment"
 
 
 def at_once(run: Run) -> Assessment | None:
     """How a short run went, so that one paint shows both; None where that takes long, or first something is loaded."""
     if len(run.spans) > _SHORT or not run.complete or _MODULE not in sys.modules or not prices.loaded():
         return None
-    from tracetui.views.assessment import assess
+    from tracetui.analysis.assessment import assess
 
     found = assess(run, unmasked(run).load, most_calls=_FEW_CALLS, most_bytes=_FEW_BYTES)
     return found if not found.left_out else None
@@ -79,7 +79,7 @@ class Assessor:
 
     def _assess(self, run: Run) -> bool:
         """Tell how it went; False if another run is looked at before."""
-        from tracetui.views.assessment import assess
+        from tracetui.analysis.assessment import assess
 
         exact = unmasked(run)  # what is masked looks alike, whatever it was
 

@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager
 from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
+from tracetui import masking
 from tracetui.formats import registry
 from tracetui.live.lister import Lister
 from tracetui.live.load import read_run
@@ -22,14 +23,13 @@ from tracetui.live.opener import Opener
 from tracetui.live.traffic import Traffic
 from tracetui.model import Problem, Run, RunRef, RunSummary, Span
 from tracetui.sources.base import Source
-from tracetui.views import masking
 
 if TYPE_CHECKING:
+    from tracetui.analysis.contrast import Contrast
     from tracetui.live.assessor import Assessor
     from tracetui.live.comparing.differ import Differ
     from tracetui.live.surveying.survey import Surveyor
     from tracetui.live.surveying.surveyed import Job
-    from tracetui.store.contrast import Contrast
     from tracetui.store.triage import Group
 
 REST_SECONDS: Final = 1.0
@@ -184,7 +184,7 @@ class Engine:
     def load_body(self, run: Run, span: Span, *, unmasked: bool = False) -> None:
         """Load the body of a span; a request that was not begun yet is replaced.
 
-        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.reveal` shows one value of it.
+        If `unmasked`, it comes as the trace has it, in `Mail.unmasked`: `views.detail.reveal` shows one value of it.
         """
         self._keys_first()
         self._opener.load_body(run, span, unmasked=unmasked)

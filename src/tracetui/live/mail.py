@@ -17,7 +17,7 @@ from tracetui.model import Body, Run, RunRef, Span
 from tracetui.store.store import OPEN_BODIES
 
 if TYPE_CHECKING:  # what assesses is loaded when a run was read
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 
 class Watching(msgspec.Struct, frozen=True):

@@ -1,11 +1,11 @@
-"""How runs belong together: a replay and its original, repetitions of one task, a run and those that it started.
+"""Relations among runs: replays and their originals, repetitions of a task, parents and children.
 
-A trace names another run by a raw id, and ids repeat. The run meant is looked for where it is likeliest: in the same
-file, then in the same folder, then anywhere. Where several runs of one such place have the id, none is named.
+A trace refers to another run by a raw id, and ids repeat. Candidates are searched in the same file, then in the same
+folder, then everywhere; if several match at one level, the reference stays unresolved.
 
-Runs that name no original and did the same task (`RunSummary.repeats`) are repetitions of the earliest of them. A run
-that several files hold (`RunSummary.identity`) is one run, and all others are copies of it. Parts of one trace in
-several files are one run, of which each file shows its own spans.
+Runs of one task (`RunSummary.repeats`) without a recorded original are repetitions of the earliest of them. Runs with
+the same `RunSummary.identity` are one run stored in several files: one counts, the others are copies. The parts of a
+trace that was split across files are one run, and each file shows its own spans.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ import os
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from typing import Final
+
+import msgspec
 
 from tracetui.model import RunRef, RunSummary, Status, StatusSource
 
@@ -209,3 +211,38 @@ def _inverse(links: dict[RunRef, RunRef | None]) -> dict[RunRef, list[RunRef]]:
         if target is not None:
             found[target].append(ref)
     return found
+
+
+class Pair(msgspec.Struct, frozen=True):
+    """A run and its original. `original` is None where that is not among the runs, or not certain."""
+
+    replay: RunSummary
+    original: RunSummary | None
+
+    @property
+    def relation(self) -> str:
+        """What the replay is to its original: ``replay``, ``fork``, ``retry``, ``student``, ``copy``, ``repeat``."""
+        if has_original(self.replay):
+            return self.replay.relation or "replay"
+        told = None if self.original is None else self.original.identity
+        return REPEAT if told is None or told != self.replay.identity else COPY
+
+    @property
+    def missing(self) -> str | None:
+        """The raw id of an original that is not there."""
+        return (self.replay.replay_of or self.replay.replay_of_path) if self.original is None else None
+
+
+def pairs_of(runs: Iterable[RunSummary], *, repeats: bool = False) -> list[Pair]:
+    """Every pair among `runs`, replays of one original side by side, in the order in which the runs come.
+
+    With `repeats` also the repetitions of a task, each with the earliest run of it.
+    """
+    known = {run.ref: run for run in runs}
+    relations = Relations(known.values())
+    by_original: dict[RunRef | None, list[Pair]] = {}
+    for run in known.values():
+        there = relations.original(run.ref)
+        if has_original(run) or (repeats and there is not None):
+            by_original.setdefault(there, []).append(Pair(run, None if there is None else known.get(there)))
+    return [pair for there in by_original.values() for pair in there]

@@ -1,6 +1,6 @@
 """Bars: blocks are time, thin lines are amounts.
 
-Everything here works in cells and eighths of cells and returns pieces of exactly the width that was asked for.
+Works in cells and eighths of cells, and returns pieces of exactly the requested width.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""The two glyph sets: every sign that a pane draws itself, one cell wide each.
+"""The two glyph sets: Unicode and ASCII, each glyph one cell wide.
 
-Which set is in use is an argument of whoever makes rows, never a global: colour and glyphs are independent settings.
+The glyph set is an argument, never a global: color and glyphs are independent settings.
 """
 
 from __future__ import annotations

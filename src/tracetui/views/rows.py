@@ -1,15 +1,15 @@
-"""What every pane shows: rows. A view model is pure — it knows the data and a width, never Textual.
+"""Rows, the content of every pane. A row model depends on data and a width, never on Textual.
 
-A `Line` is text that passed the gate, in pieces that each carry a *style name* (``status.error``, ``role.user``,
-``dim``); the names become colours in `tracetui.ui.theme` and nowhere else. Two names may be joined by a blank:
-``dim bold``.
+A `Line` is cleaned text in pieces, each with a *style name* (``status.error``, ``role.user``, ``dim``), which only
+`tracetui.ui.theme` maps to colors. A blank joins two style names: ``dim bold``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Final, NamedTuple, Protocol
 
+from tracetui.redact import ASCII_MASK, MASK, masks
 from tracetui.text import Clean, cells, pad, truncate
 
 STYLES: Final = frozenset(
@@ -207,3 +207,21 @@ class Jump(NamedTuple):
     place: Hashable
     spans: tuple[str, ...] = ()
     run: str | None = None
+
+
+def style_masks(line: Line) -> Line:
+    """A line with its masks in the style ``mask``. Costs next to nothing where there are none."""
+    if not any(MASK in piece.text or ASCII_MASK in piece.text for piece in line):
+        return line
+    return tuple(part for piece in line for part in _mask_pieces(piece))
+
+
+def _mask_pieces(piece: Piece) -> Iterator[Piece]:
+    done = 0
+    for start, end in masks(piece.text):
+        if start > done:
+            yield Piece(Clean(piece.text[done:start]), piece.style)
+        yield Piece(Clean(piece.text[start:end]), "mask")
+        done = end
+    if done < len(piece.text):
+        yield Piece(Clean(piece.text[done:]), piece.style)

@@ -1,4 +1,4 @@
-"""A sheet of facts: labels at the left, values beside them, one below the other. The detail tabs are made of it."""
+"""A sheet of facts: labels on the left, values beside them. The detail tabs use it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import Any, Final
 
 from tracetui.text import Clean, clean, pad, wrap
-from tracetui.views import values
-from tracetui.views.document import document
+from tracetui.views.document import document, json_rows
 from tracetui.views.glyphs import UNICODE, Glyphs
 from tracetui.views.rows import Jump, Line, ListRows, Piece, Rows, fit, width_of
 from tracetui.views.stack import Margin, Stack, TextRows
@@ -115,7 +114,7 @@ class Sheet:
         if value is None:
             self.fact(label, Piece(self.glyphs.unsaid, "dim"))
             return
-        for i, row in enumerate(values.several(value, self.room, most, self.glyphs)):
+        for i, row in enumerate(json_rows(value, self.room, most, self.glyphs)):
             self.fact(label if i == 0 else "", *row)
 
     def prose(self, label: str | None, text: str, style: str = "text", most: int | None = None) -> None:

@@ -10,8 +10,8 @@ from tracetui.model import RunRef
 from tracetui.text import Clean
 
 if TYPE_CHECKING:  # what compares is loaded when somebody compares
+    from tracetui.analysis.step_diff import Look
     from tracetui.diff.result import Diff
-    from tracetui.views.diff_look import Look
 
 
 class Compare(msgspec.Struct, frozen=True):

@@ -12,6 +12,8 @@ from collections import OrderedDict, deque
 from collections.abc import Generator, Iterable, Iterator
 from typing import Final
 
+from tracetui import masking
+from tracetui.analysis.step_diff import CHANGES
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.result import Diff
 from tracetui.live.comparing.compared import Answer, Ask, Calls, Compare, Failed, LookAt, Survey
@@ -21,8 +23,6 @@ from tracetui.live.mail import Mailbox
 from tracetui.live.traffic import Traffic
 from tracetui.model import Run, RunRef
 from tracetui.sources.base import Source
-from tracetui.views import masking
-from tracetui.views.diff_look import CHANGES
 
 NEWS_SECONDS: Final = 0.2
 """How often a comparison that goes on is told anew."""

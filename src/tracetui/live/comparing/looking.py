@@ -6,6 +6,17 @@ from typing import Final
 
 from msgspec.structs import replace
 
+from tracetui.analysis.step_diff import (
+    CHANGES,
+    CONTEXT,
+    PREVIOUS,
+    STATE,
+    Look,
+    context_sections,
+    phrase,
+    state_sections,
+    step_sections,
+)
 from tracetui.diff.compare import Kind
 from tracetui.diff.comparison import Comparison
 from tracetui.diff.context import context_diff, previous_call
@@ -14,17 +25,6 @@ from tracetui.diff.state import over_by_then
 from tracetui.live.comparing.compared import LookAt, Verdict
 from tracetui.model import Body, Operation, Run, Span
 from tracetui.store.places import label_of, words_of
-from tracetui.views.diff import phrase
-from tracetui.views.diff_look import (
-    CHANGES,
-    CONTEXT,
-    PREVIOUS,
-    STATE,
-    Look,
-    context_sections,
-    state_sections,
-    step_sections,
-)
 
 _NO_MATCH: Final = "the stored {} of {} is not that of its contents"
 _SMALL_CONTEXT: Final = "B is how A begins: the whole of it can be reused"

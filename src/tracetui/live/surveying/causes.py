@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tracetui.analysis.contrast import Contrast, comparable
 from tracetui.live.surveying.jobs import Contrasts
 from tracetui.model import RunSummary
 from tracetui.sources.base import Source
-from tracetui.store.contrast import Contrast, comparable
 from tracetui.store.relations import Relations
 from tracetui.store.triage import Group
 

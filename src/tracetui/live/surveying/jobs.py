@@ -6,6 +6,8 @@ from collections.abc import Callable, Generator, Sequence, Set
 from itertools import zip_longest
 from typing import Any, Final, NamedTuple
 
+from tracetui.analysis.contrast import Contrast, Feature, Features, Kind, contrast, features
+from tracetui.analysis.statistics import By, Row, Statistics
 from tracetui.diff.comparison import Comparison
 from tracetui.live.load import Reader, Shared
 from tracetui.live.surveying.grep import Hit, Options, Outcome, grep_runs
@@ -14,9 +16,7 @@ from tracetui.live.surveying.surveyed import Job, Step
 from tracetui.model import Run, RunRef
 from tracetui.model.ownership import nested_runs
 from tracetui.sources.base import LinkLost, Source
-from tracetui.store.contrast import Contrast, Feature, Features, Kind, contrast, features
 from tracetui.store.places import words_of
-from tracetui.store.statistics import By, Row, Statistics
 
 MOST_HITS: Final = 50_000
 _HOW: Final = {"only_a": "left out", "only_b": "new"}

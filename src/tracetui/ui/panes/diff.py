@@ -6,16 +6,16 @@ from typing import Final
 
 from textual.strip import Strip
 
+from tracetui.analysis.step_diff import Look
 from tracetui.diff.context import ContextDiff, Fate
 from tracetui.diff.result import Diff, Row
+from tracetui.masking import one_line
 from tracetui.text import Clean, tokens
 from tracetui.ui.panes.folding import FoldingView
-from tracetui.views.diff import PREFIX, Paired, PairRows, summary
-from tracetui.views.diff_look import Look
-from tracetui.views.diff_runs import left_out, run_rows
-from tracetui.views.diff_text import ComparedRows, Folds, unified
+from tracetui.views.diff.runs import left_out, run_rows
+from tracetui.views.diff.steps import PREFIX, Paired, PairRows, summary
+from tracetui.views.diff.text import ComparedRows, Folds, unified
 from tracetui.views.glyphs import Glyphs
-from tracetui.views.masking import one_line
 from tracetui.views.rows import Line, ListRows, Piece
 
 

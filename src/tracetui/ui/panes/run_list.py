@@ -8,14 +8,15 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from tracetui.analysis.arrangement import Arrangement, Item, Order, arrange, place_of
 from tracetui.model import Problem, RunRef, RunSummary, Status
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.host import HostApp
 from tracetui.ui.widgets.line_view import SIDEWAYS, LineView
 from tracetui.ui.widgets.prompt import Asker
-from tracetui.views import runs, states
-from tracetui.views.arrange import Arrangement, Item, Order, arrange, place_of
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.list import runs
+from tracetui.views.placeholders import empty
 from tracetui.views.rows import Line, ListRows, Piece
 
 if TYPE_CHECKING:
@@ -250,7 +251,7 @@ class RunList(LineView):
             self._above |= {ref for ref in above if isinstance(ref, RunRef) and before.index(ref) is None}
         if not len(rows):
             words = self.arrangement.words
-            self.nothing(states.empty(app.roots, app.stage, words, bool(app.store.runs)))
+            self.nothing(empty(app.roots, app.stage, words, bool(app.store.runs)))
         self._arranged()
         now = time.monotonic()
         self._after = now + max(REST_SECONDS, SHARE * (took + now - began))
@@ -306,8 +307,8 @@ class RunList(LineView):
 
     def action_ledger(self) -> None:
         """Say how much of the runs that are shown was understood."""
-        from tracetui.views.ledger import ledger_words
-        from tracetui.views.silence import FRAME
+        from tracetui.views.labels import ledger_words
+        from tracetui.views.timeline.header import FRAME
 
         store, refs = self.app.store, self.refs()
         uncounted = sum(not store.runs[ref].deep for ref in refs)

@@ -7,21 +7,23 @@ from typing import TYPE_CHECKING, Final
 
 from textual.message import Message
 
+from tracetui.analysis import navigation
+from tracetui.analysis.liveness import Liveness, State
+from tracetui.masking import one_line
 from tracetui.model import Problem, Run, Span, Status
 from tracetui.text import Clean, grouped
 from tracetui.ui.host import HostApp
 from tracetui.ui.widgets.frame import GOING
 from tracetui.ui.widgets.line_view import LineView
-from tracetui.views import headline, spans, states, walk
 from tracetui.views.glyphs import status_glyph
-from tracetui.views.liveness import Liveness, State
-from tracetui.views.masking import one_line
-from tracetui.views.naming import short_id
+from tracetui.views.labels import short_id
+from tracetui.views.placeholders import broken
 from tracetui.views.rows import Line, ListRows, Piece, Rows
-from tracetui.views.visible import Keep
+from tracetui.views.timeline import header, spans
+from tracetui.views.timeline.growth import Keep
 
 if TYPE_CHECKING:
-    from tracetui.views.assessment import Assessment
+    from tracetui.analysis.assessment import Assessment
 
 
 class Steps(LineView):
@@ -191,13 +193,13 @@ class Steps(LineView):
         if not same:
             self.as_tree &= not self._tree_for_now
             self._tree_for_now = False
-            self.folded, self.unfolded = walk.first_folds(run), frozenset()
+            self.folded, self.unfolded = navigation.first_folds(run), frozenset()
             self.filtered_by, self.longest, self._keep = "", False, None
             self._set_following(False, None)
             self._newest = None
         before, self.run = self.run if same else None, run
         if before is not None and not before.complete:
-            self.folded |= walk.first_folds(run)
+            self.folded |= navigation.first_folds(run)
         self._state = self._state_of(run)
         self._newest = _came_last(before, run) or self._newest
         if self._newest not in run.index:  # the run was restarted, and is shorter than it was
@@ -205,7 +207,7 @@ class Steps(LineView):
         rows = self._rows_of(run, now)
         if self._came is not None and before is not run:
             self._came = max(0, self._came + _count(rows) - _count(self.rows))
-        key: Hashable = span or (None if same and self.cursor is not None else walk.starting_span(run))
+        key: Hashable = span or (None if same and self.cursor is not None else navigation.starting_span(run))
         if self.following and span is None:
             key = self._newest
         rows = rows.uncovered(key)
@@ -239,7 +241,7 @@ class Steps(LineView):
             self.filtered_by, self._keep = "", None
             rows = rows.rearranged(None, longest_first=self.longest)
         if not _has_row(rows, span):
-            self.folded -= walk.above(span, rows.run)
+            self.folded -= navigation.above(span, rows.run)
             rows = rows.refold(self.folded)
         if not _has_row(rows, span) and not self.as_tree:
             self.as_tree = self._tree_for_now = True
@@ -283,7 +285,7 @@ class Steps(LineView):
         self.pane_name = self.names[0]
 
         def heading(width: int) -> Sequence[Line]:
-            return states.broken(problem, width, self.look.glyphs.note) if problem is not None else ()
+            return broken(problem, width, self.look.glyphs.note) if problem is not None else ()
 
         self.show(ListRows(()), title=(), heading=heading, title_right=(), keep=False)
 
@@ -296,7 +298,7 @@ class Steps(LineView):
     @property
     def in_branch(self) -> bool:
         """Whether the cursor is on, or in, a branch that somebody went back from."""
-        return self.run is not None and self.span is not None and walk.in_left_branch(self.run, self.span)
+        return self.run is not None and self.span is not None and navigation.in_left_branch(self.run, self.span)
 
     def set_folded(self, folded: frozenset[str], now: float) -> None:
         """Fold exactly these spans."""
@@ -306,7 +308,7 @@ class Steps(LineView):
 
     def unfold_to(self, span_id: str, now: float) -> None:
         """Unfold what hides a span."""
-        if self.run is not None and self.folded & (above := walk.above(span_id, self.run)):
+        if self.run is not None and self.folded & (above := navigation.above(span_id, self.run)):
             self.set_folded(self.folded - above, now)
 
     async def action_fold(self) -> None:
@@ -342,7 +344,7 @@ class Steps(LineView):
 
     def fold_loops(self, assessment: Assessment) -> None:
         """Fold calls that were repeated, but none that the cursor is on."""
-        from tracetui.views.folds import Folds
+        from tracetui.views.timeline.loops import Folds
 
         self.assessment, rows = assessment, self.rows
         if isinstance(rows, spans.SpanRows):
@@ -423,7 +425,7 @@ class Steps(LineView):
         return tuple(pieces)
 
     def _heading_of(self, run: Run, rows: spans.SpanRows, now: float) -> Callable[[int], list[Line]]:
-        look, told = self.look, headline.heading
+        look, told = self.look, header.run_heading
 
         def lines(width: int) -> list[Line]:
             above: list[Line] = []

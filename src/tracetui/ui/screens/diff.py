@@ -9,10 +9,12 @@ from msgspec.structs import replace
 from textual import events, on
 from textual.app import ComposeResult
 
+from tracetui.analysis.step_diff import Look, place_of
 from tracetui.diff.context import previous_call
 from tracetui.diff.result import Diff
 from tracetui.live.comparing.compared import Calls, Compare, Failed, LookAt
 from tracetui.live.mail import Mail
+from tracetui.masking import clean, one_line
 from tracetui.model import Operation, Run, RunRef, quote_key
 from tracetui.text import Clean
 from tracetui.ui import diff_state, layout
@@ -26,10 +28,8 @@ from tracetui.ui.screens.base import FramedScreen
 from tracetui.ui.widgets.frame import footer, short_path
 from tracetui.ui.widgets.line_view import LineView
 from tracetui.ui.widgets.lines import Box
-from tracetui.views.diff import name_of, place_of, sentence
-from tracetui.views.diff_look import Look
+from tracetui.views.diff.steps import name_of, sentence
 from tracetui.views.glyphs import status_glyph
-from tracetui.views.masking import clean, one_line
 from tracetui.views.rows import Line, Piece
 
 LOW: Final = 30

@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from tracetui import masking
 from tracetui.live.comparing.compared import Compare, Survey, Verdict
 from tracetui.live.mail import Mail
 from tracetui.model import Problem, Run, RunRef, RunSummary
@@ -13,19 +14,18 @@ from tracetui.store.relations import COPY, has_original
 from tracetui.store.store import OPEN_RUNS, Store
 from tracetui.text import Clean, grouped, one_line
 from tracetui.ui.commands import Command
-from tracetui.views import masking
 from tracetui.views.glyphs import Glyphs
+from tracetui.views.list.runs import Tied
 from tracetui.views.rows import Line, Piece
-from tracetui.views.runs import Tied
 
 if TYPE_CHECKING:
+    from tracetui.analysis.assessment import Assessment
+    from tracetui.analysis.contrast import Contrast
     from tracetui.diff.result import Diff
     from tracetui.live.engine import Engine
     from tracetui.live.surveying.surveyed import Job
     from tracetui.live.surveying.surveyed import Survey as Progress
-    from tracetui.store.contrast import Contrast
-    from tracetui.views.assessment import Assessment
-    from tracetui.views.hits import HitRows
+    from tracetui.views.list.tables import HitRows
 
 SLASHES: Final = 2
 
@@ -239,8 +239,8 @@ class Surveys:
 
     def contrast(self, refs: Sequence[RunRef]) -> None:
         """Begin to find out what runs share that others, which may be compared with them, lack."""
+        from tracetui.analysis.contrast import comparable
         from tracetui.live.surveying.jobs import contrast_job
-        from tracetui.store.contrast import comparable
 
         runs = self._store.runs
         job = contrast_job(refs, comparable(runs.values(), refs), original=self._store.relations.original)
@@ -252,7 +252,7 @@ class Surveys:
         from tracetui.live.surveying.grep import Options
         from tracetui.live.surveying.jobs import grep_job
         from tracetui.live.surveying.needle import Needle
-        from tracetui.views.hits import HitRows
+        from tracetui.views.list.tables import HitRows
 
         pattern, self.search = Pattern.of(text), None
         needle = Needle(pattern.text, regex=pattern.regex, ignore_case=pattern.ignore_case)

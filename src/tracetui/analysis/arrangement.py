@@ -1,0 +1,276 @@
+"""Filters, sorts and groups the runs of a list, and nests children below their parent."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import msgspec
+
+from tracetui.model import Problem, RunRef, RunSummary, Status
+from tracetui.store.facts import haystack, moment, told_going, total_tokens
+
+if TYPE_CHECKING:
+    from tracetui.store import query
+
+
+Item = RunSummary | Problem | tuple[str, int]
+"""A run, an unreadable file, or the (label, count) of a group heading."""
+
+SORTS: Final = ("newest", "name", "outcome", "time", "steps", "tokens", "errors", "id", "model", "format")
+"""What the list can be sorted by; each once more in reverse."""
+GROUPS: Final = ("day", "agent", "source", "format", "status", "none")
+"""What the list can be grouped by."""
+
+
+Going = Callable[[RunSummary], bool]
+"""Whether a run is going on, as far as anybody can tell."""
+
+
+class Arrangement(msgspec.Struct, frozen=True):
+    """How the list is arranged."""
+
+    sort: str = "newest"
+    reverse: bool = False
+    group: str = "day"
+    failures: bool = False
+    """Only runs that failed."""
+    words: str = ""
+    """A query (docs/query.md); of one that is wrong counts what stands before its fault."""
+    all_columns: bool = False
+
+
+class Order:
+    """Runs as they are sorted, kept for the next list of the very same ones: a filter is typed letter by letter. Any
+    thread may ask.
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[tuple[str, bool], list[RunSummary], list[RunSummary]] = ("", False), [], []
+        """By what was sorted, what, and how it stands then."""
+
+    def of(self, runs: Iterable[RunSummary], arrangement: Arrangement) -> list[RunSummary]:
+        """The runs in the order of the arrangement, in a list that nobody changes."""
+        by, before, in_order = self._last
+        runs, wanted = list(runs), (arrangement.sort, arrangement.reverse)
+        if wanted != by or runs != before:
+            in_order = sorted(runs, key=_SORT_KEYS[arrangement.sort], reverse=arrangement.reverse)
+            self._last = wanted, runs, in_order
+        return in_order
+
+
+def arrange(
+    runs: Iterable[RunSummary],
+    problems: Iterable[Problem],
+    arrangement: Arrangement,
+    *,
+    now: float,
+    going: Going = told_going,
+    context: query.Context | None = None,
+    columns: query.Columns[RunSummary] | None = None,
+    order: Order | None = None,
+) -> list[Item]:
+    """The rows of the list: filtered, sorted and grouped. Children follow the run that started them.
+
+    `context` is what people said of runs and how they are tied, for the query. With `columns` and `order`, arranging
+    nearly the same runs again and again costs less.
+    """
+    kept, broken = (order or Order()).of(runs, arrangement), list(problems)
+    if arrangement.failures:
+        kept, broken = [run for run in kept if run.status is Status.ERROR], []
+    if arrangement.words:
+        wanted = _query(arrangement, now, going, context)
+        kept = wanted.select(kept, columns)
+        broken = [one for one in broken if wanted.matches_text(f"{one.path} {one.reason} unreadable")]
+    above = parents(kept)
+    nested = _nest(kept, above)
+    if arrangement.group == "none" or (arrangement.group == "day" and arrangement.sort != "newest"):
+        return [*nested, *broken]
+    return _grouped(nested, broken, above, _group_label(arrangement.group, now, going))
+
+
+def place_of(
+    arrangement: Arrangement, *, now: float, going: Going = told_going, context: query.Context | None = None
+) -> Callable[[RunSummary], Any]:
+    """What decides where a run stands: as long as it is the same for all runs, so is their arrangement."""
+    wanted = _query(arrangement, now, going, context).matches if arrangement.words else None
+    key, label, failures = (
+        _SORT_KEYS[arrangement.sort],
+        _group_label(arrangement.group, now, going),
+        arrangement.failures,
+    )
+
+    def shown(run: RunSummary) -> bool:
+        return (not failures or run.status is Status.ERROR) and (wanted is None or wanted(run))
+
+    return lambda run: (shown(run), key(run), label(run), run.parent)
+
+
+def _query(
+    arrangement: Arrangement, now: float, going: Going, context: query.Context | None
+) -> query.Query[RunSummary]:
+    from tracetui.store import query
+
+    found, _ = query.begun(arrangement.words, context or query.Told(going=going), now=now)
+    return found
+
+
+def parents(runs: Collection[RunSummary]) -> dict[RunRef, RunRef]:
+    """Who started whom of these runs: a run of the same file, else one of the same format."""
+    started = [run for run in runs if run.parent is not None and run.parent != run.id]
+    if not started:
+        return {}
+    beside = {(run.ref.path, run.id): run.ref for run in runs}
+    elsewhere = {(run.ref.format, run.id): run.ref for run in runs}
+    above: dict[RunRef, RunRef] = {}
+    for run in started:
+        found = beside.get((run.ref.path, run.parent or "")) or elsewhere.get((run.ref.format, run.parent or ""))
+        if found is not None:
+            above[run.ref] = found
+    return above
+
+
+def _nest(runs: list[RunSummary], above: Mapping[RunRef, RunRef]) -> list[RunSummary]:
+    """Put children below their parent (in the order they started), where both are shown."""
+    tops = [run for run in runs if run.ref not in above] if above else []
+    if not tops:
+        return runs
+    children: dict[RunRef, list[RunSummary]] = {}
+    for run in runs:
+        if run.ref in above:
+            children.setdefault(above[run.ref], []).append(run)
+    nested: list[RunSummary] = []
+    stack = list(reversed(tops))
+    seen: set[RunRef] = set()
+    while stack:
+        run = stack.pop()
+        if run.ref in seen:
+            continue
+        seen.add(run.ref)
+        nested.append(run)
+        below = children.get(run.ref, [])
+        stack.extend(sorted(below, key=lambda child: (moment(child), child.id), reverse=True))
+    nested.extend(run for run in runs if run.ref not in seen)  # cycles of parents
+    return nested
+
+
+def _grouped(
+    runs: list[RunSummary],
+    problems: list[Problem],
+    above: Mapping[RunRef, RunRef],
+    label_of: Callable[[RunSummary], str],
+) -> list[Item]:
+    groups: dict[str, list[RunSummary | Problem]] = {}
+    children: Counter[str] = Counter()
+    label, group = "", groups.setdefault("", [])
+    for run in runs:
+        is_child = run.parent is not None and run.ref in above
+        if is_child and group:
+            children[label] += 1  # a child stays in the group of the run that started it
+        elif (found := label_of(run)) != label:
+            label, group = found, groups.setdefault(found, [])
+            children[label] += is_child
+        group.append(run)
+    if not groups[""]:
+        del groups[""]
+    if problems:
+        groups.setdefault("unreadable", []).extend(problems)
+    order = list(groups)
+    if "live" in groups:
+        order.remove("live")
+        order.insert(0, "live")
+    items: list[Item] = []
+    for name in order:
+        items.append((name, len(groups[name]) - children[name]))
+        items.extend(groups[name])
+    return items
+
+
+def _group_label(group: str, now: float, going: Going) -> Callable[[RunSummary], str]:
+    if group == "agent":
+        return lambda run: run.agent or run.name
+    if group == "source":
+        return lambda run: run.source or "no source"
+    if group == "format":
+        return lambda run: run.ref.format
+    if group == "status":
+        return lambda run: _status_label(run, going)
+    return _day_label(now, going)
+
+
+def _status_label(run: RunSummary, going: Going) -> str:
+    if run.status not in (Status.RUNNING, Status.UNKNOWN):
+        return run.status.value
+    return (Status.RUNNING if going(run) else Status.UNKNOWN).value
+
+
+def _day_label(now: float, going: Going) -> Callable[[RunSummary], str]:
+    """``live``, ``today`` (since 6:00), ``last night`` (18:00 to 6:00), then the date; all in local time."""
+    here = datetime.fromtimestamp(now)
+    morning = here.replace(hour=6, minute=0, second=0, microsecond=0)
+    if here < morning:
+        morning -= timedelta(days=1)
+    today, night = morning.timestamp(), (morning - timedelta(hours=12)).timestamp()
+    begin, end, date = 1.0, 0.0, ""  # the day of the run before: most are of the same, and writing a date is slow
+
+    def label(run: RunSummary) -> str:
+        nonlocal begin, end, date
+        if run.status in (Status.RUNNING, Status.UNKNOWN) and going(run):
+            return "live"
+        when = moment(run)
+        if when >= today:
+            return "today"
+        if when >= night:
+            return "last night"
+        if not begin <= when < end:
+            begin, end, date = _day(when)
+        return date
+
+    return label
+
+
+def _day(when: float) -> tuple[float, float, str]:
+    """The local day that `when` is in: begin, end (UTC seconds) and date."""
+    try:
+        midnight = datetime.fromtimestamp(when).replace(hour=0, minute=0, second=0, microsecond=0)
+        return midnight.timestamp(), (midnight + timedelta(days=1)).timestamp(), midnight.strftime("%Y-%m-%d")
+    except (OverflowError, ValueError, OSError):
+        return when, when, "time unknown"
+
+
+def _descending(value: float | int | None) -> tuple[bool, float]:
+    return (value is None, -(value or 0))
+
+
+_STATUS_ORDER: Final = {
+    Status.ERROR: 0, Status.RUNNING: 1, Status.PAUSED: 2, Status.UNKNOWN: 3, Status.CANCELLED: 4, Status.OK: 5,
+}  # fmt: skip
+_SORT_KEYS: Final[dict[str, Callable[[RunSummary], Any]]] = {
+    "newest": lambda run: (-moment(run), run.ref.path, run.ref.key or ""),
+    "name": lambda run: (run.name.lower(), -moment(run)),
+    "outcome": lambda run: (_STATUS_ORDER[run.status], run.first_error.type or "" if run.first_error else ""),
+    "time": lambda run: _descending(run.duration_ms),
+    "steps": lambda run: _descending(run.steps),
+    "tokens": lambda run: _descending(total_tokens(run)),
+    "errors": lambda run: _descending(run.errors),
+    "id": lambda run: run.id,
+    "model": lambda run: (run.model is None, run.model or ""),
+    "format": lambda run: run.ref.format,
+}
+
+__all__ = [
+    "GROUPS",
+    "SORTS",
+    "Arrangement",
+    "Going",
+    "Item",
+    "arrange",
+    "haystack",
+    "moment",
+    "parents",
+    "place_of",
+    "told_going",
+    "total_tokens",
+]

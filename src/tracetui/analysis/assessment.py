@@ -1,0 +1,262 @@
+"""Assesses a run that was read: its loops, how close it came to its limits, and the likely point of no return."""
+
+from __future__ import annotations
+
+import re
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from math import inf
+from typing import Final
+
+import msgspec
+
+from tracetui.analysis.loops import Candidate, Loop, calls_of, candidates, confirm
+from tracetui.analysis.statistics import Estimate, estimate_of
+from tracetui.analysis.work import Work, work_of
+from tracetui.model import Body, Limit, Operation, Run, Span, Status
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean, measured, one_line
+
+_AROUND: Final = frozenset({Operation.POLICY, Operation.HOOK, Operation.MESSAGE})
+"""What is no work of the run's own."""
+_MEASURES: Final = (
+    ("repeats", re.compile(r"repeat|loop|duplicate|identical", re.IGNORECASE)),
+    ("tokens", re.compile(r"token", re.IGNORECASE)),
+    ("steps", re.compile(r"step|turn|iteration|superstep", re.IGNORECASE)),
+    ("time", re.compile(r"time|duration|elapsed|second|minute", re.IGNORECASE)),
+)
+_MILLISECONDS: Final = re.compile(r"(?:^|_)(?:ms|millis\w*)$|Ms$|Millis$")
+_MINUTES: Final = re.compile(r"(?:^|_)(?:min|mins|minutes)$|Minutes$")
+
+
+class Trajectory(msgspec.Struct, frozen=True):
+    """What one limit counts, as it rose: `values[i]` from the span at `positions[i]` on.
+
+    `measure` is ``steps``, ``tokens``, ``repeats`` (how often the commonest call was made) or ``time`` (in the limit's
+    unit), as the limit's name tells; None and no values where it tells nothing that spans do.
+    """
+
+    limit: Limit
+    measure: str | None
+    positions: Sequence[int] = ()
+    values: Sequence[float] = ()
+    crossed: int | None = None
+    """Position of the span that went beyond the limit, or at which the trace says that it was violated."""
+
+    @property
+    def reached(self) -> float | None:
+        """How far the run came: as the trace says, else as counted."""
+        return self.limit.current if self.limit.current is not None else self.values[-1] if self.values else None
+
+
+class Doomed(msgspec.Struct, frozen=True):
+    """The step at which a run was doomed, and why it is thought so."""
+
+    span: str
+    why: Clean
+
+
+def trajectories(run: Run) -> list[Trajectory]:
+    """One for each limit of the run, in the trace's order."""
+    return [_trajectory(run, limit) for limit in run.body.limits]
+
+
+def _trajectory(run: Run, limit: Limit) -> Trajectory:
+    measure = next((name for name, pattern in _MEASURES if pattern.search(limit.name)), None)
+    positions, values = array("L"), array("d")
+    for position, value in _COUNTS[measure](run, limit) if measure else ():
+        if not values or value > values[-1]:
+            positions.append(position)
+            values.append(value)
+    return Trajectory(limit, measure, positions, values, _crossed(run, limit, positions, values))
+
+
+def _crossed(run: Run, limit: Limit, positions: Sequence[int], values: Sequence[float]) -> int | None:
+    """A step that a policy refused is not among those that were counted: then it is where the policy says so."""
+    if limit.limit is not None:
+        for position, value in zip(positions, values, strict=True):
+            if value > limit.limit:
+                return position
+    if not limit.violated:
+        return None
+    spans = run.spans
+    said = (i for i, span in enumerate(spans) if span.operation is Operation.POLICY and span.name == limit.name)
+    return next(said, None)
+
+
+def _steps(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    for count, step in enumerate(run.steps, 1):
+        yield run.index[step.span], count
+
+
+def _tokens(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    used = 0
+    for position, span in enumerate(run.spans):
+        if span.usage is not None and span.operation not in CONTAINERS:
+            used += span.usage.all_tokens or 0
+            yield position, used
+
+
+def _repeats(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    """By the hash of what went in, where the trace has one."""
+    hashed = any(span.input_hash for span in run.spans)
+    seen: Counter[tuple[str, ...]] = Counter()
+    most = 0
+    for position in calls_of(run):
+        span = run.spans[position]
+        if span.operation in _AROUND or (hashed and not span.input_hash):
+            continue
+        key = (span.input_hash,) if span.input_hash else (span.name, span.operation.value, span.preview)
+        seen[key] += 1
+        if seen[key] > most:
+            most = seen[key]
+            yield position, most
+
+
+def _time(run: Run, limit: Limit) -> Iterator[tuple[int, float]]:
+    begin = run.summary.started_at
+    unit = 1e-3 if _MILLISECONDS.search(limit.name) else 60.0 if _MINUTES.search(limit.name) else 1.0
+    for position, span in enumerate(run.spans):
+        if span.started_at is None or not 0 < span.started_at < inf or span.operation in CONTAINERS:
+            continue
+        begin = span.started_at if begin is None else begin
+        took = span.duration_ms if span.duration_ms is not None and 0 <= span.duration_ms < inf else 0.0
+        yield position, (span.started_at - begin + took / 1000) / unit
+
+
+_COUNTS: Final[dict[str, Callable[[Run, Limit], Iterator[tuple[int, float]]]]] = {
+    "steps": _steps,
+    "tokens": _tokens,
+    "repeats": _repeats,
+    "time": _time,
+}
+
+
+def doomed(run: Run, loops: Sequence[Loop]) -> Doomed | None:
+    """The step from which on a failed run could not end well any more. A heuristic, which gives its reason:
+
+    1. the first repetition of the loop in which the run was when it went beyond a limit: nothing new was tried after;
+    2. else the step that went beyond the limit;
+    3. without a limit, the first repetition of a loop that the run did not leave before its end;
+    4. else the failed step that nothing came after.
+    """
+    if run.summary.status is not Status.ERROR:
+        return None
+    for course in trajectories(run):
+        if course.limit.violated and course.crossed is not None:
+            return _beyond(run, loops, course, course.crossed)
+    return _at_the_end(run, loops)
+
+
+def _beyond(run: Run, loops: Sequence[Loop], course: Trajectory, crossed: int) -> Doomed:
+    name = f"{one_line(course.limit.name, 60)} {measured(course.limit.current, course.limit.limit)}".rstrip()
+    work = [i for i in _work_positions(run) if i <= crossed]
+    loop = next((one for one in loops if work and one.again <= work[-1] <= one.last), None)
+    if loop is not None:
+        return _doomed(run, loop.again, f"{_repeats_words(loop)} until {name}")
+    return _doomed(run, crossed, f"beyond {name}")
+
+
+def _at_the_end(run: Run, loops: Sequence[Loop]) -> Doomed | None:
+    work = _work_positions(run)
+    if not work:
+        return None
+    last = run.spans[work[-1]]
+    if loops and loops[-1].last >= work[-1]:
+        return _doomed(run, loops[-1].again, f"{_repeats_words(loops[-1])} to the end")
+    return _doomed(run, work[-1], "failed, and nothing came after") if last.status is Status.ERROR else None
+
+
+def _work_positions(run: Run) -> list[int]:
+    return [i for i in calls_of(run) if run.spans[i].operation not in _AROUND]
+
+
+def _repeats_words(loop: Loop) -> str:
+    what = "nothing new came" if loop.identical else "the same was asked"
+    return f"from here on {what}, {loop.times - 1} more time{'s' if loop.times > 2 else ''},"
+
+
+def _doomed(run: Run, position: int, why: str) -> Doomed:
+    return Doomed(run.spans[position].id, Clean(why))
+
+
+MOST_CALLS: Final = 5_000
+"""Calls whose bodies are compared."""
+MOST_BYTES: Final = 64 << 20
+"""Source text that is read for that."""
+
+
+class Assessment(msgspec.Struct, frozen=True, eq=False):
+    """What was found out about one state of a run, the one that `run` is: positions are in it."""
+
+    run: Run
+    loops: tuple[Loop, ...]
+    limits: tuple[Trajectory, ...]
+    doomed: Doomed | None
+    left_out: int
+    """Calls that may repeat others, but were not compared: there were too many."""
+    estimate: Estimate | None = None
+    """What the run costs by public prices, where its trace does not say it."""
+    work: Work | None = None
+    """Where its work went."""
+
+    @property
+    def told_doom(self) -> Doomed | None:
+        """Where the run was doomed, if that tells more than its failure does: before it, or where a limit ended it."""
+        violated = any(limit.violated for limit in self.run.body.limits)
+        return self.doomed if violated else self.turning_point
+
+    @property
+    def turning_point(self) -> Doomed | None:
+        """Where the run was doomed, unless that step says so itself: it failed."""
+        span = self.run.span(self.doomed.span) if self.doomed is not None else None
+        return self.doomed if span is not None and span.status is not Status.ERROR else None
+
+
+def assess(
+    run: Run, body_of: Callable[[Span], Body], *, most_calls: int = MOST_CALLS, most_bytes: int = MOST_BYTES
+) -> Assessment:
+    """Compare what may be repeated, up to so many calls and bytes. Not for the thread that draws."""
+    budget = _Budget(body_of, most_bytes)
+    loops: list[Loop] = []
+    left_out = 0
+    for candidate in candidates(run):
+        count = len(candidate.calls)
+        room = min(most_calls, count)
+        room -= room % candidate.period
+        found = _within(run, Candidate(candidate.calls[:room], candidate.period), budget)
+        compared = room if found is not None else 0
+        most_calls -= compared
+        left_out += count - compared
+        loops += found or ()
+    doom = doomed(run, loops)
+    return Assessment(run, tuple(loops), tuple(trajectories(run)), doom, left_out, estimate_of(run), work_of(run))
+
+
+def _within(run: Run, candidate: Candidate, budget: _Budget) -> list[Loop] | None:
+    """The loops in a candidate; None if there is no more room for it."""
+    if len(candidate.calls) < 2 * candidate.period:
+        return None
+    try:
+        return confirm(run, candidate, budget.load)
+    except _SpentError:
+        return None
+
+
+class _SpentError(Exception):
+    """Enough was read."""
+
+
+class _Budget:
+    """Loads bodies as long as they are not too large together."""
+
+    def __init__(self, body_of: Callable[[Span], Body], most_bytes: int) -> None:
+        self._body_of, self._left = body_of, most_bytes
+
+    def load(self, span: Span) -> Body:
+        if self._left <= 0:
+            raise _SpentError
+        body = self._body_of(span)
+        self._left -= len(body.raw)
+        return body

@@ -1,0 +1,340 @@
+"""The diff of two steps as sections: messages, values and statuses. Nothing is truncated.
+
+Pure: a worker computes it, and `tracetui.views.diff.text` renders it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import StrEnum
+from functools import cached_property, partial
+from typing import Any, Final
+
+import msgspec
+import orjson
+from msgspec.structs import replace
+
+from tracetui.analysis.values import lookalike_note, value_text
+from tracetui.diff.compare import Difference, Kind
+from tracetui.diff.context import ContextDiff, Fate, MessagePair, message_pairs
+from tracetui.diff.hunks import Hunk, Piece, TextDiff, text_diff
+from tracetui.diff.result import Diff, Divergence, Row
+from tracetui.diff.state import StateDiff
+from tracetui.diff.values import INPUT, OUTPUT, STATUS, Change, equal
+from tracetui.masking import one_line
+from tracetui.model import Body, Message, Part, Reasoning, Text, ToolCall, ToolResult
+from tracetui.store.places import words_of
+from tracetui.text import Clean
+
+WORDS: Final = {
+    Kind.SAME: "same",
+    Kind.INPUT: "input≠",
+    Kind.OUTPUT: "output≠",
+    Kind.STATUS: "status≠",
+    Kind.ONLY_A: "only A",
+    Kind.ONLY_B: "only B",
+    Kind.MOVED: "moved",
+}
+"""Kinds of rows, as they are counted."""
+
+
+# ---- the whole comparison
+
+
+def place_of(diff: Diff, row: Row) -> Clean:
+    """Which step a row is: ``step 4 search``."""
+    span = diff.span_b(row) or diff.span_a(row)
+    if span is None:
+        return Clean("")
+    return one_line(words_of(diff.a if row.b is None else diff.b, span), 80)
+
+
+def phrase(diff: Diff, first: Divergence) -> Clean:
+    """Where a comparison first differs, in a few words: ``step 4 search · input≠ args.query``."""
+    path = f" {one_line(first.path, 80)}" if first.path else ""
+    return Clean(f"{place_of(diff, diff.rows[first.row])} · {WORDS[first.kind]}{path}")
+
+
+CHANGES: Final = "changes"
+CONTEXT: Final = "context"
+PREVIOUS: Final = "previous call"
+STATE: Final = "state"
+
+Texts = tuple[str | None, str | None]
+"""A text of A and of B; None on the side that has none."""
+
+
+class Sign(StrEnum):
+    """What became of a message or value."""
+
+    SAME = "same"
+    EDITED = "edited"
+    ADDED = "added"
+    REMOVED = "removed"
+    MOVED = "moved"
+
+
+_FATES: Final = {
+    Fate.KEPT: Sign.SAME,
+    Fate.NEW: Sign.ADDED,
+    Fate.DROPPED: Sign.REMOVED,
+    Fate.EDITED: Sign.EDITED,
+    Fate.MOVED: Sign.MOVED,
+}
+_SIGNS: Final = {"added": Sign.ADDED, "removed": Sign.REMOVED, "changed": Sign.EDITED}
+_IN_MESSAGE: Final = re.compile(r"(?:messages|input_context)?\[(\d+)\]")
+CACHE_BREAK: Final = "a prompt cache breaks here"
+NOISE: Final = "differs only in what is ignored"
+
+
+class Section:
+    """A message or a value of A beside the same of B. Its texts are compared when somebody looks at them."""
+
+    def __init__(
+        self, sign: Sign, label: str, texts: Callable[[], Texts], *, path: str = "", side: str = "", note: str = ""
+    ) -> None:
+        self.sign, self.label, self.side, self.note = sign, label, side, note
+        self.path = path or label
+        self.texts = texts
+
+    @cached_property
+    def compared(self) -> TextDiff:
+        """All lines of both texts."""
+        a, b = self.texts()
+        if a is None or b is None:
+            lines = tuple((Piece(line, True),) for line in ((a if b is None else b) or "").split("\n"))
+            sides = (lines, ()) if b is None else ((), lines)
+            return TextDiff([Hunk(False, 0, 0, *sides)] if (a, b) != (None, None) else [])
+        return text_diff(a, b)
+
+    @property
+    def differs(self) -> bool:
+        """Whether there is a difference in it."""
+        return self.sign is not Sign.SAME
+
+
+class Look(msgspec.Struct, frozen=True):
+    """Two steps (or contexts, or states) compared."""
+
+    tab: str
+    tabs: tuple[str, ...]
+    """The tabs that there is something for."""
+    sections: tuple[Section, ...] = ()
+    context: ContextDiff | None = None
+    """How the messages differ, where the tab is about them."""
+    about: str = ""
+    """What this is, where the tab alone does not say it; not cleaned."""
+    notes: tuple[str, ...] = ()
+    """What is to be known before reading on, as sentences; not cleaned."""
+    sides: tuple[str, str] = ("A", "B")
+    """What stands on which side; not cleaned."""
+
+    @property
+    def bounded(self) -> bool:
+        """Whether a text was too large for the shortest difference."""
+        return any(one.compared.bounded for one in self.sections if one.differs)
+
+
+# ---- one pair of steps
+
+
+def step_sections(a: Body | None, b: Body | None, found: Difference) -> list[Section]:
+    """All that differs between two steps, what is the same beside it; of a step that one run has, everything."""
+    if a is None or b is None:
+        return list(_one_sided(a, b))
+    given = _by_side(found.changes, INPUT)
+    made = _by_side(found.changes, OUTPUT)
+    ended = [change for change in found.changes if change not in given and change not in made]
+    sections = [*_side(INPUT, (a.input, b.input), (a.input_messages, b.input_messages), given)]
+    sections += _side(OUTPUT, (a.output, b.output), (a.output_messages, b.output_messages), made)
+    return sections + [_changed(change) for change in ended]
+
+
+def _by_side(changes: Iterable[Change], side: str) -> list[Change]:
+    return [change for change in changes if change.side == side]
+
+
+def _side(
+    side: str, values: tuple[Any, Any], said: tuple[Sequence[Message], Sequence[Message]], changes: list[Change]
+) -> list[Section]:
+    """What went in, or what came out: by messages where there are any, else by values."""
+    inside = [change for change in changes if _message_of(change) is not None]
+    others = [_changed(change) for change in changes if change not in inside]
+    if all(said) and (inside or side == INPUT or values == (None, None)):
+        places = {_message_of(change) for change in inside}
+        by_message = message_sections(*said, side=side, differing=places if inside or not others else None)
+        seen = {one.path for one in by_message if one.differs}
+        others += [_changed(change) for change in inside if not seen.intersection(_messages(change))]  # ids of calls
+        if not inside and any(one.differs for one in by_message):
+            by_message = [_quiet(one) for one in by_message]
+        first_inside = bool(inside) and changes[0] is inside[0]
+        return [*by_message, *others] if first_inside else [*others, *by_message]
+    found = [_changed(change) for change in changes]
+    a, b = values
+    if not found and values != (None, None):
+        note = "" if equal(*values) else NOISE
+        if a is None or b is None:  # of a step that failed some traces do not say what it was given
+            note, values = f"{'A' if a is None else 'B'} does not say", (b if a is None else a,) * 2
+        texts = partial(_both_texts, *values)
+        found.append(Section(Sign.SAME, side, texts, side=side, note=note))
+    return found
+
+
+def _both_texts(a: Any, b: Any) -> Texts:
+    return text_of_value(a), text_of_value(b)
+
+
+def _message_of(change: Change) -> str | None:
+    """The message that a change is in: its place in B, else in A."""
+    match = _IN_MESSAGE.match(change.path)
+    return match.group(1) + ("" if change.path_b is not None else "a") if match else None
+
+
+def _messages(change: Change) -> list[str]:
+    """The paths of the message that a change is in, in A and in B."""
+    found = (_IN_MESSAGE.match(path) for path in (change.path_a, change.path_b) if path is not None)
+    return [f"messages[{match.group(1)}]" for match in found if match is not None]
+
+
+def _quiet(section: Section) -> Section:
+    """A message that differs in nothing that counts."""
+    if not section.differs:
+        return section
+    return Section(Sign.SAME, section.label, section.texts, path=section.path, side=section.side, note=NOISE)
+
+
+def _changed(change: Change) -> Section:
+    note = f"was {change.path_a}" if change.path_a and change.path_b and change.path_a != change.path_b else ""
+    if change.path_a is not None and change.path_b is not None:
+        note = " · ".join(filter(None, (note, lookalike_note(change.a, change.b))))
+    if change.noise:
+        note = f"{note} · usually ignored: {change.noise}".removeprefix(" · ")
+    sign = Sign.EDITED if change.path_a is None and change.path_b is None else _SIGNS[change.word]
+    whole = not change.path or change.side == STATUS
+    if sign is Sign.EDITED and whole and (change.a is None or change.b is None):
+        sign = Sign.ADDED if change.a is None else Sign.REMOVED  # the trace says nothing of it on the other side
+
+    def texts() -> Texts:
+        a = None if sign is Sign.ADDED else text_of_value(change.a)
+        return a, None if sign is Sign.REMOVED else text_of_value(change.b)
+
+    return Section(sign, change.path or change.side, texts, side=change.side, note=note)
+
+
+def _one_sided(a: Body | None, b: Body | None) -> Iterator[Section]:
+    """Everything about a step that only one run has."""
+    body = a if a is not None else b
+    if body is None:
+        return
+    sign = Sign.REMOVED if b is None else Sign.ADDED
+
+    def section(label: str, side: str, text: Callable[[], str]) -> Section:
+        return Section(sign, label, lambda: (text(), None) if b is None else (None, text()), side=side)
+
+    for side, value, said in (
+        (INPUT, body.input, body.input_messages),
+        (OUTPUT, body.output, body.output_messages),
+    ):
+        if said:
+            for i, message in enumerate(said):
+                yield section(_label(i, message), side, lambda message=message: text_of_message(message))  # type: ignore[misc]
+        elif isinstance(value, dict):
+            for name, one in value.items():
+                yield section(str(name), side, lambda one=one: text_of_value(one))  # type: ignore[misc]
+        elif value is not None:
+            yield section(side, side, lambda value=value: text_of_value(value))  # type: ignore[misc]
+
+
+# ---- messages
+
+
+def message_sections(
+    a: Sequence[Message],
+    b: Sequence[Message],
+    *,
+    side: str = INPUT,
+    differing: set[str | None] | None = None,
+    pairs: Sequence[MessagePair] | None = None,
+    break_at: int | None = None,
+) -> list[Section]:
+    """A section for every message of both. An edited one that is not among `differing` (places of B, if given) differs
+    only in what is ignored. `break_at` is the place in B from which nothing can be reused.
+    """
+    sections: list[Section] = []
+    for pair in message_pairs(a, b) if pairs is None else pairs:
+        left = None if pair.a is None else a[pair.a]
+        right = None if pair.b is None else b[pair.b]
+        sign = _FATES[pair.fate]
+        note = ""
+        if sign is Sign.EDITED and differing is not None and str(pair.b) not in differing:
+            sign, note = Sign.SAME, NOISE
+        elif pair.a is not None and pair.b is not None and pair.a != pair.b and sign is not Sign.SAME:
+            note = f"was messages[{pair.a}]"
+        if sign is Sign.EDITED and left is not None and right is not None:
+            said = text_of_message(left), text_of_message(right)
+            note = " · ".join(filter(None, (note, lookalike_note(*said) if said[0] != said[1] else "")))
+        if break_at is not None and break_at == pair.b:
+            note, break_at = f"{note} · {CACHE_BREAK}".removeprefix(" · "), None
+        place, message = (pair.b, right) if right is not None else (pair.a, left)
+        assert place is not None
+        assert message is not None
+        texts = _texts_of(left, right)
+        sections.append(Section(sign, _label(place, message), texts, path=f"messages[{place}]", side=side, note=note))
+    return sections
+
+
+def _texts_of(left: Message | None, right: Message | None) -> Callable[[], Texts]:
+    return lambda: (None if left is None else text_of_message(left), None if right is None else text_of_message(right))
+
+
+def _label(place: int, message: Message) -> str:
+    named = f" ({message.name})" if message.name else ""
+    return f"messages[{place}] {message.role}{named}"
+
+
+def text_of_message(message: Message) -> str:
+    """All that a message says; not cleaned."""
+    return "\n".join(map(_text_of_part, message.parts))
+
+
+def _text_of_part(part: Part) -> str:
+    if isinstance(part, Text):
+        return part.text
+    if isinstance(part, Reasoning):
+        return f"(thought) {part.text}"
+    if isinstance(part, ToolCall):
+        return f"→ {part.name} {text_of_value(part.arguments)}"
+    if isinstance(part, ToolResult):
+        head = " ".join(filter(None, (part.name, "→", "(error)" if part.is_error else "")))
+        return f"{head} {text_of_value(part.content)}"
+    return f"[{part.kind}] {text_of_value(part.data)}"
+
+
+def context_sections(a: Sequence[Message], b: Sequence[Message], found: ContextDiff) -> list[Section]:
+    """The messages of two model calls, with a mark where a prompt cache breaks."""
+    return message_sections(a, b, pairs=found.pairs, break_at=found.break_at)
+
+
+# ---- state
+
+
+def state_sections(found: StateDiff) -> list[Section]:
+    """The values of the accumulated state: those that differ, then the others."""
+    sections = [_changed(replace(change, side="")) for change in found.changes]
+    left, right = found.a or {}, found.b or {}
+    for name in left:
+        if name in right and equal(left[name], right[name]):
+            value = left[name]
+            sections.append(Section(Sign.SAME, str(name), lambda value=value: (text_of_value(value),) * 2))  # type: ignore[misc]
+    return sections
+
+
+def text_of_value(value: Any) -> str:
+    """A text as it is, any other value as indented JSON; not cleaned."""
+    if isinstance(value, str):
+        return value
+    try:
+        return orjson.dumps(value, default=repr, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
+    except (TypeError, ValueError, RecursionError):
+        return value_text(value)

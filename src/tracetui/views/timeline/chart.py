@@ -1,0 +1,257 @@
+"""The time axis of a run: computed once, queried per span."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Sequence
+from functools import cached_property
+from heapq import nlargest
+from itertools import accumulate, islice
+from math import nan
+from typing import Final
+
+from tracetui.model import Run, Span, Status, Usage
+from tracetui.model.build import CONTAINERS
+from tracetui.text import Clean
+from tracetui.views.bars import Bar, bar, container, instant, on_grid
+from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
+from tracetui.views.rows import Piece
+from tracetui.views.timeline.growth import Growth, chosen_now
+
+_LATEST: Final = 1e12
+"""Times beyond are nonsense (or infinite); no axis is made of them."""
+_PAINTED: Final = 1000
+"""Spans painted one by one in the row of the whole run; of more, a sample, the longest and all that failed."""
+_LONGEST: Final = 200
+
+
+def tokens_of(usage: Usage | None) -> int | None:
+    """All tokens of a usage; None where the trace does not say."""
+    return None if usage is None else usage.all_tokens
+
+
+class Chart:
+    """The time axis of a run and the place of each span on it.
+
+    Where no span says when it started, but some say how long they took, they are laid end to end (`end_to_end`).
+    """
+
+    def __init__(self, run: Run, now: float | None = None, *, before: tuple[Chart, Growth] | None = None) -> None:
+        """Measure `run`; `before` is the chart of an earlier state of it and what came since."""
+        self._run = run
+        self._now = now if now is not None and 0 < now < _LATEST else None
+        self.end_to_end = False
+        self._offsets: array[float] | None = None
+        self._base = 0.0
+        self.total_ms = 0.0
+        """Length of the axis, 0 where the trace holds no times at all."""
+        self._reach = _reach(run.spans) if before is None else self._reach_since(*before)
+        if before is not None:
+            self._take_over(*before)
+        self._measure()
+
+    def _take_over(self, before: Chart, came: Growth) -> None:
+        """Bring up to date what was worked out for the earlier state."""
+        known, spans = before.__dict__, self._run.spans
+        if "_tokens_before" in known:
+            self._tokens_before = self._tokens_since(before, came)
+        if "_leaves" in known:
+            self._leaves = chosen_now(before._leaves, came, len(spans), self._is_leaf)
+        if "_longest" in known and not any(self._length(i) < before._length(i) for i in came.changed):
+            new_leaves = (i for i in (*came.changed, *range(came.kept, len(spans))) if self._is_leaf(i))
+            self._longest = nlargest(_LONGEST, {*before._longest, *new_leaves}, key=self._length)
+        if "_failed" in known:
+            self._failed = chosen_now(before._failed, came, len(spans), self._is_failed)
+        if known.get("_takes_time") is False:
+            new = (*(spans[i] for i in came.changed), *spans[came.kept :])
+            self._takes_time = any(span.duration_ms for span in new)
+
+    def _measure(self) -> None:
+        first, last = self._reach if self._reach[1] else _reach(self._run.spans, own=False)
+        if last:
+            if self._now is not None and self._run.summary.status is Status.RUNNING:
+                last = max(last, self._now)
+            self._base = first
+            self.total_ms = (last - first) * 1000
+        if not last or self.total_ms <= 0:
+            self._lay_end_to_end()
+
+    def _reach_since(self, before: Chart, came: Growth) -> tuple[float, float]:
+        """First start and last end, all spans being measured again only where what was changed had set them."""
+        spans, (first, last) = self._run.spans, before._reach
+        gone = _reach([before._run.spans[i] for i in came.changed])
+        new = _reach([*(spans[i] for i in came.changed), *spans[came.kept :]])
+        if gone[0] <= first < new[0] or gone[1] >= last > new[1]:
+            return _reach(spans)
+        return min(first, new[0]), max(last, new[1])
+
+    def _lay_end_to_end(self) -> None:
+        """Each span begins where the one before it ended; what contains others begins with the first of them."""
+        self.total_ms = 0.0
+        if not self._takes_time:
+            return
+        spans, sizes = self._run.spans, self._run.sizes
+        offsets = array("d", [nan]) * len(spans)
+        at = 0.0
+        ends: list[tuple[int, float]] = []
+        for i, span in enumerate(spans):
+            while ends and ends[-1][0] <= i:
+                at = max(at, ends.pop()[1])
+            length = span.duration_ms
+            if length is not None and 0 <= length < _LATEST:
+                offsets[i] = at
+                if sizes[i] == 1:
+                    at += length
+                else:
+                    ends.append((i + sizes[i], at + length))
+        self.total_ms = max([at, *(end for _, end in ends)])
+        self._offsets = offsets
+        self.end_to_end = True
+
+    def extent(self, position: int) -> tuple[float, float | None] | None:
+        """Start and end of a span in ms from the start of the axis; the end None where the trace does not say.
+
+        None for a span that has no place on it: without a time, or taken over from before.
+        """
+        span = self._run.spans[position]
+        if self._offsets is not None:
+            start = self._offsets[position]
+            return None if start != start else (start, start + (span.duration_ms or 0.0))
+        started = span.started_at
+        if started is None or not 0 < started < _LATEST:
+            return None
+        start = (started - self._base) * 1000
+        if start < 0 and span.taken_over:
+            return None
+        length = span.duration_ms
+        if length is not None and 0 <= length < _LATEST:
+            return start, start + length
+        return start, (self.total_ms if span.status is Status.RUNNING else None)
+
+    def elapsed(self, span: Span) -> float | None:
+        """How long a span took, or has taken so far where its run goes on; None where the trace does not say."""
+        goes_on = self._run.summary.status is Status.RUNNING and span.status is Status.RUNNING
+        if span.duration_ms is None and goes_on and self._now and span.started_at:
+            return max(0.0, self._now - span.started_at) * 1000
+        return span.duration_ms
+
+    def tokens(self, position: int) -> int | None:
+        """Tokens of a span; of a container that states none, the sum of what is in it; None where nobody says."""
+        own = tokens_of(self._run.spans[position].usage)
+        if own is not None or self._run.sizes[position] == 1:
+            return own
+        sums, known = self._tokens_before
+        end = position + self._run.sizes[position]
+        return sums[end] - sums[position] if known[end] > known[position] else None
+
+    @property
+    def has_tokens(self) -> bool:
+        """True if any span says how many tokens it took."""
+        return self._tokens_before[1][-1] > 0
+
+    @cached_property
+    def _tokens_before(self) -> tuple[list[int], list[int]]:
+        """Tokens, and how many spans state them, of all leaves before each position."""
+        return _add_up([0], [0], self._run.spans)
+
+    def _tokens_since(self, before: Chart, came: Growth) -> tuple[list[int], list[int]]:
+        spans, old = self._run.spans, before._run.spans
+        same = next((i for i in came.changed if _stated(spans[i]) != _stated(old[i])), came.kept)
+        sums, known = before._tokens_before
+        return _add_up(sums[: same + 1], known[: same + 1], spans[same:])
+
+    def pieces(
+        self, position: int, ticks: tuple[int, ...], width: int, glyphs: Glyphs = UNICODE, *, thin: bool = False
+    ) -> list[Piece]:
+        """The bar of a span, `width` cells with the time grid behind it; `thin` for what contains others."""
+        extent = self.extent(position)
+        if extent is None:
+            return on_grid(Bar(0, ""), "line", ticks, width, glyphs)
+        start, end = extent
+        span = self._run.spans[position]
+        style = bar_style(span)
+        if end is None:
+            return on_grid(instant(start, self.total_ms, width, glyphs), style, ticks, width, glyphs)
+        draw = container if thin else bar
+        return on_grid(draw(start, end, self.total_ms, width, glyphs), style, ticks, width, glyphs)
+
+    def whole(self, width: int, glyphs: Glyphs = UNICODE) -> list[Piece]:
+        """The whole run in one row: in each cell the kind of work that was done then; failures on top."""
+        styles = ["line"] * width
+        for position in self._painted():
+            extent = self.extent(position)
+            if extent is None or extent[1] is None:
+                continue
+            first = min(width - 1, int(extent[0] / self.total_ms * width))
+            last = max(first + 1, min(width, round(extent[1] / self.total_ms * width)))
+            styles[first:last] = [bar_style(self._run.spans[position])] * (last - first)
+        full = Clean(glyphs.ends[-1])
+        return [Piece(full, style) if style != "line" else Piece(Clean(" ")) for style in styles]
+
+    def _painted(self) -> Sequence[int]:
+        if self.total_ms <= 0:
+            return ()
+        leaves: Sequence[int] = self._leaves
+        if len(leaves) > _PAINTED:
+            leaves = sorted({*leaves[:: 1 + len(leaves) // _PAINTED], *self._longest})
+        return (*leaves, *self._failed)
+
+    @cached_property
+    def _takes_time(self) -> bool:
+        """Whether any span says how long it took."""
+        return any(span.duration_ms for span in self._run.spans)
+
+    @cached_property
+    def _leaves(self) -> array[int]:
+        """Positions of the work itself."""
+        return array("L", [i for i in range(len(self._run.spans)) if self._is_leaf(i)])
+
+    @cached_property
+    def _longest(self) -> list[int]:
+        return nlargest(_LONGEST, self._leaves, key=self._length)
+
+    @cached_property
+    def _failed(self) -> array[int]:
+        return array("L", [i for i in self._leaves if self._is_failed(i)])
+
+    def _length(self, position: int) -> tuple[float, int]:
+        """How long a leaf took, and where it stands, so that no two are the same; what contains others took nothing."""
+        length = self._run.spans[position].duration_ms
+        known = length is not None and 0 < length < _LATEST and self._is_leaf(position)
+        return (length or 0.0) if known else 0.0, -position
+
+    def _is_leaf(self, position: int) -> bool:
+        return self._run.sizes[position] == 1 and self._run.spans[position].operation not in CONTAINERS
+
+    def _is_failed(self, position: int) -> bool:
+        return self._run.spans[position].status is Status.ERROR and self._is_leaf(position)
+
+
+def _reach(spans: Sequence[Span], *, own: bool = True) -> tuple[float, float]:
+    """The first start and the last end of spans, leaving out times that are nonsense; `own`: and what was taken over,
+    perhaps from a run of long ago.
+    """
+    first, last = _LATEST, 0.0
+    for span in spans:
+        start = span.started_at
+        if start is not None and 0 < start < _LATEST and not (own and span.taken_over):
+            if start < first:
+                first = start
+            length = span.duration_ms
+            end = start + length / 1000 if length is not None and 0 < length < _LATEST else start
+            if end > last:
+                last = end
+    return first, last
+
+
+def _stated(span: Span) -> int | None:
+    """The tokens that count for what contains the span."""
+    return None if span.operation in CONTAINERS else tokens_of(span.usage)
+
+
+def _add_up(sums: list[int], known: list[int], spans: Sequence[Span]) -> tuple[list[int], list[int]]:
+    """Go on adding up tokens, and how many spans state them."""
+    stated = [_stated(span) for span in spans]
+    sums += islice(accumulate((count or 0 for count in stated), initial=sums[-1]), 1, None)
+    known += islice(accumulate((count is not None for count in stated), initial=known[-1]), 1, None)
+    return sums, known

@@ -1,0 +1,215 @@
+"""Folds loops of the timeline into one row each."""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, TypeVar
+
+from tracetui.analysis.assessment import Assessment
+from tracetui.analysis.loops import Loop
+from tracetui.model import Run, Span, Status
+from tracetui.text import Clean, duration, tokens, truncate
+from tracetui.views.bars import bar, on_grid
+from tracetui.views.glyphs import UNICODE, Glyphs, bar_style
+from tracetui.views.labels import BLANK, Columns, argument, short_name, time_cell, token_cell
+from tracetui.views.rows import Piece, fill, fit, width_of
+from tracetui.views.timeline.chart import Chart
+from tracetui.views.timeline.growth import Growth, growth
+
+
+def loop_title(run: Run, loop: Loop, glyphs: Glyphs = UNICODE) -> Clean:
+    """``search ×6 (identical)``, ``fetch → parse ×4 (same calls)``."""
+    cycle = f" {glyphs.arrow} ".join(
+        truncate(short_name(run.spans[call]), 40) or glyphs.unsaid for call in loop.calls[: loop.period]
+    )
+    calls = "same call" if loop.period == 1 else "same calls"
+    return Clean(f"{cycle} {glyphs.times}{loop.times} ({'identical' if loop.identical else calls})")
+
+
+def loop_cost(loop: Loop) -> Clean:
+    """What the repetitions took: ``1.2s, 4.5k tokens``; empty where the trace does not say."""
+    told = []
+    if loop.wasted_ms is not None:
+        told.append(duration(loop.wasted_ms))
+    if loop.wasted_tokens is not None:
+        told.append(Clean(f"{tokens(loop.wasted_tokens)} tokens"))
+    return Clean(", ".join(told))
+
+
+_WARN: Final = "status.warn"
+_N = TypeVar("_N", int, float)
+
+
+class Folds:
+    """The loops of a run, each known by the id of its first call. All are folded but those in `unfolded`."""
+
+    def __init__(
+        self, run: Run, loops: Sequence[Loop], doomed: str | None, unfolded: frozenset[str] = frozenset()
+    ) -> None:
+        self._run, self.loops, self._doomed, self.unfolded = run, loops, doomed, unfolded
+        self._firsts = array("L", [loop.first for loop in loops])
+
+    @classmethod
+    def of(cls, assessment: Assessment, run: Run, *, going: bool) -> Folds:
+        """The loops of a run, by what is known of this or an earlier state of it.
+
+        While the run is `going` on, a loop to which another round may be added is none yet.
+        """
+        point = assessment.turning_point
+        folds = cls(assessment.run, assessment.loops, point.span if point is not None else None)
+        if run is not assessment.run:
+            folds = folds.grown(growth(assessment.run, run), run)
+        if going and folds.loops and _may_grow(run, folds.loops[-1]):
+            folds = cls(run, folds.loops[:-1], folds._doomed)
+        return folds
+
+    def grown(self, came: Growth | None, run: Run) -> Folds:
+        """Those that are still the same in a newer state of the run."""
+        loops = () if came is None else [loop for loop in self.loops if not _touched(self._run, loop, came)]
+        return Folds(run, loops, self._doomed, self.unfolded)
+
+    def but(self, unfolded: frozenset[str]) -> Folds:
+        """The same loops, all folded but these."""
+        return Folds(self._run, self.loops, self._doomed, unfolded)
+
+    def key(self, loop: Loop) -> str:
+        """What a loop is known by: the id of its first call."""
+        return self._run.spans[loop.first].id
+
+    @property
+    def keys(self) -> frozenset[str]:
+        """Those of all loops."""
+        return frozenset(map(self.key, self.loops))
+
+    def around(self, position: int) -> Loop | None:
+        """The loop that a call belongs to, folded or not."""
+        at = bisect_right(self._firsts, position) - 1
+        loop = self.loops[at] if at >= 0 else None
+        return loop if loop is not None and position <= loop.last else None
+
+    def is_folded(self, loop: Loop) -> bool:
+        """Whether one row stands for it."""
+        return self.key(loop) not in self.unfolded
+
+    def hiding(self, position: int) -> str | None:
+        """The folded loop in which a call has no row of its own."""
+        loop = self.around(position)
+        hides = loop is not None and position != loop.first and self.is_folded(loop)
+        return self.key(loop) if loop is not None and hides else None
+
+    def shown(self, calls: Sequence[int]) -> Sequence[int]:
+        """Of the positions in a timeline, those that no fold hides."""
+        found: array[int] = array("L")
+        at = 0
+        for loop in filter(self.is_folded, self.loops):
+            first = bisect_left(calls, loop.first)
+            found.extend(calls[at : first + 1])
+            at = first + len(loop.calls)
+        found.extend(calls[at:])
+        return found
+
+    def row(self, position: int) -> LoopRow | None:
+        """The folded loop that the row of a call stands for."""
+        loop = self.around(position)
+        return LoopRow(self._run, loop, self._doomed) if loop is not None and self.is_folded(loop) else None
+
+    def notes(self, position: int, glyphs: Glyphs) -> Iterator[Piece]:
+        """What is said of a call in its own row: that a loop begins, that the run was doomed from here on."""
+        loop = self.around(position)
+        if loop is not None and loop.first == position:
+            yield Piece(Clean(f"  {glyphs.loop} {glyphs.times}{loop.times}"), _WARN)
+        if self._doomed == self._run.spans[position].id:
+            yield _doom(glyphs)
+
+
+class LoopRow:
+    """One row for all calls of a loop."""
+
+    def __init__(self, run: Run, loop: Loop, doomed: str | None) -> None:
+        self._run, self._loop = run, loop
+        self._dooms = loop.first <= run.index.get(doomed or "", -1) <= loop.last
+
+    @property
+    def failed(self) -> int:
+        """How many calls failed."""
+        return sum(span.status is Status.ERROR for span in self.calls)
+
+    @property
+    def calls(self) -> list[Span]:
+        """All of them."""
+        return [self._run.spans[call] for call in self._loop.calls]
+
+    def plain(self, plain: Callable[[Span], str]) -> str:
+        """All that can be searched for: the row's own words, and those of each call."""
+        return " ".join((loop_title(self._run, self._loop), *dict.fromkeys(map(plain, self.calls))))
+
+    def cells(self, columns: Columns, chart: Chart, ticks: tuple[int, ...], glyphs: Glyphs) -> Iterator[Piece]:
+        """What it is, and the tokens, time and bar of all its calls."""
+        yield from fill(self._what(columns.what, glyphs), columns.what)
+        if columns.tokens:
+            yield from (BLANK, token_cell(_sum(map(chart.tokens, self._outer())), glyphs))
+        if columns.time:
+            times = (chart.elapsed(self._run.spans[call]) for call in self._outer())
+            yield from (BLANK, time_cell(_sum(times), "sec", glyphs))
+        if columns.bar:
+            yield from (BLANK, *self._bar(chart, ticks, columns.bar, glyphs))
+
+    def _what(self, width: int, glyphs: Glyphs) -> list[Piece]:
+        """Sign, title and what failed; what it was given, whether it doomed the run, its cost, where there is room."""
+        run, loop = self._run, self._loop
+        words = Clean(f"{glyphs.loop} {loop_title(run, loop, glyphs)}")
+        pieces = [Piece(Clean(f"{glyphs.folded} "), "dim"), Piece(words, _WARN)]
+        if self.failed:
+            pieces.append(Piece(Clean(f" {self.failed}{glyphs.error}"), "status.error"))
+        room, spent = width - width_of(tuple(pieces)), loop_cost(loop)
+        after = []
+        if self._dooms:
+            doom = _doom(glyphs)
+            after.append(doom if width_of((doom,)) <= room else Piece(Clean(f" {glyphs.note}"), _WARN))
+            room -= width_of(tuple(after))
+        lost = Piece(Clean(f"  {spent} lost" if spent else ""), "dim")
+        if width_of((lost,)) <= room:
+            after.append(lost)
+            room -= width_of((lost,))
+        given = argument(run.spans[loop.first])
+        told = fit([Piece(Clean(f" {given}"), "dim")], room) if given and loop.period == 1 and room > 3 else []
+        return [*pieces, *told, *after]
+
+    def _bar(self, chart: Chart, ticks: tuple[int, ...], width: int, glyphs: Glyphs) -> list[Piece]:
+        """One bar from the first call to the end of the last."""
+        extents = [extent for call in self._loop.calls if (extent := chart.extent(call)) is not None]
+        start = min((start for start, _ in extents), default=0.0)
+        stop = max((end if end is not None else begin for begin, end in extents), default=0.0)
+        what = bar(start, stop, chart.total_ms if extents else 0.0, width, glyphs)
+        return on_grid(what, bar_style(self._run.spans[self._loop.first]), ticks, width, glyphs)
+
+    def _outer(self) -> Iterator[int]:
+        """The calls that are not below another one of them."""
+        end = 0
+        for call in self._loop.calls:
+            if call >= end:
+                end = call + self._run.sizes[call]
+                yield call
+
+
+def _sum(numbers: Iterable[_N | None]) -> _N | None:
+    """The sum of what is known; None where nothing is."""
+    known = [number for number in numbers if number is not None]
+    return sum(known) if known else None
+
+
+def _touched(run: Run, loop: Loop, came: Growth) -> bool:
+    """Whether any call of the loop, or what is below it, is not what it was."""
+    at = bisect_left(came.changed, loop.first)
+    return at < len(came.changed) and came.changed[at] < loop.last + run.sizes[loop.last]
+
+
+def _may_grow(run: Run, loop: Loop) -> bool:
+    """Whether no whole round came after the loop; each call may have a turn that contains it."""
+    return len(run.spans) - (loop.last + run.sizes[loop.last]) < 2 * loop.period
+
+
+def _doom(glyphs: Glyphs) -> Piece:
+    return Piece(Clean(f"  {glyphs.note} doomed here"), _WARN)
